@@ -83,6 +83,21 @@ module LanguageExceptions
       end
     end
 
+    def twice(x) = x * 2
+
+    def swallows(x)
+      tries = 0
+      begin
+        tries += 1
+        twice(x)
+      rescue StandardError
+        retry if tries < 3
+        :swallowed
+      end
+    end
+
+    def again = raise
+
     def modifier(x) = (10 / x rescue -1)
 
     def sum_of_inverses(list)
@@ -253,9 +268,48 @@ RSpec.describe "Exceptions" do
       expect { |x| x > 1 ? raise("no") : fail("never") }.to be_same_as_ruby.over(1, 2)
     end
 
-    it "of the device's own are RangeErrors" do
-      expect([1, 2**62, -2**63].pmap(backend:) { |x| (x * 2) - 1 rescue 0 }).to eq([1, 0, 0])
-      expect([1, 2**62].pmap(backend:) { |x| begin; x + x; rescue RangeError; :big; end }).to eq([2, :big])
+    it "of Ikra alone leave the section, whatever rescues" do
+      overflows = {
+        ->(x) { x * 2 rescue 0 } => 2**62,
+        ->(x) { begin; x + x; rescue RangeError; :big; end } => 2**62,
+        ->(x) { begin; [x, x].sum; rescue Exception; :big; end } => 2**62, # rubocop:disable Lint/RescueException
+        ->(x) { [x].map { |y| -y rescue 1 } } => -(2**63),
+        ->(x) { LanguageExceptions.swallows(x) } => 2**62,
+        ->(x) { begin; LanguageExceptions.twice(x); ensure; next 1; end } => 2**62,
+        ->(x) { x.to_f.to_i rescue 1 } => 2**63 - 1,
+        ->(x) { Rational(1, x) / x rescue 1 } => 2**62
+      }
+      overflows.each do |block, large|
+        expect { [1, large].pmap(backend:, &block) }.to raise_error(Ikra::IntegerOverflow) { |error| expect(error.ikra.index).to eq(1) }
+        expect([1, 2].pmap(backend:, &block)).to eq([1, 2].map(&block))
+      end
+    end
+
+    it "that stand for values which kernels lack leave the section, too" do
+      {
+        ->(x) { x**-1 rescue 0 } => [RangeError, [1, 2]],
+        ->(x) { x**0.5 rescue 0 } => [RangeError, [4.0, -8.0]],
+        ->(x) { x.round(x > 1 ? 16 : 2) rescue 0 } => [RangeError, [0.5, 1.0 / 3 + 1]],
+        ->(x) { x.equal?(x) rescue 0 } => [RangeError, [1, 2**62]],
+        ->(x) { begin; a = [1]; a[x] = 2; a.size; rescue IndexError; 0; end } => [IndexError, [0, 1]],
+        ->(x) { begin; x > 1 ? x + "a".equal?("a".itself).to_s : x; rescue StandardError; 0; end } => [Ikra::CompileError, [1, 2]]
+      }.each do |block, (error, elements)|
+        expect { elements.pmap(backend:, &block) }.to raise_error(error)
+        expect(elements.take(1).pmap(backend:, &block)).to eq(elements.take(1).map(&block)) unless error == Ikra::CompileError
+      end
+    end
+
+    it "are refused where a kernel cannot tell what Ruby would rescue or raise" do
+      expect { [1].pmap(backend:) { |x| begin; x * 2; rescue Ikra::IntegerOverflow; 0; end } }
+        .to raise_error(Ikra::CompileError, /kernels do not rescue Ikra's own errors/)
+      expect { [1].pmap(backend:) { |x| begin; x * 2; rescue Ikra::Error; 0; end } }
+        .to raise_error(Ikra::CompileError, /kernels do not rescue Ikra's own errors/)
+      expect { [1].pmap(backend:) { |x| begin; case x; in 2 then 1; end; rescue NoMatchingPatternKeyError; 0; end } }
+        .to raise_error(Ikra::CompileError, /kernels do not rescue NoMatchingPatternKeyError/)
+      expect { [1].pmap(backend:) { |x| loop { raise StopIteration }; x } }
+        .to raise_error(Ikra::CompileError, /kernels do not raise StopIteration/)
+      expect { [1].pmap(backend:) { |x| begin; x / 0; rescue; LanguageExceptions.again; end } }
+        .to raise_error(Ikra::CompileError, /this method raises what a rescue clause that calls it has rescued/)
     end
 
     it "are not what throw is, which goes to its catch" do

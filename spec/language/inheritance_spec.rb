@@ -53,6 +53,37 @@ module Inheritance
     def label = super
   end
 
+  # Aliases of inherited methods, and of one that is defined anew later.
+  class Terrier < Dog
+    alias loudness volume
+    alias_method :manner, :order
+    alias text label
+    alias old_size_of size
+    def text2 = text
+    def volume = super + 5
+    alias shouting volume
+    def volume = loudness + 1
+  end
+
+  class Echo < Terrier
+    alias again loudness
+    def loudness = super + 0.5
+    def shouting = super * 3
+  end
+
+  # An alias of what its class had.
+  class Cat < Animal
+    def volume = super - 1
+  end
+
+  class Kitten < Cat
+    alias soft volume
+  end
+
+  class Cat
+    def volume = super - 2
+  end
+
   class Copycat < Animal
     def volume(*) = super
     def describe((factor, plus)) = super
@@ -175,6 +206,17 @@ RSpec.describe "Inheritance" do
       expect { herds.pmap(backend: backend) { |herd| herd < herds[0] } }.to raise_error(Ikra::CompileError, /do not compare by Inheritance::Herd#<=>, which takes any number/)
       adding = ->(x) { x + 1 }
       expect { ["a"].pmap(backend: backend) { |text| text < adding } }.to raise_error(Ikra::CompileError, /give no blocks or lambdas to String#<=>/)
+    end
+
+    it "begins super in an alias above the class that defined the method" do
+      animals = [Inheritance::Terrier.new(3), Inheritance::Echo.new(4)]
+      expect do |animal|
+        [animal.volume, animal.loudness, animal.shouting, animal.manner, animal.text, animal.text2, animal.old_size_of]
+      end.to be_same_as_ruby.over(animals)
+      expect { |echo| echo.again }.to be_same_as_ruby.over(animals.drop(1))
+      expect { |animal| animal.volume }.to be_same_as_ruby.over([Inheritance::Kitten.new(9)])
+      expect { [Inheritance::Kitten.new(9)].pmap(backend:) { |animal| animal.soft } }
+        .to raise_error(Ikra::CompileError, /the method that `super` calls/)
     end
 
     it "calls an own divmod whose results go to two variables" do

@@ -19,6 +19,14 @@ module UnusualObjects
     def sum = super * 10
   end
 
+  class Other
+    attr_accessor :a
+
+    def initialize(a) = @a = a
+  end
+
+  Member = Struct.new(:a)
+
   # Instance variables in another order.
   class Reversed < Item
     def initialize(a, b)
@@ -119,6 +127,32 @@ RSpec.describe "Objects out of the ordinary" do
       expect { items.pmap(backend:) { |item| item.b } }.to raise_error(Ikra::CompileError, /a Regexp.*@b/m)
       items = [UnusualObjects::Item.new(1, 2**64)]
       expect { items.pmap(backend:) { |item| item.b } }.to raise_error(Ikra::CompileError, /64 bits.*@b/m)
+    end
+
+    it "says so wherever in the list, and in whatever class, it is, and when it appears" do
+      {
+        "an Integer beyond 64 bits" => 2**64, "a Regexp" => /text/, "a String in UTF-16LE" => "text".encode("UTF-16LE"),
+        "an Array with methods of its own" => [1].tap { |list| def list.own = 1 }
+      }.each do |what, value|
+        [0, 1, 700].each do |before|
+          items = Array.new(before) { |i| UnusualObjects::Item.new(i) }
+          refused = raise_error(Ikra::CompileError, /kernels cannot hold #{what}, which @a of UnusualObjects::Other/)
+          block = ->(list) { list.peach(backend:) { |x| x.a = x.a.nil? ? 1 : x.a } }
+          block.call(items)
+          expect { block.call([*items, UnusualObjects::Other.new(value), UnusualObjects::Item.new]) }.to refused
+          expect { block.call([UnusualObjects::Item.new, UnusualObjects::Other.new(value), *items]) }.to refused
+          block.call([*items, UnusualObjects::Other.new(1)])
+        end
+      end
+    end
+
+    it "says so of what another object, an array or a Struct holds" do
+      list = ->(value) { [UnusualObjects::Item.new([1]), UnusualObjects::Other.new([2, value])] }
+      expect { list.call(2**64).pmap(backend:) { |x| x.a[-1] } }.to raise_error(Ikra::CompileError, /64 bits, which an element of an array is/)
+      inner = [UnusualObjects::Item.new(UnusualObjects::Item.new(1)), UnusualObjects::Item.new(UnusualObjects::Other.new(2**64))]
+      expect { inner.pmap(backend:) { |x| x.a.a } }.to raise_error(Ikra::CompileError, /64 bits, which @a of UnusualObjects::Other is/)
+      members = [UnusualObjects::Item.new(1), UnusualObjects::Member.new(2**64)]
+      expect { members.pmap(backend:) { |x| x.a } }.to raise_error(Ikra::CompileError, /64 bits, which a of UnusualObjects::Member is/)
     end
 
     it "keeps what it is: its class, its identity, its other variables" do

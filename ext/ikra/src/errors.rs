@@ -247,6 +247,7 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
             made("RangeError", ikra_core::ir::out_of_range(float))
         }
         Trap::Raise { class, message } => made(class, message.clone()),
+        Trap::Limit { class, before, after } if operands.is_empty() => made(class, format!("{before}{after}")),
         Trap::Describe { class, before, after } => {
             let what = match heap::see(operand) {
                 Seen::Nil => "nil".into(),
@@ -256,7 +257,7 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
             };
             made(class, format!("{before}{what}{after}"))
         }
-        Trap::Mention { class, before, after } => {
+        Trap::Limit { class, before, after } | Trap::Mention { class, before, after } => {
             let what = match heap::see(operand) {
                 Seen::Nil | Seen::True | Seen::False | Seen::Int(_) | Seen::Float(_) | Seen::Symbol => {
                     value(operand).inspect()

@@ -85,6 +85,8 @@ pub struct Found {
     pub visibility: Visibility,
     /// What watches the class stands before it.
     watched: bool,
+    /// An alias of what its class no longer has: where `super` in it goes is not known.
+    pub lost: bool,
 }
 
 impl Found {
@@ -140,7 +142,7 @@ pub fn attribute(ruby: &Ruby, found: &Found) -> Result<Option<(String, bool)>, E
 pub fn attribute_of(ruby: &Ruby, method: Value) -> Result<Option<(magnus::Symbol, bool)>, Error> {
     let owner: Value = method.funcall("owner", ())?;
     let (owner, iseq) = (owner.as_raw(), iseq_of(method)?);
-    let found = Found { unbound: method, owner, iseq, visibility: Visibility::Public, watched: false };
+    let found = Found { unbound: method, owner, iseq, visibility: Visibility::Public, watched: false, lost: false };
     Ok(attribute(ruby, &found)?.map(|(slot, writes)| (ruby.to_symbol(slot), writes)))
 }
 
@@ -149,7 +151,27 @@ pub fn attribute_of(ruby: &Ruby, method: Value) -> Result<Option<(magnus::Symbol
 /// # Errors
 /// What Ruby raises.
 pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
-    look_up(ruby, class, name)?.map(|found| defined(ruby, found, name)).transpose()
+    let found = look_up(ruby, class, name)?.map(|found| defined(ruby, found, name)).transpose()?;
+    found.map(|found| unaliased(ruby, found, name)).transpose()
+}
+
+/// An alias counts as its class's own. This goes up to the class that defined the method, from which `super` in it starts.
+fn unaliased(ruby: &Ruby, found: Found, name: &str) -> Result<Found, Error> {
+    let original = found.original_name()?;
+    let Some(iseq) = found.iseq.filter(|_| original != name) else { return Ok(found) };
+    let own = definition(found.unbound)?;
+    for ancestor in ancestors(found.owner)? {
+        let Some(above) = look_up_own(ruby, ancestor.as_raw(), &original)? else { continue };
+        let above = defined(ruby, above, &original)?;
+        // an alias of a module's method has another definition with the same code
+        let same = definition(above.unbound)? == own || above.iseq.is_some_and(|code| code.as_raw() == iseq.as_raw());
+        if above.owner == ancestor.as_raw() && same {
+            return Ok(Found { owner: above.owner, ..found });
+        }
+    }
+    // it was defined anew since: where it stands in the class's own body, it was the class's own
+    let nesting = crate::world::method_nesting(ruby, iseq, found.owner)?;
+    Ok(Found { lost: nesting.first() != Some(&found.owner), ..found })
 }
 
 /// The class or module that defines what a Method object calls.
@@ -159,8 +181,10 @@ pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>,
 pub fn owner_of(ruby: &Ruby, method: Value) -> Result<Raw, Error> {
     let (name, owner): (Value, Value) = (method.funcall("name", ())?, method.funcall("owner", ())?);
     let (unbound, iseq) = (method.funcall("unbind", ())?, iseq_of(method)?);
-    let found = Found { unbound, owner: owner.as_raw(), iseq, visibility: Visibility::Public, watched: false };
-    Ok(defined(ruby, found, &name.to_string())?.owner)
+    let owner = owner.as_raw();
+    let found = Found { unbound, owner, iseq, visibility: Visibility::Public, watched: false, lost: false };
+    let found = defined(ruby, found, &name.to_string())?;
+    Ok(unaliased(ruby, found, &name.to_string())?.owner)
 }
 
 /// From Ruby 3.2 on, and in the last releases of 3.1, a class that only gives an inherited method another visibility counts as
@@ -216,7 +240,7 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
         }
         owner = unbound.funcall("owner", ())?;
     }
-    Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility, watched }))
+    Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility, watched, lost: false }))
 }
 
 /// Modules of ours that are prepended to classes of objects, and do nothing to what their methods mean.
@@ -248,7 +272,7 @@ pub fn is_watcher(module: Raw) -> bool {
 /// What Ruby raises.
 pub fn own_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
     let found = look_up_own(ruby, class, name)?.map(|found| defined(ruby, found, name)).transpose()?;
-    Ok(found.filter(|found| found.owner == class))
+    found.filter(|found| found.owner == class).map(|found| unaliased(ruby, found, name)).transpose()
 }
 
 fn look_up_own(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {

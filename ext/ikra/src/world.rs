@@ -81,6 +81,8 @@ struct Method {
     /// Under which its owner defined it.
     name: String,
     label: String,
+    /// Where `super` in it goes is not known.
+    lost: bool,
     /// For the code of a captured Proc: the Proc.
     around: Option<Root>,
     source: Option<MethodSource>,
@@ -573,8 +575,17 @@ impl<'a> LiveWorld<'a> {
                 let label = code.funcall::<_, _, Value>("inspect", ())?.to_string();
                 let unbound = Some(Kept::new(code.funcall("unbind", ())?));
                 let iseq = Kept::new(iseq);
-                let unnumbered = Method { iseq, unbound, in_force: 0, owner, name, label, around: None, source: None };
-                number(unnumbered)
+                number(Method {
+                    iseq,
+                    unbound,
+                    in_force: 0,
+                    owner,
+                    name,
+                    label,
+                    lost: false,
+                    around: None,
+                    source: None,
+                })
             }
             Code::Proc(block) => {
                 let known = NUMBERS.lock().methods.iter().position(|m| {
@@ -616,7 +627,8 @@ impl<'a> LiveWorld<'a> {
         let around = Some(root.clone());
         let source = Some(MethodSource { unit, scope, label: label.clone(), around: around.clone() });
         let iseq = Kept::new(iseq);
-        Ok(number(Method { iseq, unbound: None, in_force, owner: heap::NIL, name, label, around, source }))
+        let owner = heap::NIL;
+        Ok(number(Method { iseq, unbound: None, in_force, owner, name, label, lost: false, around, source }))
     }
 
     fn nesting(&mut self, scope: ScopeId) -> Result<Arc<[Raw]>, Error> {
@@ -694,7 +706,8 @@ fn number_method(found: &Found, iseq: Value) -> Result<MethodId, Error> {
     let (name, label) = (found.original_name()?, label(found)?);
     keep(value(found.owner));
     let (iseq, unbound) = (Kept::new(iseq), Some(Kept::new(found.unbound)));
-    Ok(number(Method { iseq, unbound, in_force: 0, owner: found.owner, name, label, around: None, source: None }))
+    let (owner, lost) = (found.owner, found.lost);
+    Ok(number(Method { iseq, unbound, in_force: 0, owner, name, label, lost, around: None, source: None }))
 }
 
 /// The number of a method, or of the code of a captured Proc.
@@ -704,6 +717,7 @@ fn number(method: Method) -> MethodId {
         m.iseq.raw() == method.iseq.raw()
             && m.owner == method.owner
             && m.name == method.name
+            && m.lost == method.lost
             && m.around == method.around
             && m.in_force == method.in_force
     };
@@ -824,11 +838,14 @@ impl World for LiveWorld<'_> {
 
     fn super_method(&mut self, receiver: Receiver, method: MethodId) -> MethodFact {
         let foreign = || MethodFact::Foreign { what: "the method that `super` calls".into() };
-        let (owner, name) = {
+        let (owner, name, lost) = {
             let numbers = NUMBERS.lock();
             let method = &numbers.methods[method.index()];
-            (method.owner, method.name.clone())
+            (method.owner, method.name.clone(), method.lost)
         };
+        if lost {
+            return foreign();
+        }
         let Some(class) = self.class_of(receiver) else { return foreign() };
         let list = reflect::ancestors(class);
         let Some(list) = self.caught(list) else { return foreign() };

@@ -500,7 +500,7 @@ module Fuzz
     # ---- exceptions ----
 
     # Not RangeError or what is above it: where Ruby has an Integer beyond 64 bits, a kernel must not go on.
-    RESCUED = %w[Mishap Blunder ZeroDivisionError TypeError NoMethodError ArgumentError IndexError FloatDomainError].freeze
+    RESCUED = %w[Mishap Blunder ZeroDivisionError TypeError NoMethodError ArgumentError IndexError FloatDomainError RangeError StandardError].freeze
     RAISED = %w[Mishap Blunder Blunder ArgumentError IndexError].freeze
 
     def guard(scope)
@@ -528,6 +528,7 @@ module Fuzz
 
     def raising_body(scope)
       inner = body(scope, between(1, 2))
+      inner.parts << leave_64_bits(scope) if chance(0.3)
       inner.parts << raise_something(scope)
       inner.parts.concat(body(scope, 1).parts)
       inner
@@ -550,6 +551,12 @@ module Fuzz
       inside = Scope.new(vars: scope.vars.dup, role: scope.role, times: scope.times, place: :pure, loops: 0, level: 3)
       var = among(assignable(inside)) or return body(inside, 1)
       Node.body([statement("#{var.name} = {}", expression(inside, var.type, 2))])
+    end
+
+    # Ruby raises nothing here, so no clause may run.
+    def leave_64_bits(scope)
+      large = among(["* 3_037_000_500", "+ 4_611_686_018_427_387_904", "- 9_223_372_036_854_775_807", "** 7"])
+      statement("raise #{among(RAISED)} if ({}) #{large} > {}", expression(scope, :int, 2), expression(scope, :int, 1))
     end
 
     def raise_something(scope)

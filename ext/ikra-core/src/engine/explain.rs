@@ -424,9 +424,10 @@ fn words_of(trap: &Trap) -> Option<(CheckKind, String)> {
         Trap::Frozen => exception("FrozenError".into()),
         Trap::FloatDomain => exception("FloatDomainError".into()),
         Trap::OutOfRange => exception("RangeError".into()),
-        Trap::Raise { class, .. } | Trap::Describe { class, .. } | Trap::Mention { class, .. } => {
-            exception((*class).to_owned())
-        }
+        Trap::Raise { class, .. }
+        | Trap::Limit { class, .. }
+        | Trap::Describe { class, .. }
+        | Trap::Mention { class, .. } => exception((*class).to_owned()),
         Trap::StackOverflow => exception("SystemStackError".into()),
         Trap::Grow(_) => Some((CheckKind::Room, "room for what is made".into())),
         Trap::Refuted(_) => Some((CheckKind::Speculation, "the index is within the array".into())),

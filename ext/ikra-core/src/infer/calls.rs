@@ -623,7 +623,9 @@ impl Analysis<'_> {
             match self.combination(from, builtin, (atom, reach), name, args, &atoms, at) {
                 Ok(ty) => out = self.facts.join(&out, &ty),
                 // told when Ruby gets there
-                Err(refusal @ Refusal::Unsupported { .. }) if several => _ = refused.get_or_insert(refusal),
+                Err(refusal @ Refusal::Unsupported { .. }) if several && self.may_wait() => {
+                    _ = refused.get_or_insert(refusal)
+                }
                 Err(refusal) => return Err(refusal),
             }
         }

@@ -220,6 +220,13 @@ pub struct Analysis<'w> {
     /// Roots that were scanned, with what kernels cannot hold.
     roots: BTreeMap<Root, Option<Opaque>>,
     demanded: BTreeSet<Place>,
+    /// Fields and elements that were scanned, and hold what kernels cannot.
+    unheld: BTreeMap<Place, Opaque>,
+    /// How many `rescue` clauses and `ensure`s are around the place at hand.
+    clauses: usize,
+    called_in_clauses: BTreeSet<SpecId>,
+    /// Functions that raise what their caller may have rescued, with the error that says so.
+    bare_raises: BTreeMap<SpecId, Diagnostic>,
     pub fields: BTreeMap<(ClassId, Name), Access>,
     pub arrays: BTreeMap<ArrayKind, Access>,
     methods: HashMap<(Receiver, Name), MethodFact>,
@@ -278,6 +285,10 @@ pub fn analyse<'w>(
         readers: BTreeMap::new(),
         roots: BTreeMap::new(),
         demanded: BTreeSet::new(),
+        unheld: BTreeMap::new(),
+        clauses: 0,
+        called_in_clauses: BTreeSet::new(),
+        bare_raises: BTreeMap::new(),
         fields: BTreeMap::new(),
         arrays: BTreeMap::new(),
         methods: HashMap::new(),
@@ -306,6 +317,7 @@ pub fn analyse<'w>(
         let outcome = analysis.run();
         if !std::mem::take(&mut analysis.again) {
             outcome?;
+            analysis.check_bare_raises()?;
             break;
         }
     }
@@ -338,6 +350,9 @@ impl Analysis<'_> {
         self.composed_index.clear();
         self.inlinings.clear();
         self.lacking.clear();
+        self.clauses = 0;
+        self.called_in_clauses.clear();
+        self.bare_raises.clear();
         self.has_break = false;
         self.accumulators = accumulate::find(&block.unit, self.op, &self.valued);
         let void = self.op == SectionOp::Each;
@@ -480,7 +495,25 @@ impl Analysis<'_> {
         let from = self.host(from);
         self.specs[id.index()].callers.insert(from);
         self.specs[from.index()].callees.insert(id);
+        if self.clauses > 0 {
+            self.called_in_clauses.insert(id);
+        }
         Ok(id)
+    }
+
+    /// Refuses `raise` without arguments where a `rescue` clause calls the method that it is in: it would raise what
+    /// that clause rescued.
+    fn check_bare_raises(&mut self) -> Result<()> {
+        let (mut seen, mut open) = (BTreeSet::new(), Vec::from_iter(self.called_in_clauses.iter().copied()));
+        while let Some(id) = open.pop() {
+            if let Some(error) = self.bare_raises.remove(&id) {
+                return Err(error.into());
+            }
+            if seen.insert(id) {
+                open.extend(&self.spec(id).callees);
+            }
+        }
+        Ok(())
     }
 
     /// A method that calls itself with arrays that it makes, as one that divides and conquers does, would be specialised for those of each depth, and in each of these twice or more: from
@@ -606,13 +639,20 @@ impl Analysis<'_> {
                         let answer = self.world.scan_root(root, self.facts);
                         self.roots.insert(root.clone(), answer.err());
                     }
-                    Place::Field(class, ivar) => {
-                        self.world.scan_field(*class, ivar, self.facts)?;
-                        self.starts_as_nil(*class, ivar);
+                    Place::Field(class, ivar) => match self.world.scan_field(*class, ivar, self.facts) {
+                        Ok(()) => self.starts_as_nil(*class, ivar),
+                        Err(opaque) => _ = self.unheld.insert(place.clone(), opaque),
+                    },
+                    Place::Elements(kind) => {
+                        if let Err(opaque) = self.world.scan_array(*kind, self.facts) {
+                            self.unheld.insert(place.clone(), opaque);
+                        }
                     }
-                    Place::Elements(kind) => self.world.scan_array(*kind, self.facts)?,
                 }
             }
+        }
+        if let Some(opaque) = self.unheld_at(&place) {
+            return Err(opaque);
         }
         if let Place::Root(root) = &place
             && let Some(Some(opaque)) = self.roots.get(root)
@@ -624,6 +664,21 @@ impl Analysis<'_> {
             self.meet_held_proc(*id)?;
         }
         Ok(ty)
+    }
+
+    /// What a field or an element holds that kernels cannot; also where kinds of arrays became one since.
+    fn unheld_at(&self, place: &Place) -> Option<Opaque> {
+        let same = |at: &Place| match (at, place) {
+            (Place::Elements(a), Place::Elements(b)) => self.facts.find(*a) == self.facts.find(*b),
+            (a, b) => a == b,
+        };
+        self.unheld.iter().find(|(at, _)| same(at)).map(|(_, opaque)| opaque.clone())
+    }
+
+    /// Whether a refusal may wait until Ruby gets there. Not where an object or an array holds what kernels cannot:
+    /// packing would find that at each call.
+    pub fn may_wait(&self) -> bool {
+        self.unheld.is_empty()
     }
 
     /// # Errors
@@ -736,7 +791,6 @@ impl Analysis<'_> {
     }
 }
 
-/// An `Unsupported` error at a place.
 /// Refuses a text in which refinements may be in force.
 fn unrefined(source: &Arc<Source>) -> Result<()> {
     if !source.refined {
@@ -753,6 +807,7 @@ fn unrefined(source: &Arc<Source>) -> Result<()> {
     .into())
 }
 
+/// An `Unsupported` error at a place.
 pub(crate) fn unsupported(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(source, span, message)
 }

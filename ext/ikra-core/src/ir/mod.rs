@@ -575,6 +575,9 @@ pub enum Trap {
     OutOfRange,
     /// Another exception of Ruby's own with a fixed message.
     Raise { class: &'static str, message: String },
+    /// What kernels cannot do and Ruby can: `before`, operand 0 as in `Mention` if there is one, `after`. Ruby raises
+    /// nothing there, so no `rescue` catches it.
+    Limit { class: &'static str, before: String, after: String },
     /// TypeError or ArgumentError about operand 0 in Ruby's words: `before`, the operand as Ruby describes it there
     /// (`nil`, `true`, `false`, else its class name), `after`. So speaks Ruby of conversions.
     Describe { class: &'static str, before: String, after: String },
@@ -645,15 +648,44 @@ pub fn out_of_range(value: f64) -> String {
 }
 
 impl Trap {
-    /// Whether `rescue` may catch it. It catches no stack overflow, which a backend alone detects, no CompileError, and
-    /// nothing that is no exception.
+    /// [`Trap::Limit`] with a fixed message.
+    pub fn limit(class: &'static str, message: impl Into<String>) -> Self {
+        Trap::Limit { class, before: message.into(), after: String::new() }
+    }
+
+    /// What turned out to be refused while the kernel ran.
+    pub fn refusal(message: impl Into<String>) -> Self {
+        Trap::limit("Ikra::CompileError", message)
+    }
+
+    /// Whether `rescue` may catch it: only what Ruby raises, too. What Ikra alone raises leaves the section, whatever
+    /// rescues, so that no clause runs that would not run in Ruby. A stack overflow is detected by a backend alone.
     pub fn is_caught(&self) -> bool {
         match self {
-            Trap::StackOverflow | Trap::Break | Trap::Race | Trap::Refuted(_) | Trap::Grow(_) => false,
-            Trap::Raise { class, message } => *class != "Ikra::CompileError" && message != UNREACHABLE,
-            _ => true,
+            Trap::IntegerOverflow(_)
+            | Trap::Limit { .. }
+            | Trap::Race
+            | Trap::StackOverflow
+            | Trap::Break
+            | Trap::Grow(_)
+            | Trap::Refuted(_) => false,
+            Trap::ZeroDivision
+            | Trap::NoMethod { .. }
+            | Trap::NoSuper(_)
+            | Trap::Missing
+            | Trap::IndexTooSmall
+            | Trap::KeyMissing
+            | Trap::Name { .. }
+            | Trap::Frozen
+            | Trap::FloatDomain
+            | Trap::OutOfRange
+            | Trap::Raise { .. }
+            | Trap::Describe { .. }
+            | Trap::Mention { .. }
+            | Trap::New(_) => true,
         }
     }
+
     /// What it raises; None: no exception.
     pub fn class(&self) -> Option<Class> {
         Some(Class::Named(match self {
@@ -666,7 +698,10 @@ impl Trap {
             Trap::Frozen => "FrozenError",
             Trap::FloatDomain => "FloatDomainError",
             Trap::OutOfRange => "RangeError",
-            Trap::Raise { class, .. } | Trap::Describe { class, .. } | Trap::Mention { class, .. } => class,
+            Trap::Raise { class, .. }
+            | Trap::Limit { class, .. }
+            | Trap::Describe { class, .. }
+            | Trap::Mention { class, .. } => class,
             Trap::StackOverflow => "SystemStackError",
             Trap::New(new) => return Some(Class::Made(new.class)),
             Trap::Break | Trap::Race | Trap::Refuted(_) | Trap::Grow(_) => return None,

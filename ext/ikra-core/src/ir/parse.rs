@@ -387,6 +387,7 @@ impl Parser {
             "float_domain" => Trap::FloatDomain,
             "out_of_range" => Trap::OutOfRange,
             "raise" => Trap::Raise { class: self.lasting()?, message: self.text()? },
+            "limit" => Trap::Limit { class: self.lasting()?, before: self.text()?, after: self.text()? },
             "describe" => Trap::Describe { class: self.lasting()?, before: self.text()?, after: self.text()? },
             "mention" => Trap::Mention { class: self.lasting()?, before: self.text()?, after: self.text()? },
             "new" => Trap::New(Arc::new(self.new_exception()?)),

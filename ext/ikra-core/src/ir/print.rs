@@ -417,6 +417,7 @@ impl Display for Trap {
             Trap::FloatDomain => f.write_str("float_domain"),
             Trap::OutOfRange => f.write_str("out_of_range"),
             Trap::Raise { class, message } => write!(f, "raise {class:?} {message:?}"),
+            Trap::Limit { class, before, after } => write!(f, "limit {class:?} {before:?} {after:?}"),
             Trap::Describe { class, before, after } => write!(f, "describe {class:?} {before:?} {after:?}"),
             Trap::Mention { class, before, after } => write!(f, "mention {class:?} {before:?} {after:?}"),
             Trap::New(new) => write!(f, "{new}"),

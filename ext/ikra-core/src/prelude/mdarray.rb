@@ -33,26 +33,27 @@ module Kernel
     1.0 * yield(x)
   end
 
+  # Whether it is a Float that is no Integer of 64 bits.
+  def __beyond?(value)
+    ::Float === value && !(value >= -9_223_372_036_854_775_808.0 && value < 9_223_372_036_854_775_808.0)
+  end
+
   def __as_i64(x)
     value = yield(x)
     raise ::Ikra::MDArray::Unfit, "what the block gives is not a number" unless ::Numeric === value
 
-    begin
-      value.truncate
-    rescue ::RangeError
-      raise ::Ikra::MDArray::Unfit, "#{value} does not fit i64 (-9223372036854775808 to 9223372036854775807)"
-    end
+    raise ::Ikra::MDArray::Unfit, "#{value} does not fit i64 (-9223372036854775808 to 9223372036854775807)" if __beyond?(value)
+
+    value.truncate
   end
 
   def __as_i32(x)
     value = yield(x)
     raise ::Ikra::MDArray::Unfit, "what the block gives is not a number" unless ::Numeric === value
 
-    begin
-      whole = value.truncate
-    rescue ::RangeError
-      raise ::Ikra::MDArray::Unfit, "#{value} does not fit i32 (-2147483648 to 2147483647)"
-    end
+    raise ::Ikra::MDArray::Unfit, "#{value} does not fit i32 (-2147483648 to 2147483647)" if __beyond?(value)
+
+    whole = value.truncate
     raise ::Ikra::MDArray::Unfit, "#{whole} does not fit i32 (-2147483648 to 2147483647)" if whole < -2_147_483_648 || whole > 2_147_483_647
 
     whole
@@ -62,11 +63,9 @@ module Kernel
     value = yield(x)
     raise ::Ikra::MDArray::Unfit, "what the block gives is not a number" unless ::Numeric === value
 
-    begin
-      whole = value.truncate
-    rescue ::RangeError
-      raise ::Ikra::MDArray::Unfit, "#{value} does not fit u8 (0 to 255)"
-    end
+    raise ::Ikra::MDArray::Unfit, "#{value} does not fit u8 (0 to 255)" if __beyond?(value)
+
+    whole = value.truncate
     raise ::Ikra::MDArray::Unfit, "#{whole} does not fit u8 (0 to 255)" if whole < 0 || whole > 255
 
     whole

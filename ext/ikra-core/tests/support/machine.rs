@@ -792,7 +792,7 @@ impl<'a> Machine<'a> {
                 };
                 (*class, format!("{before}{what}{after}"))
             }
-            Trap::Mention { class, before, after } => {
+            Trap::Limit { class, before, after } | Trap::Mention { class, before, after } => {
                 let what = match first {
                     Some(value @ (Value::Object(_) | Value::Array(_) | Value::Module(_) | Value::Str(_))) => {
                         self.class_name(value)

@@ -768,7 +768,10 @@ impl<'a> Shared<'a> {
             Trap::Frozen => "frozen".to_string(),
             Trap::FloatDomain => "not a number or infinite".to_string(),
             Trap::OutOfRange => "Float out of range".to_string(),
-            Trap::Describe { before, after, .. } | Trap::Mention { before, after, .. } => format!("{before}…{after}"),
+            Trap::Limit { before, after, .. } if s.operands.is_empty() => format!("{before}{after}"),
+            Trap::Limit { before, after, .. }
+            | Trap::Describe { before, after, .. }
+            | Trap::Mention { before, after, .. } => format!("{before}…{after}"),
             Trap::New(new) => new.name.clone(),
             Trap::StackOverflow => "stack level too deep".to_string(),
             Trap::Break => "break".to_string(),

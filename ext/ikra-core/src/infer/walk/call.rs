@@ -58,7 +58,7 @@ impl Walker<'_, '_> {
             let target = match self.refused(answer, span) {
                 Ok(target) => target,
                 // told when Ruby gets there: another kind of receiver may be the one that is there
-                Err(error @ Error::Unsupported(_)) if several => {
+                Err(error @ Error::Unsupported(_)) if several && self.an.may_wait() => {
                     refused.get_or_insert(error);
                     continue;
                 }
@@ -75,7 +75,7 @@ impl Walker<'_, '_> {
             let mut e = env.clone();
             let ty = match self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e) {
                 Ok(ty) => ty,
-                Err(error @ Error::Unsupported(_)) if several && target.may_wait() => {
+                Err(error @ Error::Unsupported(_)) if several && target.may_wait() && self.an.may_wait() => {
                     refused.get_or_insert(error);
                     continue;
                 }
@@ -157,7 +157,7 @@ impl Walker<'_, '_> {
                             let place = (self.here.id, span, range);
                             self.an.lacking.remove(&place);
                             match self.dispatch_with(&Ty::prim(range), name, args, block, false, span, at, &mut e) {
-                                Err(error @ Error::Unsupported(_)) if several => {
+                                Err(error @ Error::Unsupported(_)) if several && self.an.may_wait() => {
                                     self.an.lacking.insert(place, error.to_string());
                                     continue;
                                 }

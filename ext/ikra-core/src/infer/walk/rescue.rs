@@ -160,6 +160,11 @@ impl Analysis<'_> {
                             .advise("raise a class whose exceptions are its own"));
                     }
                 }
+                if self.world.class_named("StopIteration").is_some_and(|stop| self.world.is_a(class, stop)) {
+                    return Err(Refusal::new("kernels do not raise StopIteration")
+                        .because("loop would rescue it, and theirs does not")
+                        .advise("leave the loop by break"));
+                }
                 Raised::Class(class)
             }
             Atom::Object(class) if self.world.is_a(class, well_known::EXCEPTION) => {
@@ -287,7 +292,7 @@ impl Walker<'_, '_> {
         let ty = self.rescued(body, otherwise, rescues, env)?;
         let left = self.rescue.ensures.pop().expect("pushed above");
         let mut raised = self.rescue.handlers.pop().expect("pushed above");
-        self.eval(ensure, &mut raised)?;
+        self.in_clause(ensure, &mut raised)?;
         for (exit, mut env, ty) in left.exits {
             self.eval(ensure, &mut env)?;
             self.jump(exit, &ty, &mut env);
@@ -329,7 +334,7 @@ impl Walker<'_, '_> {
                 if let Some(target) = &clause.binding {
                     self.bind_exception(target, &mut env)?;
                 }
-                let value = self.eval(&clause.body, &mut env)?;
+                let value = self.in_clause(&clause.body, &mut env)?;
                 if !env.dead {
                     ty = self.join(&ty, &value);
                 }
@@ -346,6 +351,15 @@ impl Walker<'_, '_> {
             }
             head = next;
         }
+    }
+
+    /// What runs while an exception is being handled.
+    fn in_clause(&mut self, body: &Node, env: &mut Env) -> Result<Ty> {
+        let around = self.an.clauses;
+        self.an.clauses += 1;
+        let ty = self.eval(body, env);
+        self.an.clauses = around;
+        ty
     }
 
     /// A class in a `rescue` clause.
@@ -374,6 +388,20 @@ impl Walker<'_, '_> {
                 .error(class.span, "kernels do not rescue SystemStackError")
                 .because("how deep calls may nest is the device's affair; the section ends with the error")
                 .advise("count the depth in a parameter, and raise an error of your own")
+                .into());
+        }
+        if self.an.world.class_named("Ikra::Error").is_some_and(|own| self.an.world.is_a(module, own)) {
+            return Err(self
+                .error(class.span, "kernels do not rescue Ikra's own errors")
+                .because("Ruby raises none of them there: they always end the section")
+                .advise("test beforehand whether the result fits, or rescue the error outside of the block")
+                .into());
+        }
+        if self.an.world.class_named("NoMatchingPatternKeyError") == Some(module) {
+            return Err(self
+                .error(class.span, "kernels do not rescue NoMatchingPatternKeyError")
+                .because("they raise its superclass for every value that no pattern matches")
+                .advise("rescue NoMatchingPatternError, or add an else to the case")
                 .into());
         }
         let answer = self.an.target(self.here.id, Atom::Module(module), "===", false);
@@ -475,7 +503,17 @@ impl Walker<'_, '_> {
         };
         let mut words = 0;
         match raise {
-            Raise::Again => {}
+            Raise::Again => {
+                let in_block = self.here.section || self.others.iter().any(|body| body.section);
+                if self.rescue.retries.is_empty() && !in_block {
+                    let error = self
+                        .error(call.name_span, "this method raises what a rescue clause that calls it has rescued")
+                        .because("kernels know raise without arguments in the clause itself only")
+                        .advise("name the class, or pass the exception on: raise error");
+                    let function = self.an.host(self.here.id);
+                    self.an.bare_raises.insert(function, error);
+                }
+            }
             Raise::Message(text) => self.piece(text, env, &mut words)?,
             Raise::Value { value, message } => {
                 let ty = self.eval(value, env)?;

@@ -226,7 +226,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Ends the cursor's list where control never is, after something that does not return.
     pub fn unreachable(&mut self) {
         if !self.cx.b.ended() {
-            self.trap(Trap::Raise { class: "RuntimeError", message: crate::ir::UNREACHABLE.into() }, None);
+            self.trap(Trap::limit("RuntimeError", crate::ir::UNREACHABLE), None);
         }
     }
 

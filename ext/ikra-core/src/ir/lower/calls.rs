@@ -241,7 +241,7 @@ impl Body<'_, '_> {
         let ends = [parts[0].clone(), parts[1].clone()].map(|(val, ty)| (val, ty, None));
         self.dispatch_args(&ends, &mut Vec::new(), place, &mut |s, ends| {
             let lacking = |s: &mut Self, message: String| {
-                s.trap(Trap::Raise { class: "Ikra::CompileError", message }, None);
+                s.trap(Trap::refusal(message), None);
                 Ok(None)
             };
             let form = match range_form(ends[0].0, ends[1].0, name) {
@@ -815,7 +815,7 @@ impl Body<'_, '_> {
                 Ok(None)
             }
             Target::Refused(message) => {
-                self.trap(Trap::Raise { class: "Ikra::CompileError", message: message.clone() }, None);
+                self.trap(Trap::refusal(message.clone()), None);
                 Ok(None)
             }
             Target::Reader(ivar) if args.is_empty() => Ok(Some(self.read_field(atom, receiver, ivar))),
@@ -1069,7 +1069,7 @@ impl Body<'_, '_> {
         match answer.map_err(|r| self.refused(r, span)) {
             Ok(_) => Ok(false),
             Err(error @ Error::Unsupported(_)) => {
-                self.trap(Trap::Raise { class: "Ikra::CompileError", message: error.to_string() }, None);
+                self.trap(Trap::refusal(error.to_string()), None);
                 Ok(true)
             }
             Err(error) => Err(error),

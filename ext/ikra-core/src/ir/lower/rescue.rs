@@ -315,7 +315,7 @@ impl Body<'_, '_> {
             .advise("rescue it by its class, and keep what else is to be known of it in a variable");
         let unknown = self.cx.b.bool(Op::Not, &[found[1]]);
         self.cx.b.open();
-        self.trap(Trap::Raise { class: "Ikra::CompileError", message: error.to_string() }, None);
+        self.trap(Trap::refusal(error.to_string()), None);
         let then = self.cx.b.close();
         self.cx.b.push(Stmt::If { cond: unknown, then, otherwise: vec![] });
         Ok(Some(Val::Str(found[0])))

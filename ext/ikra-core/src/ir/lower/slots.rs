@@ -262,9 +262,9 @@ impl Body<'_, '_> {
         let index = self.counted_from_start(index, length);
         let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);
         let outside = self.cx.b.bool(Op::Not, &[inside]);
-        let message = "index is outside of the array, and arrays do not grow in kernels".to_string();
+        let message = "index is outside of the array, and arrays do not grow in kernels";
         let too_small = self.cx.site(Trap::IndexTooSmall, vec![Repr::Int, Repr::Int]);
-        let too_large = self.cx.site(Trap::Raise { class: "IndexError", message }, vec![]);
+        let too_large = self.cx.site(Trap::limit("IndexError", message), vec![]);
         self.cx.b.when(outside, |b| {
             let least = b.i64(Op::Sub, &[Operand::I64(0), length]);
             let small = b.icmp(Cmp::Lt, asked, least);

@@ -69,7 +69,7 @@ impl Body<'_, '_> {
             }
             (Builtin::StrRefuse(message), _) => {
                 let error = self.error(asker.span, message);
-                self.trap(Trap::Raise { class: "Ikra::CompileError", message: error.to_string() }, None);
+                self.trap(Trap::refusal(error.to_string()), None);
                 None
             }
             _ => None,
@@ -97,7 +97,7 @@ impl Body<'_, '_> {
         let made = self.cx.b.icmp(Cmp::Ne, made, Operand::I64(0));
         let unknown = self.cx.b.bool(Op::And, &[same, made]);
         let message = "kernels do not know the identity of Strings that they made".to_string();
-        let site = self.cx.site(Trap::Raise { class: "Ikra::CompileError", message }, Vec::<Repr>::new());
+        let site = self.cx.site(Trap::refusal(message), Vec::<Repr>::new());
         self.cx.b.trap_if(unknown, site, vec![]);
         Val::Bool(same)
     }

@@ -1,39 +1,39 @@
-# An Integer beyond 64 bits is a RangeError, which plain Ruby does not raise; in the body or in a method.
+# An Integer beyond 64 bits leaves the section, whatever rescues it, in the body or in a method: Ruby raises nothing there.
 #
-# elements = [1, 4611686018427387904, -9223372036854775808, 9223372036854775807, -4611686018427387904, -4611686018427387905]
-# gives: [220, 9, 198, 9, 219, 219]
+# elements = [1, -4611686018427387904, 4611686018427387903]
+# gives: [3, -9223372036854775807, 9223372036854775807]
+#
+# elements = [0, 4611686018427387904]
+# raises: Ikra::IntegerOverflow at line 16, index 1, tick 0: * gives an Integer beyond 64 bits
+# differs: Ruby's Integers have no bounds
+#
+# elements = [2, -1]
+# raises: Ikra::IntegerOverflow at line 32, index 1, tick 0: + gives an Integer beyond 64 bits
 # differs: Ruby's Integers have no bounds
 
 def doubled(x)
-  x * 2
+  y = 0
+  y = x * 2
+ensure
+  return 1 if y == 0 && x != 0
 end
 
 elements.pmap do |x|
+  tries = 0
   a = begin
-    x + 9223372036854775806 - 9223372036854775806
-    200
-  rescue RangeError
-    -10
+    tries += 1
+    doubled(x)
+    x * 2
+  rescue StandardError
+    retry if tries < 3
+    -1
   end
   b = begin
-    x - 1 + 0
-    20
-  rescue RangeError
-    -1
+    x == -1 ? 9223372036854775807 + tries : 1
+  rescue RangeError, Exception
+    2
+  ensure
+    tries = 5
   end
-  c = begin
-    doubled(x)
-    0
-  rescue StandardError
-    -a
-  end
-  d = begin
-    x * 3
-    0
-  rescue ArgumentError
-    1
-  rescue Ikra::IntegerOverflow
-    -1
-  end
-  a + b + c * 0 + d
+  a + b
 end

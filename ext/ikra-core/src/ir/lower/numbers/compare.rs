@@ -8,7 +8,7 @@ use super::slot::Slot;
 use super::{Kind, Unsupported, Val, int, raise};
 use crate::ir::build::Builder;
 use crate::ir::lower::Cx;
-use crate::ir::{Cmp, FuncId, Op, Operand, Scalar, Stmt};
+use crate::ir::{Cmp, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::types::{Prims, Ty};
 
 /// From here on every double is whole, and an Integer may have no double of its own.
@@ -166,7 +166,8 @@ pub fn same(cx: &mut Cx<'_>, receiver: Val, arg: Val) -> Val {
     };
     let unknown = cx.b.bool(Op::And, &[equal, heap]);
     let message = "kernels do not track the identity of Integers beyond 62 bits and of Floats beyond 1e-77..1e77";
-    raise::raise_if(cx, unknown, "RangeError", message);
+    let site = cx.site(Trap::limit("RangeError", message), vec![]);
+    cx.b.trap_if(unknown, site, vec![]);
     Val::Bool(equal)
 }
 

@@ -241,7 +241,7 @@ fn any_behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Ope
     let value = behind_point(cx, to, x, digits);
     cx.b.set(result, value);
     let then = cx.b.close();
-    let site = cx.site(Trap::Raise { class: "RangeError", message: TOO_MANY_DIGITS.into() }, vec![]);
+    let site = cx.site(Trap::limit("RangeError", TOO_MANY_DIGITS), vec![]);
     cx.b.open();
     far_behind_point(&mut cx.b, to, x, digits, result, site);
     let otherwise = cx.b.close();

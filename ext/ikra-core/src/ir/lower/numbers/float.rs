@@ -161,7 +161,7 @@ pub fn power(cx: &mut Cx<'_>, base: Val, exponent: Val) -> Operand {
         return cx.b.select(Scalar::F64, two, square, power);
     }
     let site = cx.site(
-        Trap::Mention {
+        Trap::Limit {
             class: "RangeError",
             before: "a negative number ** ".into(),
             after: " is a Complex; in kernels Float ** gives Floats".into(),

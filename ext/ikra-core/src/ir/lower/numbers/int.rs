@@ -190,7 +190,7 @@ pub fn power(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     }
     let zero_division = cx.site(Trap::ZeroDivision, vec![]);
     let rational = cx.site(
-        Trap::Mention {
+        Trap::Limit {
             class: "RangeError",
             before: "Integer ** ".into(),
             after: " is a Rational; in kernels Integer ** gives Integers: write Rational(x) ** y".into(),
