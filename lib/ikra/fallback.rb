@@ -24,6 +24,9 @@ module Ikra
       def from_the_caller(error)
         error.set_backtrace(error.backtrace.reject { |frame| frame.start_with?(__dir__) })
         error
+      rescue ::StandardError
+        # a program may have redefined what is asked here: the error itself matters more
+        error
       end
     end
   end

@@ -5,12 +5,30 @@
 
 use crate::heap::{self, Raw, Seen};
 use crate::reflect::value;
-use crate::registry::symbols;
+use crate::registry::{Kept, symbols};
 use ikra_core::types::Tag;
 use ikra_core::world::hashes::{Key, index};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Value};
+use once_cell::sync::OnceCell;
+
+/// What is asked of a Hash.
+const ASKED: [&str; 5] = ["compare_by_identity?", "default_proc", "default", "keys", "values"];
+
+/// Ruby's own methods of these names: a program may redefine them.
+static METHODS: OnceCell<Vec<Kept>> = OnceCell::new();
+
+/// Fetches them.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    let method = |name: &&str| Ok(Kept::new(ruby.class_hash().funcall::<_, _, Value>("instance_method", (*name,))?));
+    let methods: Result<Vec<Kept>, Error> = ASKED.iter().map(method).collect();
+    let _ = METHODS.set(methods?);
+    Ok(())
+}
 
 /// What kernels cannot hold about a Hash, or its parts; the arrays are the caller's to keep.
 ///
@@ -22,9 +40,10 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
         return Ok(Err(format!("a {class} that is no plain Hash")));
     }
     let own = RHash::from_value(value(hash)).expect("the caller has seen a Hash");
+    let methods = METHODS.get().expect("fetched when Ikra is loaded");
     let asked = |name: &str| -> Result<Value, Error> {
-        let method: Value = ruby.class_hash().funcall("instance_method", (name,))?;
-        method.funcall("bind_call", (own,))
+        let at = ASKED.iter().position(|asked| *asked == name).expect("one of these");
+        methods[at].value().funcall("bind_call", (own,))
     };
     if asked("compare_by_identity?")?.to_bool() {
         return Ok(Err("a Hash that compares keys by identity".into()));

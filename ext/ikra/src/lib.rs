@@ -147,6 +147,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     fiber::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
+    hashes::init(ruby)?;
     reflect::init(ruby)?;
     environment::init(ruby)
 }

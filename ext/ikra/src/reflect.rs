@@ -493,8 +493,8 @@ type Entry = (Raw, usize);
 
 #[derive(Debug)]
 enum Identity {
-    /// One of Ruby's own, as it was when Ruby started.
-    Basic,
+    /// One of Ruby's own, as it was when Ruby started: of a module's, only classes that have it can be asked for that.
+    Basic(Option<Described>),
     /// What is called, and its entry, if there is one that changes with it: that of what watches a class does not.
     Calls(Option<Entry>, Option<Described>),
     None,
@@ -543,13 +543,9 @@ impl MethodGuard {
     /// What Ruby raises.
     pub fn holds(&self, ruby: &Ruby) -> Result<bool, Error> {
         match &self.found {
-            Identity::Basic if is_basic(self.class, self.id) => Ok(true),
-            Identity::Basic => self.still(|| {
-                let found = look_up(ruby, self.class, &name_of(self.id))?;
-                Ok(found.is_some_and(|found| is_basic(found.owner, self.id)))
-            }),
+            Identity::Basic(_) if is_basic(self.class, self.id) => Ok(true),
             Identity::Calls(Some(entry), _) if method_entry(self.class, self.id) == Some(*entry) => Ok(true),
-            Identity::Calls(_, then) => {
+            Identity::Basic(then) | Identity::Calls(_, then) => {
                 self.still(|| Ok(describe(look_up(ruby, self.class, &name_of(self.id))?)? == *then))
             }
             Identity::None => {
@@ -614,10 +610,10 @@ pub fn name_of(id: rb_sys::ID) -> String {
 }
 
 fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Identity, Error> {
-    if is_class(class) && is_basic(class, id) {
-        return Ok(Identity::Basic);
-    }
     let found = look_up(ruby, class, name)?;
+    if is_class(class) && is_basic(class, id) {
+        return Ok(Identity::Basic(describe(found)?));
+    }
     let watched = found.as_ref().is_some_and(|found| found.watched);
     let entry = if is_class(class) && !watched { method_entry(class, id) } else { None };
     if let Some((entry, _)) = entry {

@@ -432,9 +432,12 @@ impl<'a> LiveWorld<'a> {
 
     fn fact(&self, receiver: Receiver, found: &Found) -> Result<MethodFact, Error> {
         let visibility = found.visibility;
+        let builtin = |owner: &str| -> Result<MethodFact, Error> {
+            Ok(MethodFact::Builtin { owner: owner.into(), name: found.original_name()?.as_str().into(), visibility })
+        };
         let ikra = reflect::singleton_class(classes::get(well_known::IKRA).raw)?;
         if found.owner == ikra {
-            return Ok(MethodFact::Builtin { owner: "Ikra".into(), visibility });
+            return builtin("Ikra");
         }
         let path: Option<String> = match found.iseq {
             Some(iseq) => Some(iseq.funcall("path", ())?),
@@ -442,7 +445,7 @@ impl<'a> LiveWorld<'a> {
         };
         let own = path.as_deref().is_none_or(|p| p.starts_with("<internal:"));
         if own && let Some(owner) = self.core_owner(receiver, found.owner)? {
-            return Ok(MethodFact::Builtin { owner: owner.into(), visibility });
+            return builtin(&owner);
         }
         if let (Some(iseq), false) = (found.iseq, own) {
             let method = number_method(found, iseq)?;
@@ -460,7 +463,7 @@ impl<'a> LiveWorld<'a> {
             && matches!(found.original_name()?.as_str(), "new" | "[]")
         {
             let data = reflect::construction(self.ruby, classes::get(class).raw)? == Construction::Data;
-            return Ok(MethodFact::Builtin { owner: if data { "Data" } else { "Struct" }.into(), visibility });
+            return builtin(if data { "Data" } else { "Struct" });
         }
         Ok(MethodFact::Foreign { what: label(found)? })
     }

@@ -9,7 +9,7 @@ use super::{Analysis, SectionOp, SpecId};
 use crate::diagnostic::Span;
 use crate::layout::schema::{Combine, Equals, Wording};
 use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, LocalId, Node, NodeId, Origin, Target, Unit};
-use crate::types::Ty;
+use crate::types::{Atom, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the block does to the locals around it.
@@ -45,8 +45,16 @@ pub fn combine_of(operator: &str) -> Option<(Combine, bool)> {
 
 impl Analysis<'_> {
     /// Whether `… op= n` may be one step for each element: nobody uses its value, and memory has such an operation.
-    pub fn may_accumulate(&self, spec: SpecId, node: NodeId, op: &str) -> bool {
-        combine_of(op).is_some_and(|(combine, _)| combine != Combine::Mul) && self.spec(spec).void.contains(&node)
+    pub fn may_accumulate(&mut self, spec: SpecId, node: NodeId, op: &str) -> bool {
+        combine_of(op).is_some_and(|(combine, _)| combine != Combine::Mul)
+            && self.spec(spec).void.contains(&node)
+            && self.combines_as_rubys(spec, op)
+    }
+
+    /// Whether an operator of numbers that accumulates is Ruby's own.
+    pub fn combines_as_rubys(&mut self, spec: SpecId, op: &str) -> bool {
+        self.reaches_rubys(spec, Atom::Int, op)
+            && (!matches!(op, "+" | "-" | "*") || self.reaches_rubys(spec, Atom::Float, op))
     }
 }
 

@@ -11,7 +11,7 @@ use super::calls::Args;
 use super::walk::{Env, Walker};
 use crate::error::Result;
 use crate::id::ArrayKind;
-use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node, Target};
+use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node, Target, plain};
 use crate::types::{Atom, Reach, Ty};
 
 /// A method that changes the length of its receiver.
@@ -182,7 +182,7 @@ impl Walker<'_, '_> {
                 let ty = self.here.types[receiver.id.index()].clone();
                 // `break` gives whatever it is given
                 let broken = call.block.as_ref().is_some_and(|block| block.breaks);
-                (made || MAKE.contains(&&*call.name)) && !broken && self.is_rubys(&ty, &call.name)
+                (made || MAKE.contains(&plain(&call.name))) && !broken && self.is_rubys(&ty, &call.name)
             }
             _ => false,
         }
@@ -193,14 +193,21 @@ impl Walker<'_, '_> {
         receiver.atoms().into_iter().all(|atom| self.an.is_rubys(self.here.id, atom, name))
     }
 
+    /// Whether a call on all kinds of a receiver reaches a method of Ruby's own, be it one that kernels know or not.
+    pub(super) fn reaches_rubys(&mut self, receiver: &Ty, name: &str) -> bool {
+        receiver.atoms().into_iter().all(|atom| self.an.reaches_rubys(self.here.id, atom, name))
+    }
+
     /// Evaluates the receiver of a call, which a variable goes on holding alone where the call does not keep it.
     pub(super) fn receiver(&mut self, node: &Node, name: &str, used: bool, env: &mut Env) -> Result<Ty> {
         let Kind::Local(local) = &node.kind else { return self.eval(node, env) };
         let at = self.here.base + local.index();
         let sole = env.locals[at].sole;
         let ty = self.eval_unseen(node, env)?;
+        let written = name;
+        let name = plain(written);
         let borrows = || MAKE.contains(&name) || LOOK.contains(&name) || !used && GIVE_ITSELF.contains(&name);
-        if !env.dead && sole && borrows() && self.is_rubys(&ty, name) {
+        if !env.dead && sole && borrows() && self.is_rubys(&ty, written) {
             env.locals[at].sole = true;
         } else if sole {
             self.seen_by_handlers(env);
@@ -248,7 +255,7 @@ impl Walker<'_, '_> {
         }
         let ty = env.locals[at].ty.clone();
         let [Atom::Array(kind)] = ty.atoms()[..] else { return Ok(None) };
-        if ty.reach != Reach::Fresh {
+        if ty.reach != Reach::Fresh || !self.reaches_rubys(&ty, &call.name) {
             return Ok(None);
         }
         // what goes over it would not see its new length

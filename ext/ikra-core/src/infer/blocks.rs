@@ -15,7 +15,7 @@ use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::id::{MethodId, ProcId, ScopeId};
-use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, Rest, Unit};
+use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, NAMED, Name, Node, Params, Pattern, Rest, Unit};
 use crate::syntax::visit;
 use crate::types::{Atom, Prims, Ty};
 use crate::world::{Assumption, MethodSource, Opaque, Outside, Root};
@@ -271,6 +271,12 @@ impl Walker<'_, '_> {
         }
         let Some(node) = &call.block_arg else { return Ok(None) };
         if let Kind::Sym(name) = &node.kind {
+            if !self.an.reaches_rubys(self.here.id, Atom::Sym, "to_proc") {
+                return Err(self
+                    .error(node.span, "kernels do not ask Symbol for a redefined to_proc")
+                    .advise("write the call out in a block")
+                    .into());
+            }
             let id = self.an.proc(self.here.id, node.span, || ProcKind::Symbol(name.clone()));
             return Ok(Some(Ty::proc(id)));
         }
@@ -448,7 +454,8 @@ impl Walker<'_, '_> {
             };
             let rest = Args { keywords: args.keywords.clone(), ..Args::of(rest.to_vec()) };
             let at = self.assumption(span);
-            return self.dispatch(receiver, name, &rest, false, span, &at, env);
+            let name = format!("{NAMED}{name}");
+            return self.dispatch(receiver, &name, &rest, false, span, &at, env);
         }
         if let ProcKind::Outside(root, code) = &info.kind {
             return self.call_outside((root, code), args, span, env);

@@ -473,6 +473,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
     use crate::types::Prims;
     match (atom, name) {
         (Atom::Array(_), "__at") => Some(Builtin::ArrayAt),
+        (Atom::Array(_), "__size") => Some(Builtin::ArraySize),
         (Atom::Str, "__byte") => Some(Builtin::StrByte),
         (Atom::Str, "__view") => Some(Builtin::StrView),
         (Atom::Str, "__single?") => Some(Builtin::StrIsSingle),
@@ -526,6 +527,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Object(_), "__at") => Some(Builtin::StructGet),
         (_, "__answers?") => Some(Builtin::Answers),
         (_, "__list?") => Some(Builtin::IsList),
+        (Atom::Nil, "__patterns") => Some(Builtin::IsNil),
         (_, "__keys?") => Some(Builtin::HasKeys),
         (_, "__no_match") => Some(Builtin::NoMatch),
         (_, "__uncomparable") => Some(Builtin::Uncomparable),

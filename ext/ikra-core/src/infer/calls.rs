@@ -5,13 +5,14 @@
 
 use super::builtins::{self, Builtin};
 use super::made::Thing;
+use super::redefined::{Origin, known_as};
 use super::{Analysis, Binding, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::Error;
 use crate::id::{ClassId, MethodId, ProcId};
 use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
-use crate::syntax::ast::{Arg, Call, Name, Node, Params, primitive};
+use crate::syntax::ast::{Arg, Call, Name, Node, Params, plain, primitive};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, values, well_known};
 use std::sync::Arc;
@@ -350,6 +351,7 @@ impl Analysis<'_> {
     /// # Errors
     /// Methods that Ruby has and kernels do not.
     pub fn target(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
+        let (origin, name) = self.origin(from, name);
         if let Some(target) = self.library_target(from, atom, name)? {
             return Ok(target);
         }
@@ -360,6 +362,7 @@ impl Analysis<'_> {
             return answer;
         }
         if let Some(name) = primitive(name) {
+            self.stands_for_rubys(atom, name)?;
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
             }
@@ -382,9 +385,14 @@ impl Analysis<'_> {
             }
             let enumerable = |an: &mut Self| match an.method(receiver_of(atom), "each_entry") {
                 MethodFact::Builtin { owner, .. } => &*owner == "Enumerable",
-                _ => false,
+                MethodFact::Missing { .. } => false,
+                _ => an.atom_is_a(atom, well_known::ENUMERABLE),
             };
-            if let Some(method) = crate::prelude::helper(core_class(atom), enumerable(self), name) {
+            // Integers compare by themselves, but where their `<=>` is the program's
+            let ordered =
+                atom != Atom::Int || !matches!(name, "__above?" | "__below?") || self.is_unaltered(atom, "<=>");
+            let class = if ordered { core_class(atom) } else { "" };
+            if let Some(method) = crate::prelude::helper(class, enumerable(self), name) {
                 return Ok(Target::Ruby(method));
             }
             if name == "__part" {
@@ -411,6 +419,16 @@ impl Analysis<'_> {
         if atom == Atom::Exception {
             return self.target_of_exception(name);
         }
+        // the sign of what a `<=>` gave
+        let sign = origin == Origin::Asked && atom == Atom::Int && matches!(name, "<" | ">");
+        if (origin == Origin::Ruby || sign)
+            && let Some(target) = self.rubys_own(from, atom, name, on_self)?
+        {
+            return Ok(target);
+        }
+        if origin == Origin::Asked {
+            self.may_be_asked(atom, name)?;
+        }
         // of the list that stands for an Enumerator
         if matches!(atom, Atom::Array(_)) && matches!(name, "with_index" | "with_object" | "next" | "peek" | "rewind") {
             return Err(Refusal::new(format!("kernels do not know {name} of this iterator"))
@@ -433,19 +451,14 @@ impl Analysis<'_> {
             }
             MethodFact::AttrReader { ivar, visibility } if visible(visibility) => Target::Reader(ivar),
             MethodFact::AttrWriter { ivar, visibility } if visible(visibility) => Target::Writer(ivar),
-            MethodFact::Builtin { owner, visibility } if visible(visibility) => {
-                if let Some(target) = value_target(atom, &owner, name) {
-                    return Ok(target);
+            MethodFact::Builtin { owner, name: original, visibility } if visible(visibility) => {
+                let name = known_as(name, &original);
+                self.asks_nothing_redefined(atom, &owner, name)?;
+                if name == "!=" && !matches!(atom, Atom::Object(_)) && !self.is_unaltered(atom, "==") {
+                    return Ok(Target::Builtin(Builtin::NotEqual));
                 }
-                match builtins::find(atom, &owner, name) {
-                    Some(builtin) => match self.routine(atom, builtin)? {
-                        Some(method) => Target::Ruby(method),
-                        None => Target::Builtin(builtin),
-                    },
-                    None if let Some(method) = ikras_own(&owner, name) => Target::Ruby(method),
-                    None if let Some(method) = crate::prelude::find(core_class(atom), &owner, name) => {
-                        Target::Ruby(method)
-                    }
+                match self.builtin_target(atom, &owner, name)? {
+                    Some(target) => target,
                     None => {
                         // the module that defines it says more than an anonymous class that has it
                         let what = match atom {
@@ -465,6 +478,25 @@ impl Analysis<'_> {
             }
             MethodFact::Missing { handler: None } => Target::NoMethod { private: false },
             MethodFact::Missing { handler: Some(handler) } => Target::Handler(handler),
+        })
+    }
+
+    /// What a method of Ruby's own is to kernels.
+    ///
+    /// # Errors
+    /// A text of the library's that does not parse.
+    pub(super) fn builtin_target(&mut self, atom: Atom, owner: &str, name: &str) -> Answer<Option<Target>> {
+        if let Some(target) = value_target(atom, owner, name) {
+            return Ok(Some(target));
+        }
+        Ok(match builtins::find(atom, owner, name) {
+            Some(builtin) => Some(match self.routine(atom, builtin)? {
+                Some(method) => Target::Ruby(method),
+                None => Target::Builtin(builtin),
+            }),
+            None => {
+                ikras_own(owner, name).or_else(|| crate::prelude::find(core_class(atom), owner, name)).map(Target::Ruby)
+            }
         })
     }
 
@@ -539,6 +571,7 @@ impl Analysis<'_> {
         at: &Assumption,
     ) -> Answer<Ty> {
         let given = args.positional.len();
+        let name = plain(name);
         Ok(match target {
             Target::NoMethod { .. } | Target::Refused(_) => Ty::never(),
             Target::Handler(_) => unreachable!("asked with the name as an argument"),
@@ -686,7 +719,7 @@ impl Analysis<'_> {
             Equal => self.equal_ty(atom, atoms[0])?,
             NotEqual => {
                 let (_, equal) =
-                    self.call(from, (atom, reach), "==", &Args::of(vec![Ty::of(atoms[0], Reach::Mixed)]), false, at)?;
+                    self.call(from, (atom, reach), ":==", &Args::of(vec![Ty::of(atoms[0], Reach::Mixed)]), false, at)?;
                 negate(&equal)
             }
             Identical => self.identical_ty(atom, atoms[0])?,
@@ -969,6 +1002,8 @@ impl Analysis<'_> {
             Some(atom @ Atom::Object(_)) if matches!(method, Method::Eq | Method::NotEq) => {
                 self.target(from, *atom, "==", true)? != Target::Builtin(Builtin::Equal)
             }
+            Some(Atom::Int | Atom::Float | Atom::Exception | Atom::Module(_) | Atom::Proc(_)) => false,
+            Some(atom) if matches!(method, Method::Eq | Method::NotEq) => !self.is_unaltered(*atom, "=="),
             _ => false,
         })
     }
@@ -1228,6 +1263,7 @@ pub enum RangeForm {
 /// # Errors
 /// What kernels do not know of such Ranges.
 pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
+    let name = plain(name);
     let helper = |name: &str| crate::prelude::helper("Range", false, name).map(RangeForm::Helper);
     let found = match (from, to, name) {
         (Atom::Int, Atom::Int, _) => Some(RangeForm::Registers(Prims::INT_RANGE)),
@@ -1271,6 +1307,7 @@ pub struct Asked {
 
 /// What is asked in place of an operator of a number, a Range or an object that is nothing but its parts.
 pub fn asked(atom: Atom, name: &str, args: &Args) -> Option<Asked> {
+    let name = plain(name);
     if let Atom::Object(class) = atom
         && values::is_value(class)
         && args.positional.len() == 1

@@ -5,6 +5,7 @@
 use super::builtins::{Builtin, Ordered};
 use super::calls::{Answer, Args, Refusal, Target};
 use super::{Analysis, SpecId};
+use crate::syntax::ast::ASKED;
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::Assumption;
 
@@ -23,7 +24,8 @@ impl Analysis<'_> {
     ) -> Answer<(Target, Ty)> {
         let args = Args::of(vec![arg.clone()]);
         // what is inlined belongs to a call that stands in the source
-        if let Target::Ruby(method) = self.target(from, atom, name, true)?
+        let asked = format!("{ASKED}{name}");
+        if let Target::Ruby(method) = self.target(from, atom, &asked, true)?
             && self.inlines(method, &args, None)?
         {
             let class = self.describe(atom);
@@ -37,7 +39,7 @@ impl Analysis<'_> {
                 .advise("compare with something else")
             });
         }
-        self.call(from, (atom, reach), name, &args, true, at)
+        self.call(from, (atom, reach), &asked, &args, true, at)
     }
 
     /// `===` and `<=>` of Kernel, and the methods of Comparable.
@@ -122,7 +124,7 @@ impl Analysis<'_> {
     /// # Errors
     /// As [`Analysis::target`].
     pub fn compares_by_identity(&mut self, from: SpecId, atom: Atom) -> Answer<bool> {
-        Ok(self.target(from, atom, "<=>", true)? == Target::Builtin(Builtin::Compare))
+        Ok(self.target(from, atom, "?<=>", true)? == Target::Builtin(Builtin::Compare))
     }
 
     /// Whether an order may be a number; else what asked for it raises.

@@ -55,11 +55,11 @@ impl Routine {
     /// `members`: how many its class has.
     fn text(self, members: usize) -> String {
         match self {
-            Routine::ArrayEqual => array_equal("==", "a.__same?(b) || a == b"),
-            Routine::ArrayEql => array_equal("eql?", "a.__same?(b) || a.eql?(b)"),
+            Routine::ArrayEqual => array_equal("==", "a.__same?(b) || a.__asked == b"),
+            Routine::ArrayEql => array_equal("eql?", "a.__same?(b) || a.__asked.eql?(b)"),
             Routine::ArrayCompare => ARRAY_COMPARE.into(),
-            Routine::StructEqual(_) => struct_equal("==", members, |a, b| format!("{a} == {b}")),
-            Routine::StructEql(_) => struct_equal("eql?", members, |a, b| format!("{a}.eql?({b})")),
+            Routine::StructEqual(_) => struct_equal("==", members, |a, b| format!("{a}.__asked == {b}")),
+            Routine::StructEql(_) => struct_equal("eql?", members, |a, b| format!("{a}.__asked.eql?({b})")),
             Routine::StructInitialize(_) => initialize(members, 'a', |i| vec![format!("a{i} = nil")]),
             Routine::StructKeywords(_) => initialize(members, 'k', |i| vec![format!("k{i}: nil")]),
             Routine::StructEither(_) => {
@@ -98,7 +98,7 @@ const ARRAY_COMPARE: &str = "def <=>(other)
   return nil unless other.__array?(self)
   i = 0
   while i < __size && i < other.__size
-    order = __at(i) <=> other.__at(i)
+    order = __at(i).__asked <=> other.__at(i)
     return order unless order == 0
     i += 1
   end

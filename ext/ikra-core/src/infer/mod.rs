@@ -17,6 +17,7 @@ mod library;
 mod locals;
 pub mod made;
 pub mod outside;
+mod redefined;
 pub mod structs;
 mod walk;
 

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::id::ProcId;
 use crate::syntax::ast::{self, ConstBase, Kind, LocalId, Name, Node, Origin, Unit};
 use crate::types::{Atom, Prims, Ty};
-use crate::world::{Assumption, MethodFact, Opaque, Root};
+use crate::world::{Assumption, MethodFact, Opaque, Receiver, Root, well_known};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -209,6 +209,15 @@ impl Walker<'_, '_> {
 
     fn section(&mut self) -> Result<()> {
         let unit = self.here.unit.clone();
+        // Ruby's C code asks it of whatever it converts
+        let object = Receiver::Instance(well_known::OBJECT);
+        if !self.an.is_unaltered_of(object, "respond_to?") {
+            return Err(self
+                .error(unit.body.span, "kernels do not ask a respond_to? that is redefined for all objects")
+                .because("Ruby asks it wherever it converts a value")
+                .advise("redefine it in your own classes only")
+                .into());
+        }
         let mut env = self.fresh_env();
         for i in 0..unit.locals.len() {
             let local = LocalId::new(i);
@@ -464,7 +473,7 @@ impl Walker<'_, '_> {
             Kind::Not(x) => {
                 let ty = self.eval(x, env)?;
                 for atom in ty.atoms() {
-                    let own = matches!(atom, Atom::Object(_)) && !self.an.is_rubys(self.here.id, atom, "!");
+                    let own = !self.an.reaches_rubys(self.here.id, atom, "!");
                     if own {
                         let class = self.an.describe(atom);
                         return Err(self
@@ -980,6 +989,13 @@ impl Walker<'_, '_> {
         }
         let mut out = Ty::never();
         for atom in over_ty.atoms() {
+            if !self.an.reaches_rubys(self.here.id, atom, "each") {
+                let class = self.an.describe(atom);
+                return Err(self
+                    .error(node.span, format!("kernels do not know for over {class} whose each is redefined"))
+                    .advise("write each { … }")
+                    .into());
+            }
             let element = match atom {
                 Atom::IntRange => Ty::int(),
                 Atom::Array(kind) => {

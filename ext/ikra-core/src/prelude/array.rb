@@ -10,7 +10,7 @@ class Array
       each { |x| n += 1 if yield(x) }
     else
       n = 0
-      each { |x| n += 1 if x == item }
+      each { |x| n += 1 if x.__asked == item }
     end
     n
   end
@@ -20,7 +20,7 @@ class Array
     while i < size
       if none
         return i if yield(__at(i))
-      elsif __at(i) == item
+      elsif __at(i).__asked == item
         return i
       end
       i += 1
@@ -34,7 +34,7 @@ class Array
     while i >= 0
       if none
         return i if yield(__at(i))
-      elsif __at(i) == item
+      elsif __at(i).__asked == item
         return i
       end
       i -= 1
@@ -45,7 +45,7 @@ class Array
   def include?(item)
     i = 0
     while i < size
-      return true if __at(i) == item
+      return true if __at(i).__asked == item
 
       i += 1
     end
@@ -61,7 +61,7 @@ class Array
     while i < size
       x = __at(i)
       if block_given?
-        best = x if __order(yield(x, best), x, best) < 0
+        best = x if __order(yield(x, best), x, best).__asked < 0
       elsif best.__above?(x)
         best = x
       end
@@ -78,7 +78,7 @@ class Array
     while i < size
       x = __at(i)
       if block_given?
-        best = x if __order(yield(x, best), x, best) > 0
+        best = x if __order(yield(x, best), x, best).__asked > 0
       elsif best.__below?(x)
         best = x
       end
@@ -411,7 +411,7 @@ class Array
   def __before?(item, count)
     i = 0
     while i < count
-      return true if __at(i).eql?(item)
+      return true if __at(i).__asked.eql?(item)
 
       i += 1
     end
@@ -660,7 +660,7 @@ class Array
   # Stable, as Ruby's is where the C library sorts by merging.
   def sort
     if block_given?
-      __merge_sort { |a, b| __order(yield(a, b), a, b) > 0 }
+      __merge_sort { |a, b| __order(yield(a, b), a, b).__asked > 0 }
     else
       __merge_sort { |a, b| a.__above?(b) }
     end

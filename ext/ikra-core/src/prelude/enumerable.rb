@@ -10,7 +10,7 @@ module Enumerable
         each { |x| return false unless x }
       end
     else
-      each { |x| return false unless pattern === x }
+      each { |x| return false unless pattern.__asked === x }
     end
     true
   end
@@ -23,7 +23,7 @@ module Enumerable
         each { |x| return true if x }
       end
     else
-      each { |x| return true if pattern === x }
+      each { |x| return true if pattern.__asked === x }
     end
     false
   end
@@ -36,7 +36,7 @@ module Enumerable
         each { |x| return false if x }
       end
     else
-      each { |x| return false if pattern === x }
+      each { |x| return false if pattern.__asked === x }
     end
     true
   end
@@ -47,7 +47,7 @@ module Enumerable
       hit = if none
         block_given? ? yield(x) : x
       else
-        pattern === x
+        pattern.__asked === x
       end
       n += 1 if hit
       return false if n > 1
@@ -58,7 +58,7 @@ module Enumerable
   def count(item = (all = true))
     n = 0
     each do |x|
-      hit = all ? !block_given? || yield(x) : x == item
+      hit = all ? !block_given? || yield(x) : x.__asked == item
       n += 1 if hit
     end
     n
@@ -75,7 +75,7 @@ module Enumerable
     each do |x|
       if none
         return i if yield(x)
-      elsif x == item
+      elsif x.__asked == item
         return i
       end
       i += 1
@@ -84,7 +84,7 @@ module Enumerable
   end
 
   def include?(item)
-    each { |x| return true if x == item }
+    each { |x| return true if x.__asked == item }
     false
   end
   alias member? include?
@@ -123,7 +123,7 @@ module Enumerable
     each do |e|
       x = block_given? ? yield(e) : e
       if other
-        sum += x
+        sum = sum.__asked + x
       elsif x.is_a?(Float) && (sum.is_a?(Integer) || sum.is_a?(Float) || sum.is_a?(Rational))
         f = sum.to_f unless float
         f += whole if ahead && whole != 0
@@ -169,7 +169,7 @@ module Enumerable
         sum = f + c if float
         float = false
         other = true
-        sum += x
+        sum = sum.__asked + x
       end
     end
     return sum if __doubt(!float)
@@ -186,7 +186,7 @@ module Enumerable
         best = x
         none = false
       elsif block_given?
-        best = x if __order(yield(x, best), x, best) < 0
+        best = x if __order(yield(x, best), x, best).__asked < 0
       elsif x.__below?(best)
         best = x
       end
@@ -202,7 +202,7 @@ module Enumerable
         best = x
         none = false
       elsif block_given?
-        best = x if __order(yield(x, best), x, best) > 0
+        best = x if __order(yield(x, best), x, best).__asked > 0
       elsif x.__above?(best)
         best = x
       end

@@ -143,7 +143,7 @@ class Hash
 
       each { |key, value| return true if yield(key, value) }
     else
-      each { |pair| return true if pattern === pair }
+      each { |pair| return true if pattern.__asked === pair }
     end
     false
   end
@@ -152,7 +152,7 @@ class Hash
     if none
       each { |key, value| return false unless yield(key, value) } if block_given?
     else
-      each { |pair| return false unless pattern === pair }
+      each { |pair| return false unless pattern.__asked === pair }
     end
     true
   end
@@ -163,7 +163,7 @@ class Hash
 
       each { |key, value| return false if yield(key, value) }
     else
-      each { |pair| return false if pattern === pair }
+      each { |pair| return false if pattern.__asked === pair }
     end
     true
   end
@@ -175,19 +175,19 @@ class Hash
     if all
       each { |key, value| n += 1 if yield(key, value) }
     else
-      each { |pair| n += 1 if pair == item }
+      each { |pair| n += 1 if pair.__asked == item }
     end
     n
   end
 
   def value?(value)
-    each_value { |x| return true if x == value }
+    each_value { |x| return true if x.__asked == value }
     false
   end
   alias has_value? value?
 
   def key(value)
-    each { |key, x| return key if x == value }
+    each { |key, x| return key if x.__asked == value }
     nil
   end
 end

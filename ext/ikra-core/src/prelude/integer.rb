@@ -25,6 +25,23 @@ class Integer
     out
   end
 
+  # As Kernel's, without asking `<=>`, which the program may have redefined: then Kernel's are called.
+  def __above?(other)
+    return self > other if other.is_a?(Integer)
+
+    c = self <=> other
+    __uncomparable(other) if c.nil?
+    c > 0
+  end
+
+  def __below?(other)
+    return self < other if other.is_a?(Integer)
+
+    c = self <=> other
+    __uncomparable(other) if c.nil?
+    c < 0
+  end
+
   def __list_times
     (0...self).to_a
   end

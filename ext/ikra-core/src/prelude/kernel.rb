@@ -25,7 +25,7 @@ module Kernel
 
   # What `*` makes of a value in a list, and what is left of it between the first and the last parts.
   def __splat
-    respond_to?(:to_a) ? to_a : [self]
+    self.__asked.respond_to?(:to_a) ? self.__asked.to_a : [self]
   end
 
   def __rest(from, back)
@@ -35,9 +35,9 @@ module Kernel
   # What `dig` finds a step further on.
   def __dug(at)
     return nil if nil?
-    raise TypeError, "#{self.class} does not have #dig method" unless respond_to?(:dig)
+    raise TypeError, "#{self.class} does not have #dig method" unless self.__asked.respond_to?(:dig)
 
-    dig(at)
+    self.__asked.dig(at)
   end
 
   # A new array of as many elements as the block gives, one for each index.
@@ -66,19 +66,15 @@ module Kernel
 
   # `self > other` as sorting sees it, by `<=>`.
   def __above?(other)
-    return self > other if is_a?(Integer) && other.is_a?(Integer)
-
-    c = self <=> other
+    c = self.__asked <=> other
     __uncomparable(other) if c.nil?
-    c > 0
+    c.__asked > 0
   end
 
   def __below?(other)
-    return self < other if is_a?(Integer) && other.is_a?(Integer)
-
-    c = self <=> other
+    c = self.__asked <=> other
     __uncomparable(other) if c.nil?
-    c < 0
+    c.__asked < 0
   end
 
   # What a block that compares gave.

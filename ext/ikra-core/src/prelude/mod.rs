@@ -4,6 +4,15 @@
 //! mean; they are inlined where they are called, like any method that takes a block (those in `*_functions.rb` are functions), and
 //! their errors are reported at the call. Names that begin with `__` are primitives
 //! ([`crate::infer::builtins::primitive`]) and methods of its own: a program's names mean the program's methods ([`crate::syntax::ast::PRIMITIVE`]).
+//!
+//! # Calls that the program may have redefined
+//!
+//! This text stands for Ruby's C code. A call in it on a value of a core class reaches Ruby's own method, whatever the program
+//! has redefined or prepended: `size`, `each` of the Array itself, arithmetic of indices. So do `is_a?`, `nil?`, `raise` and
+//! the like on any receiver ([`crate::infer`], `redefined.rs`). Where Ruby's C code calls a method by its name, this text
+//! says so: `x.__asked == item` calls the `==` that the program has. On objects of the program's own classes, all other calls
+//! reach the program's methods; but a method of Enumerable calls only `each` of the object itself.
+//! What Ruby asks and this text does not is refused where it is redefined (`asks_nothing_redefined`).
 
 mod operations;
 

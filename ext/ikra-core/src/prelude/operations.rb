@@ -55,11 +55,11 @@ module Kernel
 
   # The same for `min` and `max` by a block.
   def __least(_x, list, width)
-    __fold(nil, list, width) { |best, x| __order(yield(x, best), x, best) < 0 ? x : best }
+    __fold(nil, list, width) { |best, x| __order(yield(x, best), x, best).__asked < 0 ? x : best }
   end
 
   def __greatest(_x, list, width)
-    __fold(nil, list, width) { |best, x| __order(yield(x, best), x, best) > 0 ? x : best }
+    __fold(nil, list, width) { |best, x| __order(yield(x, best), x, best).__asked > 0 ? x : best }
   end
 
   # Three neighbours, combined from either end.
@@ -105,7 +105,7 @@ module Kernel
     __build(count) { |k| i + k }.__merge_sort do |a, b|
       x = list.__nth(a)
       y = list.__nth(b)
-      __order(yield(x, y), x, y) > 0
+      __order(yield(x, y), x, y).__asked > 0
     end
   end
 
@@ -123,7 +123,7 @@ module Kernel
       i = (low + high) / 2
       x = list.__nth(places.__nth(middle + before - 1 - i))
       y = list.__nth(places.__nth(from + i))
-      if __order(yield(x, y), x, y) < 0
+      if __order(yield(x, y), x, y).__asked < 0
         high = i
       else
         low = i + 1
@@ -137,7 +137,7 @@ module Kernel
       if !take_left && left < middle
         x = list.__nth(places.__nth(right))
         y = list.__nth(places.__nth(left))
-        take_left = !(__order(yield(x, y), x, y) < 0)
+        take_left = !(__order(yield(x, y), x, y).__asked < 0)
       end
       if take_left
         left += 1

@@ -52,7 +52,7 @@ class Range
     each do |x|
       if all
         n += 1 if yield(x)
-      elsif x == item
+      elsif x.__asked == item
         n += 1
       end
     end

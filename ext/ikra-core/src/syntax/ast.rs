@@ -291,6 +291,26 @@ pub fn primitive(name: &str) -> Option<&str> {
     name.starts_with(PRIMITIVE).then(|| &name[1..])
 }
 
+/// Marks a call that Ruby's C code makes by name, `?==`: the prelude writes it `x.__asked == y`.
+pub const ASKED: char = '?';
+/// Marks a call that somebody else makes for the program, `:abs` of `&:abs`.
+pub const NAMED: char = ':';
+/// Marks a call that Ruby makes without asking any method of the program's, `@+` of `[1, *list]`.
+pub const FIXED: char = '@';
+
+/// A method's name without marks.
+pub fn plain(name: &str) -> &str {
+    name.strip_prefix([ASKED, NAMED, FIXED]).unwrap_or(name)
+}
+
+/// A name with the mark that another has.
+pub fn marked_as(name: &str, other: &str) -> Name {
+    match other.chars().next() {
+        Some(mark @ (ASKED | NAMED | FIXED)) => format!("{mark}{name}").as_str().into(),
+        _ => name.into(),
+    }
+}
+
 #[derive(Debug)]
 pub struct Call {
     /// None: an implicit `self`, so private methods and functions are found.

@@ -93,9 +93,11 @@ pub enum MethodFact {
         ivar: Name,
         visibility: Visibility,
     },
-    /// Ruby's own definition, not redefined; `owner` is the class or module that defines it (`Integer`, `Kernel`).
+    /// Ruby's own definition, not redefined; `owner` is the class or module that defines it (`Integer`, `Kernel`), and
+    /// `name` the name that it has there, whatever a program has made an alias of it.
     Builtin {
         owner: Name,
+        name: Name,
         visibility: Visibility,
     },
     /// A method that Ikra cannot read (C code of a gem, …), described for an error message.

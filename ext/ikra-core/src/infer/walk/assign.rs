@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::infer::accumulate;
 use crate::infer::calls::{Args, Target, divided, makes_no_array, receiver_of};
 use crate::ir::lower::numbers::{Kind as Number, Method, divmod_types};
+use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Params, Pattern};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Place};
@@ -274,6 +275,11 @@ impl Walker<'_, '_> {
             ast::Target::Attr { receiver, .. } => matches!(receiver.kind, Kind::SelfRef),
             _ => true,
         };
+        if matches!(target, ast::Target::Index { .. })
+            && !(self.reaches_rubys(&receiver, "[]") && self.reaches_rubys(&receiver, "[]="))
+        {
+            return Ok(false);
+        }
         let Some((slots, number)) = self.slots(&receiver, target, on_self, node.span)? else { return Ok(false) };
         if number == Prims::FLOAT && !matches!(&**op, "+" | "-") {
             return Ok(false);
@@ -492,7 +498,8 @@ impl Walker<'_, '_> {
             Kind::Call(call)
                 if let Some([receiver, arg]) = divided(call)
                     && let (receiver, arg) = (self.eval(receiver, env)?, self.eval(arg, env)?)
-                    && makes_no_array(&receiver, &arg) =>
+                    && makes_no_array(&receiver, &arg)
+                    && self.reaches_rubys(&receiver, "divmod") =>
             {
                 let types = self.divmod(&receiver, &arg, value.span, env)?.to_vec();
                 if used && !env.dead {
@@ -549,6 +556,22 @@ impl Walker<'_, '_> {
         let ty = self.eval(c.value, env)?;
         if env.dead {
             return Ok(Ty::never());
+        }
+        let asked: &[&str] = match c.combine {
+            Combine::Add if c.negated => &["-"],
+            Combine::Add => &["+"],
+            Combine::Mul => &["*"],
+            Combine::And => &["&"],
+            Combine::Or => &["|"],
+            Combine::Xor => &["^"],
+            _ => &["<", ">", "<=>"],
+        };
+        if let Some(name) = asked.iter().find(|name| !self.an.combines_as_rubys(self.here.id, name)) {
+            return Err(self
+                .error(c.value.span, format!("kernels do not accumulate with a redefined {name}"))
+                .because("elements run at the same time, and the parts of a sum are brought together behind them")
+                .advise("give the values as pmap's result, and combine them afterwards")
+                .into());
         }
         let old = self.an.accumulators.types.get(&c.local).cloned().unwrap_or_default();
         let new = self.join(&old, &ty);

@@ -10,9 +10,9 @@ use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{self, Args, Literal, RangeForm, Target};
-use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern};
+use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, marked_as, plain};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, Root};
+use crate::world::{Assumption, Receiver, Root, well_known};
 use std::sync::Arc;
 
 impl Walker<'_, '_> {
@@ -116,15 +116,18 @@ impl Walker<'_, '_> {
         at: &Assumption,
         env: &mut Env,
     ) -> Result<Ty> {
+        let written = name;
+        let name = plain(written);
         if let Some((block, args)) = self.an.operator_block(self.here.id, target, args, block, span) {
             return self.invoke(target, (atom, reach), name, &args, Some(&block), span, at, env);
         }
         if let Some(asked) = calls::asked(atom, name, args) {
             let receiver = Ty::of(atom, reach);
+            let again = marked_as(asked.name, written);
             let answer = if asked.swapped {
-                self.dispatch(&args.positional[0], asked.name, &Args::of(vec![receiver]), true, span, at, env)?
+                self.dispatch(&args.positional[0], &again, &Args::of(vec![receiver]), true, span, at, env)?
             } else {
-                self.dispatch(&receiver, asked.name, args, true, span, at, env)?
+                self.dispatch(&receiver, &again, args, true, span, at, env)?
             };
             return Ok(if name == "!=" { calls::negate(&answer) } else { answer });
         }
@@ -156,7 +159,7 @@ impl Walker<'_, '_> {
                         RangeForm::Registers(range) => {
                             let place = (self.here.id, span, range);
                             self.an.lacking.remove(&place);
-                            match self.dispatch_with(&Ty::prim(range), name, args, block, false, span, at, &mut e) {
+                            match self.dispatch_with(&Ty::prim(range), written, args, block, false, span, at, &mut e) {
                                 Err(error @ Error::Unsupported(_)) if several && self.an.may_wait() => {
                                     self.an.lacking.insert(place, error.to_string());
                                     continue;
@@ -250,7 +253,8 @@ impl Walker<'_, '_> {
                 };
                 let rest = args.after_first();
                 let receiver = Ty::of(atom, reach);
-                self.dispatch_with(&receiver, called, &rest, block, !public, span, at, env)
+                let called = marked_as(called, written);
+                self.dispatch_with(&receiver, &called, &rest, block, !public, span, at, env)
             }
             (Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)), _) => {
                 self.new_object(*builtin, atom, args, block, span, at, env)
@@ -357,6 +361,12 @@ impl Walker<'_, '_> {
     }
 
     fn call_on(&mut self, node: &Node, call: &Call, receiver: &Ty, on_self: bool, env: &mut Env) -> Result<Ty> {
+        if call.receiver.as_ref().is_some_and(stands_for_enumerator) {
+            for atom in receiver.atoms() {
+                let answer = self.an.list_is_an_enumerator(atom, &call.name);
+                self.refused(answer, call.name_span)?;
+            }
+        }
         if call.receiver.is_none() {
             // `raise "…"`: what cannot be called is told before what it is called with
             for atom in receiver.atoms() {
@@ -488,6 +498,10 @@ impl Walker<'_, '_> {
         if !known || given_block || items.is_empty() || items.iter().any(|i| matches!(i.kind, Kind::Splat(_))) {
             return Ok(None);
         }
+        let array = Receiver::Instance(well_known::ARRAY);
+        if !self.an.is_unaltered_of(array, &call.name) {
+            return Ok(None);
+        }
         let mut out = Ty::never();
         for item in items {
             let ty = self.eval(item, env)?;
@@ -510,7 +524,7 @@ impl Walker<'_, '_> {
             return Ok(Some(if env.dead { Ty::never() } else { Ty::bool() }));
         }
         let plain = out.only(Prims::INT) || out.only(Prims::FLOAT) && &*call.name != "sum";
-        if !plain {
+        if !plain || &*call.name != "sum" && !self.reaches_rubys(&out, "<=>") {
             return Ok(None);
         }
         Ok(Some(out))
@@ -628,6 +642,11 @@ impl Walker<'_, '_> {
         self.an.specs[self.here.id.index()].passed_on.insert(place, ty.clone());
         Ok(ty)
     }
+}
+
+/// Whether a node is the list of what an iterator yields.
+fn stands_for_enumerator(node: &Node) -> bool {
+    matches!(&node.kind, Kind::Call(list) if list.name.starts_with("%__list_"))
 }
 
 /// Whether a bare `super` passes on more than parameters that have names.

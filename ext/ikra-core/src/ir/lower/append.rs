@@ -69,7 +69,7 @@ impl Body<'_, '_> {
         }
         let ty = self.ty(receiver);
         let [Atom::Array(kind)] = ty.atoms()[..] else { return Ok(None) };
-        if ty.reach != Reach::Fresh {
+        if ty.reach != Reach::Fresh || !self.an.reaches_rubys(self.here.spec, Atom::Array(kind), &call.name) {
             return Ok(None);
         }
         let mut out = Val::NEVER;

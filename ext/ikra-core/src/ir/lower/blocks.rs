@@ -14,7 +14,7 @@ use crate::infer::calls::{Args, Target, bind, rest_positions};
 use crate::infer::outside::receiver_of;
 use crate::infer::{Binding, SpecId};
 use crate::ir::{LabelId, Stmt, Trap};
-use crate::syntax::ast::{self, Block, Call, Kind, LocalId, Node, Params};
+use crate::syntax::ast::{self, Block, Call, Kind, LocalId, NAMED, Node, Params};
 use crate::types::{Atom, Reach, Ty, Unit};
 use crate::world::{Assumption, Outside, Root};
 use std::sync::Arc;
@@ -325,7 +325,8 @@ impl Body<'_, '_> {
                 self.trap(Trap::Raise { class: "ArgumentError", message }, None);
                 return Ok(());
             };
-            let answer = self.call_values((*receiver, ty), name, rest, keywords, false, span, span)?;
+            let name = format!("{NAMED}{name}");
+            let answer = self.call_values((*receiver, ty), &name, rest, keywords, false, span, span)?;
             into(self, answer);
             return Ok(());
         }

@@ -1303,7 +1303,8 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             Kind::Call(call)
                 if let Some([receiver, arg]) = divided(call)
-                    && makes_no_array(&self.ty(receiver), &self.ty(arg)) =>
+                    && makes_no_array(&self.ty(receiver), &self.ty(arg))
+                    && self.reaches_rubys(&self.ty(receiver), "divmod") =>
             {
                 let values = self.divmod(receiver, arg, value.span)?;
                 whole = self.array_if(used, &values, value.span)?;

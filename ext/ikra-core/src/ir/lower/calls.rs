@@ -21,7 +21,7 @@ use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_loc
 use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::{Combine, Equals, Slot};
-use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
+use crate::syntax::ast::{self, Block, Call, Kind, Name, Node, marked_as, plain};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
 use crate::world::{values, well_known};
 use std::sync::Arc;
@@ -79,6 +79,8 @@ impl Body<'_, '_> {
         block: Option<&(Val, Ty)>,
         how: How,
     ) -> Result<Ty> {
+        let written = name;
+        let name = plain(written);
         if let Some((block, types)) =
             self.an.operator_block(self.here.spec, target, types, block.map(|b| &b.1), how.span)
         {
@@ -87,10 +89,11 @@ impl Body<'_, '_> {
         }
         if let Some(asked) = asked(atom, name, types) {
             let (receiver, how) = (Ty::of(atom, reach), How { on_self: true, ..how });
+            let again = marked_as(asked.name, written);
             let answer = if asked.swapped {
-                self.outcome_of(&types.positional[0], asked.name, &Args::of(vec![receiver]), None, how)?
+                self.outcome_of(&types.positional[0], &again, &Args::of(vec![receiver]), None, how)?
             } else {
-                self.outcome_of(&receiver, asked.name, types, None, how)?
+                self.outcome_of(&receiver, &again, types, None, how)?
             };
             return Ok(if name == "!=" { crate::infer::calls::negate(&answer) } else { answer });
         }
@@ -107,7 +110,7 @@ impl Body<'_, '_> {
                             Ty::never()
                         }
                         RangeForm::Registers(range) => {
-                            self.outcome_of(&Ty::prim(range), name, types, block, How { on_self: false, ..how })?
+                            self.outcome_of(&Ty::prim(range), written, types, block, How { on_self: false, ..how })?
                         }
                         RangeForm::Helper(method) => {
                             self.outcome(&Target::Ruby(method), (atom, reach), name, types, block, how)?
@@ -160,6 +163,7 @@ impl Body<'_, '_> {
             Target::Builtin(Builtin::Send { public }) => {
                 let Some(Some(Literal::Sym(called))) = types.literals.first() else { return Ok(Ty::never()) };
                 let on_self = !public;
+                let called = &*marked_as(called, written);
                 let target =
                     self.an.target(self.here.spec, atom, called, on_self).map_err(|r| self.refused(r, how.span))?;
                 self.outcome(&target, (atom, reach), called, &types.after_first(), block, How { on_self, ..how })?
@@ -592,6 +596,8 @@ impl Body<'_, '_> {
             targets.push((atom, target));
         }
         let place = self.result_place(&ty, span)?;
+        let written = name;
+        let name = plain(written);
         // all classes of a hierarchy answer `==` alike: one comparison of ids
         if let (Val::Ref(h, a), [(Val::Ref(k, b), ..)]) = (receiver, args)
             && matches!(name, "==" | "!=" | "equal?")
@@ -612,13 +618,29 @@ impl Body<'_, '_> {
         self.dispatch(receiver, receiver_ty, &place, |s, atom, val| {
             let target = targets.iter().find(|(a, _)| *a == atom).map(|(_, t)| t.clone());
             let Some(target) = target else { return Ok(None) };
-            s.invoke(&target, (atom, receiver_ty.reach), val, name, args, keywords, &types, block.clone(), how, &place)
+            s.invoke(
+                &target,
+                (atom, receiver_ty.reach),
+                val,
+                written,
+                args,
+                keywords,
+                &types,
+                block.clone(),
+                how,
+                &place,
+            )
         })?;
         if ty.is_never() {
             self.unreachable();
             return Ok((Val::NEVER, ty));
         }
         Ok((self.load(&place), ty))
+    }
+
+    /// Whether a call on all kinds of a receiver reaches a method of Ruby's own.
+    pub fn reaches_rubys(&mut self, receiver: &Ty, name: &str) -> bool {
+        receiver.atoms().into_iter().all(|atom| self.an.reaches_rubys(self.here.spec, atom, name))
     }
 
     fn equality_is_identity(&mut self, ty: &Ty) -> bool {
@@ -683,6 +705,8 @@ impl Body<'_, '_> {
         place: &Place,
     ) -> Result<Option<Val>> {
         let How { span, at, bare, .. } = how;
+        let written = name;
+        let name = plain(written);
         let wrong_count = |s: &mut Self, expected: &str| {
             let message = format!("wrong number of arguments (given {}, expected {expected})", args.len());
             s.trap(Trap::Raise { class: "ArgumentError", message }, None);
@@ -697,11 +721,12 @@ impl Body<'_, '_> {
         }
         if let Some(asked) = asked(atom, name, types) {
             let itself = Ty::of(atom, reach);
+            let again = marked_as(asked.name, written);
             let (val, ty) = if asked.swapped {
                 let swapped = [(receiver, itself, None)];
-                self.call_values((args[0].0, &args[0].1), asked.name, &swapped, &[], true, span, at)?
+                self.call_values((args[0].0, &args[0].1), &again, &swapped, &[], true, span, at)?
             } else {
-                self.call_values((receiver, &itself), asked.name, args, &[], true, span, at)?
+                self.call_values((receiver, &itself), &again, args, &[], true, span, at)?
             };
             if ty.is_never() || name != "!=" {
                 return Ok((!ty.is_never()).then_some(val));
@@ -716,7 +741,7 @@ impl Body<'_, '_> {
                 Ok(Some(self.new_value(class, &parts)))
             }
             Target::Builtin(Builtin::OfRange) => {
-                self.of_range((atom, reach), receiver, name, args, keywords, types, block, how, place)?;
+                self.of_range((atom, reach), receiver, written, args, keywords, types, block, how, place)?;
                 Ok(None)
             }
             Target::Builtin(Builtin::RangeMin | Builtin::RangeMax)
@@ -849,7 +874,8 @@ impl Body<'_, '_> {
                 let Some(Some(Literal::Sym(called))) = types.literals.first() else { return Ok(None) };
                 let how = How { on_self: !public, ..how };
                 let ty = Ty::of(atom, reach);
-                let (val, ty) = self.call_target((receiver, &ty), called, &args[1..], keywords, block, how)?;
+                let (val, ty) =
+                    self.call_target((receiver, &ty), &marked_as(called, written), &args[1..], keywords, block, how)?;
                 Ok((!ty.is_never()).then_some(val))
             }
             Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)) => {

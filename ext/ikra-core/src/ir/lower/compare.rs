@@ -14,7 +14,7 @@ use crate::infer::builtins::{Builtin, Ordered};
 use crate::infer::calls::{Literal, Target, class_of};
 use crate::infer::structs::Which;
 use crate::ir::{Cmp, Op, Operand, Scalar, Trap};
-use crate::syntax::ast::Name;
+use crate::syntax::ast::{ASKED, Name};
 use crate::types::{Atom, Reach, Repr, Tag, Ty};
 
 /// Of the receiver, and where the call stands.
@@ -32,7 +32,8 @@ impl Body<'_, '_> {
     fn ask(&mut self, asker: Asker, name: &str, (atom, val): (Atom, Val)) -> Result<(Val, Ty)> {
         let arg = (val, Ty::of(atom, Reach::Mixed), None);
         let ty = Ty::of(asker.atom, asker.reach);
-        self.call_values((asker.val, &ty), name, &[arg], &[], true, asker.span, asker.at)
+        let name = format!("{ASKED}{name}");
+        self.call_values((asker.val, &ty), &name, &[arg], &[], true, asker.span, asker.at)
     }
 
     /// Whether two values are the same object or array.

@@ -3,7 +3,7 @@
 use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
 use crate::diagnostic::Span;
 use crate::syntax::ast::{
-    Arg, Block, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, PRIMITIVE, Pattern, Target,
+    ASKED, Arg, Block, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, PRIMITIVE, Pattern, Target,
 };
 use lib_ruby_parser::{Loc, Node as Ruby, nodes};
 use std::sync::Arc;
@@ -130,8 +130,8 @@ impl Lower<'_> {
         block: Option<(Literal<'_>, Loc)>,
     ) -> Kind {
         let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
-        let name = self.called(head.name);
         if has_list(args) && !head.safe {
+            let name = self.called(head.name);
             let mut literal = None;
             let mut block = block;
             let make = |s: &mut Self, receiver, args, block_arg| {
@@ -144,9 +144,20 @@ impl Lower<'_> {
             };
             return self.spread(recv, args, span, make).expect("it has a list");
         }
-        let receiver = recv.map(|r| self.node(r));
+        let mut receiver = recv.map(|r| self.node(r));
+        let mut asked = false;
+        if let Some(Node { kind: Kind::Call(mark), .. }) = &mut receiver
+            && *mark.name == *"%__asked"
+        {
+            receiver = mark.receiver.take();
+            asked = true;
+        }
         let (args, block_arg) = self.args(args);
         let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
+        let name: Name = match asked {
+            true => format!("{ASKED}{}", head.name).as_str().into(),
+            false => self.called(head.name),
+        };
         let mut call = Call { receiver, name, name_span, args, block, block_arg, safe: head.safe };
         over_enumerator(&mut call);
         match into_variable(&mut call) {

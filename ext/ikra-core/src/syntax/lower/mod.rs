@@ -517,7 +517,7 @@ impl<'a> Lower<'a> {
                 }
             };
             sum = Some(match sum {
-                Some(sum) => self.send(sum, "+", vec![node], span),
+                Some(sum) => self.send(sum, "@+", vec![node], span),
                 None => node,
             });
         }

@@ -82,6 +82,9 @@ impl Lower<'_> {
         match value {
             Ruby::Array(a) if lists && !a.elements.iter().any(|e| matches!(e, Ruby::Splat(_))) => {
                 let (mut items, mut parts) = (Vec::new(), Vec::new());
+                // no array is made, but Ruby asks one
+                let (nil, at) = (self.nil(self.span_of(value)), self.span_of(value));
+                items.push(self.send(nil, "%__patterns", Vec::new(), at));
                 for element in &a.elements {
                     let value = self.node(element);
                     let (item, local) = self.keep(value);
@@ -192,9 +195,9 @@ impl Lower<'_> {
         let array = self.local_node(subject, span);
         let mut test = self.send(array, "%__list?", Vec::new(), span);
         let array = self.local_node(subject, span);
-        let size = self.send(array, "size", Vec::new(), span);
+        let size = self.send(array, "%__size", Vec::new(), span);
         let count = self.make(span, Kind::Int(wanted));
-        let fits = self.send(size, if at_least { ">=" } else { "==" }, vec![count], span);
+        let fits = self.send(size, if at_least { "@>=" } else { "@==" }, vec![count], span);
         test = self.both(span, test, fits);
         for (i, element) in before.iter().enumerate() {
             let index = self.make(span, Kind::Int(i as i64));
@@ -208,8 +211,8 @@ impl Lower<'_> {
         for (i, element) in after.iter().enumerate() {
             let back = self.make(span, Kind::Int((after.len() - i) as i64));
             let array = self.local_node(subject, span);
-            let size = self.send(array, "size", Vec::new(), span);
-            let index = self.send(size, "-", vec![back], span);
+            let size = self.send(array, "%__size", Vec::new(), span);
+            let index = self.send(size, "@-", vec![back], span);
             test = self.element_test(test, element, subject, index, span);
         }
         test
@@ -248,7 +251,7 @@ impl Lower<'_> {
     /// Binds a name to what is left of a list without so many parts in front and at the back; true.
     fn bind_rest(&mut self, name: &str, subject: LocalId, counts: [Node; 2], span: Span) -> Node {
         let list = self.local_node(subject, span);
-        let list = self.send(list, "to_a", Vec::new(), span);
+        let list = self.send(list, "@to_a", Vec::new(), span);
         let value = self.send(list, "%__rest", counts.into(), span);
         let (assign, part) = self.keep(value);
         let bind = self.bind(name, part, span);
@@ -263,7 +266,7 @@ impl Lower<'_> {
         let middle = &elements[1..elements.len() - 1];
         let length = |s: &mut Self| {
             let list = s.local_node(subject, span);
-            s.send(list, "size", Vec::new(), span)
+            s.send(list, "%__size", Vec::new(), span)
         };
         let number = |s: &mut Self, n: usize| s.make(span, Kind::Int(n as i64));
         let zero = number(self, 0);
@@ -273,10 +276,10 @@ impl Lower<'_> {
         // while !found && at + n <= size
         let place = |s: &mut Self, offset: usize| {
             let (at, n) = (s.local_node(at, span), number(s, offset));
-            s.send(at, "+", vec![n], span)
+            s.send(at, "@+", vec![n], span)
         };
         let (end, size) = (place(self, middle.len()), length(self));
-        let fits = self.send(end, "<=", vec![size], span);
+        let fits = self.send(end, "@<=", vec![size], span);
         let open = Box::new(self.local_node(found, span));
         let open = self.make(span, Kind::Not(open));
         let cond = self.both(span, open, fits);
@@ -296,7 +299,7 @@ impl Lower<'_> {
         let mut matches = self.local_node(found, span);
         if let Some(name) = rest_name(first) {
             let (size, at, none) = (length(self), self.local_node(at, span), number(self, 0));
-            let back = self.send(size, "-", vec![at], span);
+            let back = self.send(size, "@-", vec![at], span);
             let bind = self.bind_rest(name, subject, [none, back], span);
             matches = self.both(span, matches, bind);
         }

@@ -103,7 +103,7 @@ fn literals() {
         ("%w[a b]", "(array \"a\" \"b\")"),
         ("\"a#{x}\"", "(dstr \"a\" x)"),
         (":\"a#{x}\"", "(unsupported \"a symbol with interpolation\")"),
-        ("[1, *x]", "(call + (array 1) (call %__splat x))"),
+        ("[1, *x]", "(call @+ (array 1) (call %__splat x))"),
         ("{a: 1, \"b\" => 2, 3 => 4}", "(hash (:a 1) (\"b\" 2) (3 4))"),
         ("1..x", "(.. 1 x)"),
         ("(1...)", "(... 1 _)"),

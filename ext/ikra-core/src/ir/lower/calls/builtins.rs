@@ -104,7 +104,7 @@ impl Body<'_, '_> {
                 let Some((b, y)) = first else { return Ok(None) };
                 let arg = (y, Ty::of(b, Reach::Mixed), None);
                 let (val, _) =
-                    self.call_values((receiver, &Ty::of(atom, reach)), "==", &[arg], &[], false, span, at)?;
+                    self.call_values((receiver, &Ty::of(atom, reach)), ":==", &[arg], &[], false, span, at)?;
                 let truth = self.truth(val);
                 Some(match truth {
                     Operand::Bool(b) => Val::bool(!b),

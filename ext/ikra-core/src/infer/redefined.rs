@@ -1,0 +1,326 @@
+//! Methods of Ruby's core classes that a program has redefined, and calls that do not mind.
+//!
+//! Here: which calls reach what Ruby itself defines, whatever the program has in its place: those in text of Ikra's own,
+//! which stands for Ruby's C code ([`crate::prelude`] has the convention); and what is refused because Ruby's C code asks a
+//! redefined method where kernels do not. Not here: look-up of everything else ([`super::calls`]).
+
+use super::builtins;
+use super::calls::{Answer, Refusal, Target, class_of, receiver_of};
+use super::{Analysis, SpecId};
+use crate::syntax::ast::{ASKED, FIXED, NAMED, plain, primitive};
+use crate::types::Atom;
+use crate::world::{MethodFact, Receiver, values, well_known};
+
+/// On whose behalf a call looks its method up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The program's: it is what the program has.
+    Program,
+    /// Ruby's C code calls no method here: it is what Ruby itself defines.
+    Ruby,
+    /// Ruby's C code calls a method by its name.
+    Asked,
+}
+
+/// What Ruby's C code asks of no method, whoever the receiver is.
+const NEVER_ASKED: &[&str] = &[
+    "!",
+    "block_given?",
+    "class",
+    "equal?",
+    "fail",
+    "instance_of?",
+    "is_a?",
+    "itself",
+    "kind_of?",
+    "lambda",
+    "loop",
+    "nil?",
+    "proc",
+    "raise",
+];
+
+/// Names that Ruby's own Numeric methods ask of numbers.
+const ASKED_OF_NUMBERS: &[&str] = &[
+    "zero?",
+    "floor",
+    "%",
+    "/",
+    "*",
+    "+",
+    "-",
+    "-@",
+    "<",
+    ">",
+    "==",
+    "<=>",
+    "div",
+    "negative?",
+    "positive?",
+    "coerce",
+];
+
+/// Pairs of names of one core method, of which Ruby defines the first as an alias of the second.
+const ALIASES: &[(&str, &str)] =
+    &[("inspect", "to_s"), ("to_s", "inspect"), ("magnitude", "abs"), ("append", "push"), ("prepend", "unshift")];
+
+/// Whether a method that is defined by another name is that method under a name that Ruby itself gives it.
+fn is_rubys_alias(name: &str, original: &str) -> bool {
+    name == original || ALIASES.contains(&(name, original))
+}
+
+/// The name by which kernels know a method of Ruby's own that a call by this name reaches.
+pub(super) fn known_as<'a>(name: &'a str, original: &'a str) -> &'a str {
+    if is_rubys_alias(name, original) { name } else { original }
+}
+
+/// The classes and modules in which Ruby itself defines the methods of a kind of value, as far as Ikra's own text calls them;
+/// none for the program's own classes.
+fn owners(atom: Atom) -> &'static [&'static str] {
+    match atom {
+        Atom::Nil => &["NilClass", "Kernel"],
+        Atom::True => &["TrueClass", "Kernel"],
+        Atom::False => &["FalseClass", "Kernel"],
+        Atom::Int => &["Integer", "Numeric", "Comparable", "Kernel"],
+        Atom::Float => &["Float", "Numeric", "Comparable", "Kernel"],
+        Atom::Sym => &["Symbol", "Comparable", "Kernel"],
+        Atom::Str => &["String", "Comparable", "Kernel"],
+        Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE) => &["Range", "Enumerable", "Kernel"],
+        Atom::Array(_) => &["Array", "Enumerable", "Kernel"],
+        Atom::Proc(_) => &["Proc"],
+        Atom::Module(well_known::MATH) => &["Math"],
+        Atom::Module(_) => &["Class", "Module", "Kernel"],
+        Atom::Object(well_known::HASH) => &["Hash", "Enumerable"],
+        Atom::Object(well_known::COMPLEX) => &["Complex", "Numeric"],
+        Atom::Object(well_known::RATIONAL) => &["Rational", "Numeric", "Comparable"],
+        Atom::Object(_) | Atom::Exception => &[],
+    }
+}
+
+/// Whether a kind of value is of one of Ruby's own classes.
+fn is_core(atom: Atom) -> bool {
+    match atom {
+        Atom::Object(class) => class == well_known::HASH || values::is_value(class),
+        Atom::Exception | Atom::Module(_) | Atom::Proc(_) => false,
+        _ => true,
+    }
+}
+
+impl Analysis<'_> {
+    /// On whose behalf a call in a body looks its method up, and the name without its mark.
+    pub(super) fn origin<'n>(&self, from: SpecId, name: &'n str) -> (Origin, &'n str) {
+        let origin = match name.chars().next() {
+            Some(ASKED) => Origin::Asked,
+            Some(NAMED) => Origin::Program,
+            Some(FIXED) => Origin::Ruby,
+            _ if self.is_own(from) => Origin::Ruby,
+            _ => Origin::Program,
+        };
+        (origin, plain(name))
+    }
+
+    /// Whether a body is text of Ikra's own, which stands for Ruby's C code.
+    fn is_own(&self, from: SpecId) -> bool {
+        let source = &self.spec(from).unit.source;
+        source.own || source.is_internal()
+    }
+
+    /// What Ruby itself has under a name; None: nothing that kernels know, or it asks the receiver's class.
+    ///
+    /// # Errors
+    /// A text of the library's that does not parse.
+    pub(super) fn rubys_own(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Option<Target>> {
+        for owner in owners(atom) {
+            if let Some(target) = self.builtin_target(atom, owner, name)? {
+                return Ok(Some(target));
+            }
+        }
+        if NEVER_ASKED.contains(&name) {
+            return Ok(builtins::find(atom, "Kernel", name).map(Target::Builtin));
+        }
+        // Ruby's Enumerable goes over `each`, and over no other method of itself
+        let label = &self.spec(from).label;
+        if on_self && name != "each" && matches!(atom, Atom::Object(_)) && is_enumerables(label) {
+            return Ok(crate::prelude::find("", "Enumerable", name).map(Target::Ruby));
+        }
+        Ok(None)
+    }
+
+    /// Whether a kind of value has a method of that name from Ruby itself, not redefined, or none at all.
+    pub fn is_unaltered(&mut self, atom: Atom, name: &str) -> bool {
+        self.is_unaltered_of(receiver_of(atom), name)
+    }
+
+    pub(super) fn is_unaltered_of(&mut self, receiver: Receiver, name: &str) -> bool {
+        match self.method(receiver, name) {
+            MethodFact::Builtin { name: original, .. } => is_rubys_alias(name, &original),
+            MethodFact::Missing { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a call by this name in a body reaches Ruby's own method on a kind of value of a core class.
+    pub fn reaches_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
+        let (origin, name) = self.origin(from, name);
+        origin == Origin::Ruby || self.is_unaltered(atom, name)
+    }
+
+    /// Refuses what Ruby's C code asks by name where kernels cannot do as it does: it leaves some of these calls out.
+    ///
+    /// # Errors
+    /// A redefined method.
+    pub(super) fn may_be_asked(&mut self, atom: Atom, name: &str) -> Answer<()> {
+        if !is_core(atom) {
+            return Ok(());
+        }
+        let asked: &[&str] = match name {
+            "==" => &["=="],
+            "eql?" => &["eql?", "==", "hash"],
+            "<" | ">" if atom == Atom::Float => &["<", ">"],
+            "respond_to?" => &["respond_to?", "respond_to_missing?"],
+            _ => return Ok(()),
+        };
+        self.is_not_redefined(atom, asked, "Ruby's own methods ask it in some places, and not in others")
+    }
+
+    /// Refuses a method of Ruby's own whose C code asks the receiver for a method that the program has redefined.
+    ///
+    /// # Errors
+    /// Such a method.
+    pub(super) fn asks_nothing_redefined(&mut self, atom: Atom, owner: &str, name: &str) -> Answer<()> {
+        let number = matches!(atom, Atom::Int | Atom::Float);
+        let range = matches!(atom, Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE));
+        let asked: &[&str] = match (owner, name) {
+            ("Enumerable", _) if is_core(atom) => &["each"],
+            ("Array", "sort_by!") => &["sort_by", "each"],
+            ("Hash", "[]" | "dig" | "values_at") => &["default"],
+            ("Range", "to_a" | "entries" | "first" | "last" | "count" | "min" | "max" | "minmax") => {
+                &["each", "to_a", "min", "max"]
+            }
+            ("Comparable", "clamp" | "between?") if number => &["<=>"],
+            ("Numeric", "eql?") if number => &["=="],
+            ("Numeric", "nonzero?") if number => &["zero?"],
+            ("Integer", "digits") => &["<"],
+            (_, "===") if matches!(atom, Atom::Nil | Atom::True | Atom::False | Atom::Array(_)) => &["=="],
+            _ => &[],
+        };
+        let because = format!("{owner}#{name} asks it");
+        if owner == "Range" {
+            self.enumerables_is_unaltered(name, &because)?;
+        }
+        self.is_not_redefined(atom, asked, &because)?;
+        let of_numbers: &[&str] = match (owner, name) {
+            (_, "include?" | "member?" | "cover?" | "===" | "min" | "max" | "minmax") if range => &["<=>"],
+            (_, "==" | "eql?") if range => &["=="],
+            ("Numeric", "eql?" | "nonzero?") => &[],
+            ("Numeric", _) | ("Integer", "remainder") if number => ASKED_OF_NUMBERS,
+            _ if has_numbers(atom) => ASKED_OF_NUMBERS,
+            _ => &[],
+        };
+        self.numbers_are_not_redefined(of_numbers, &because)
+    }
+
+    /// Refuses a primitive that stands for a call of the program's, or asks as Ruby's C code does, where that is redefined.
+    ///
+    /// # Errors
+    /// A redefined method.
+    pub(super) fn stands_for_rubys(&mut self, atom: Atom, primitive: &str) -> Answer<()> {
+        let Some(short) = primitive.strip_prefix("__") else { return Ok(()) };
+        let range = matches!(atom, Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE));
+        if has_numbers(atom) {
+            self.numbers_are_not_redefined(ASKED_OF_NUMBERS, "arithmetic of Rationals and Complexes asks it")?;
+        }
+        match short {
+            "list?" | "patterns" => {
+                self.numbers_are_not_redefined(&["==", ">=", "<=", "+", "-"], "patterns ask it")?;
+                let array = Receiver::Instance(well_known::ARRAY);
+                for name in ["deconstruct", "length", "[]"] {
+                    if !self.is_unaltered_of(array, name) {
+                        return Err(Refusal::new(format!("kernels do not ask Array for a redefined {name} here"))
+                            .because("patterns ask it")
+                            .advise("call the redefined method yourself, or leave Ruby's own as it is"));
+                    }
+                }
+            }
+            "map_with_index" => self.enumerables_is_unaltered("map", "each_with_index.map asks it")?,
+            "keys?" => {
+                self.is_not_redefined(
+                    Atom::Object(well_known::HASH),
+                    &["key?", "[]", "fetch", "size"],
+                    "patterns ask it",
+                )?;
+            }
+            "splat" | "rest" if range => self.enumerables_is_unaltered("to_a", "Range#to_a asks it")?,
+            _ => {}
+        }
+        let asked: Vec<&str> = match short {
+            "splat" | "rest" if !matches!(atom, Atom::Array(_)) => vec!["to_a", "each", "respond_to?"],
+            "nth" if range => vec!["each"],
+            "keys?" => vec!["deconstruct_keys"],
+            _ => match (short.strip_prefix("list_"), short.strip_suffix("_with_index")) {
+                (Some("with_index"), _) => return Ok(()),
+                (Some(written), _) => vec![written, "each"],
+                (_, Some(written)) => vec![written, "each", "each_with_index"],
+                _ => return Ok(()),
+            },
+        };
+        if matches!(atom, Atom::Object(_)) && !is_core(atom) {
+            // its methods call the program's, but for one that is left out
+            let own = short == "map_with_index" && !self.is_unaltered(atom, "each_with_index");
+            return if own { Err(self.redefined(atom, "each_with_index", "map asks it")) } else { Ok(()) };
+        }
+        self.is_not_redefined(atom, &asked, "Ruby asks it here")
+    }
+
+    /// Refuses a method of the list that stands for an Enumerator where a method of that name is redefined that an Enumerator
+    /// has, or a list.
+    ///
+    /// # Errors
+    /// Such a method.
+    pub(super) fn list_is_an_enumerator(&mut self, atom: Atom, name: &str) -> Answer<()> {
+        let name = plain(name);
+        if !matches!(atom, Atom::Array(_)) || primitive(name).is_some() {
+            return Ok(());
+        }
+        self.enumerables_is_unaltered(name, "an iterator has it")?;
+        self.is_not_redefined(atom, &[name], "an Enumerator has another, and here a list stands for it")
+    }
+
+    fn enumerables_is_unaltered(&mut self, name: &str, because: &str) -> Answer<()> {
+        if self.is_unaltered_of(Receiver::Instance(well_known::ENUMERABLE), name) {
+            return Ok(());
+        }
+        Err(Refusal::new(format!("kernels do not ask Enumerable for a redefined {name} here"))
+            .because(because)
+            .advise("call it on an Array"))
+    }
+
+    fn numbers_are_not_redefined(&mut self, names: &[&str], because: &str) -> Answer<()> {
+        self.is_not_redefined(Atom::Int, names, because)?;
+        self.is_not_redefined(Atom::Float, names, because)
+    }
+
+    fn is_not_redefined(&mut self, atom: Atom, names: &[&str], because: &str) -> Answer<()> {
+        match names.iter().find(|name| !self.is_unaltered(atom, name)) {
+            Some(name) => Err(self.redefined(atom, name, because)),
+            None => Ok(()),
+        }
+    }
+
+    fn redefined(&mut self, atom: Atom, name: &str, because: &str) -> Refusal {
+        let class = self.class(class_of(atom)).name;
+        Refusal::new(format!("kernels do not ask {class} for a redefined {name} here"))
+            .because(because)
+            .advise("call the redefined method yourself, or leave Ruby's own as it is")
+    }
+}
+
+/// Whether a kind of value has parts that are numbers, with which Ruby's C code computes by their own operators.
+fn has_numbers(atom: Atom) -> bool {
+    matches!(atom, Atom::Object(well_known::COMPLEX | well_known::RATIONAL))
+}
+
+/// Whether a method of the prelude is one that Ruby's Enumerable has.
+fn is_enumerables(label: &str) -> bool {
+    label.strip_prefix("Enumerable#").is_some_and(|name| !name.starts_with("__"))
+}
