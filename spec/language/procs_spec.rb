@@ -245,6 +245,9 @@ RSpec.describe "Captured Procs and Method objects" do
     refused(/this captured proc would take the array apart that it is called with/) { |x| first.([x, 1]) }
     keyed = proc { |x, k: 1| x + k }
     refused(/kernels know captured procs without keywords and block parameters only/) { |x| keyed.(x) }
+    kept = nil
+    code = ->(x) { x }
+    refused(/kernels keep no blocks or lambdas in objects and arrays/) { |x| (kept = code; [x]).map(&kept) }
     leaving = Procs.leaving
     refused(/this would leave the method that made the captured proc/) { |x| leaving.(x) }
     up = Procs.adder(1)
