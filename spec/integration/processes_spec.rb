@@ -27,6 +27,25 @@ RSpec.describe "Threads and processes" do
       expect(fiber.resume).to eq([2, 4])
     end
 
+    it "compiles in fibers and threads what it compiles in the main thread" do
+      shapes = [["(x > 0 ? ", "x", " : 1)", 150], ["x + (", "x", ")", 150], ["[x].sum { |x| ", "x", " }", 40]]
+      shapes.each do |before, within, after, depth|
+        nested = ->(n) { eval("proc { |x| #{before * n}#{within}#{after * n} }") } # rubocop:disable Security/Eval
+        [7, depth].each do |n|
+          story = lambda do
+            [1, 2].pmap(backend:, &nested.(n))
+          rescue Ikra::CompileError => e
+            e.message[/: (.*)/, 1]
+          end
+          expected = story.call
+          expect(Thread.new(&story).value).to eq(expected)
+          expect(Fiber.new(&story).resume).to eq(expected)
+        end
+      end
+      missing = proc { |x| x.sum_of_nothing }
+      expect { Fiber.new { [1].pmap(backend:, &missing) }.resume }.to raise_error(NoMethodError)
+    end
+
     # CUDA itself works in no child of a process that used it; there Ikra says so, and other backends run.
     it "runs in a forked child, and in the parent afterwards" do
       double = ->(values) { values.pmap(backend:) { |x| x * 2 } }

@@ -10,6 +10,7 @@ use crate::heap::{self, Raw, Seen};
 use crate::iseq::{Failure, Sequence, seen_locals};
 use crate::reflect;
 use crate::registry::{self, keep, names};
+use crate::room;
 use crate::world;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::id::ScopeId;
@@ -111,7 +112,7 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<(Unit, Sco
     let source = sequence.source(ruby, &InForce::of(ruby, captures.block.as_value())?)?;
     let seen = seen_locals(iseq, &locals)?;
     let locals: Vec<&str> = seen.iter().map(String::as_str).collect();
-    let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
+    let mut unit = room::alone(|| syntax::parse_block(&source, &locals)).map_err(Failure::Unsupported)?;
     // `lambda { … }` reads like a block, but `return` ends it
     unit.lambda |= captures.block.is_lambda();
     Ok((unit, captures.scope(ruby)?))
@@ -161,7 +162,7 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
     match found {
         Some((method, iseq, sequence)) if sequence.kind == "method" => {
             let source = sequence.source(ruby, &InForce::of(ruby, method)?)?;
-            let mut unit = syntax::parse_method(&source).map_err(Failure::Unsupported)?;
+            let mut unit = room::alone(|| syntax::parse_method(&source)).map_err(Failure::Unsupported)?;
             unit.name = None;
             unit.lambda = true;
             let owner = reflect::owner_of(ruby, method)?;

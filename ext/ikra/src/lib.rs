@@ -67,6 +67,7 @@ mod profile;
 mod random;
 mod reflect;
 mod registry;
+mod room;
 mod trace;
 mod unpack;
 mod world;

@@ -13,6 +13,7 @@ use crate::iseq::{self, Body, Opening, Sequence};
 use crate::observe::{Observer, Refusal};
 use crate::reflect::{self, Found, MethodGuard, value};
 use crate::registry::{self, Kept, classes, keep};
+use crate::room;
 use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
@@ -530,7 +531,7 @@ impl<'a> LiveWorld<'a> {
         let sequence = Sequence::of(iseq)?;
         let text = sequence.source(self.ruby, &in_force)?;
         let unit = if sequence.kind == "method" {
-            syntax::parse_method(&text)
+            room::alone(|| syntax::parse_method(&text))
         } else if sequence.captures {
             let whole = Span::new(text.slice.start, text.slice.end);
             Err(Box::new(
@@ -539,7 +540,7 @@ impl<'a> LiveWorld<'a> {
                     .advise("define the method with `def`, and pass it what it needs"),
             ))
         } else {
-            syntax::parse_block(&text, &[]).and_then(|unit| match unit.outer_block {
+            room::alone(|| syntax::parse_block(&text, &[])).and_then(|unit| match unit.outer_block {
                 None => Ok(unit),
                 Some(_) => Err(Box::new(
                     Diagnostic::new(

@@ -14,6 +14,7 @@ use crate::made::Rooms;
 use crate::observe::Observer;
 use crate::plan::{Plan, SlotPlan};
 use crate::profile::Phase;
+use crate::room;
 use crate::world::LiveWorld;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::backend::fold::{self, Fold};
@@ -178,10 +179,14 @@ impl Section<'_> {
                 holes,
             };
             if explained.is_some() {
-                let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
+                let answer = room::asking(&mut world, |world| {
+                    engine::explain(world, &mut facts, &site.source, &shape, &form.code, form.means)
+                });
                 return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
             }
-            let compiled = compile(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
+            let compiled = room::asking(&mut world, |world| {
+                compile(world, &mut facts, &site.source, &shape, &form.code, form.means)
+            });
             compiled.map(|compiled| (compiled, None))
         });
         if let Some(error) = world.raised.take() {
@@ -227,7 +232,9 @@ impl Section<'_> {
             Some(sink) => backend.prepare_sink(program, layout, sink, &form.code),
             None => backend.prepare(program, layout, &form.code),
         };
-        let executable = clock.measure(Phase::Compile, || gvl::released(prepare)).map_err(|e| errors::core(ruby, e))?;
+        let executable = clock
+            .measure(Phase::Compile, || gvl::released(|| room::alone(prepare)))
+            .map_err(|e| errors::core(ruby, e))?;
         if let Some(ticks) = compiled.ticks {
             executable.join_ticks(ticks);
         }

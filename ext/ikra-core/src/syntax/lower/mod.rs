@@ -34,7 +34,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How deep expressions may nest. Later stages recurse over the tree, on stacks as small as a Ruby fiber's.
+/// How deep expressions may nest. Later stages recurse over the tree; whoever runs them sees to a stack with room for it.
 const MAX_DEPTH: usize = 400;
 
 /// Parses a block: `{ |x| … }`, `do |x| … end`, or a lambda literal.
