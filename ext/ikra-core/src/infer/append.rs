@@ -337,7 +337,8 @@ pub fn growth(call: &Call) -> Option<(&Node, Growth, Vec<&[Arg]>)> {
     if call.safe || call.block.is_some() || call.block_arg.is_some() {
         return None;
     }
-    let growth = Growth::find(&call.name, call.args.len())?;
+    let positional = |arg: &Arg| matches!(arg, Arg::Positional(_));
+    let growth = Growth::find(&call.name, call.args.len()).filter(|_| call.args.iter().all(positional))?;
     let receiver = call.receiver.as_ref()?;
     match &receiver.kind {
         Kind::Local(_) => Some((receiver, growth, vec![&call.args])),

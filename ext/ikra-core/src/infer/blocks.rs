@@ -9,7 +9,9 @@
 //! the same way. While a body waits, its variables stay in the one environment, below those of the body that runs.
 
 use super::builtins::Builtin;
-use super::calls::{Answer, Args, Literal, Refusal, Target, bind, check_params, positions, rest_positions};
+use super::calls::{
+    Answer, Args, Literal, Refusal, Target, bind, check_keywords, check_params, positions, rest_positions,
+};
 use super::walk::{Env, Frame, FrameKind, SECTION, State, Walker, assumption, takes_apart};
 use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
@@ -332,6 +334,7 @@ impl Walker<'_, '_> {
         let unit = self.an.spec(id).unit.clone();
         let label = self.an.spec(id).label.clone();
         self.refused(check_params(&unit.params, &label), span)?;
+        self.refused(check_keywords(&unit.params, args, &label), span)?;
         let bindings = match bind(&unit.params, args) {
             Ok(bindings) => bindings,
             Err(_) => {
@@ -481,6 +484,13 @@ impl Walker<'_, '_> {
         };
         self.running.push(id);
         let result = match &info.kind {
+            ProcKind::Block(block) if !args.keywords.is_empty() && block.params.take_any() => {
+                let answer = check_keywords(&block.params, args, "this block");
+                self.refused(answer, span).map(|()| Ty::never())
+            }
+            ProcKind::Lambda(block) if let Err(refusal) = check_keywords(&block.params, args, "this lambda") => {
+                self.refused(Err(refusal), span)
+            }
             ProcKind::Block(block) => self.run_block(id, block, args, env),
             ProcKind::Lambda(block) => self.run_lambda(block, args, env),
             ProcKind::Method(name) => {

@@ -36,6 +36,11 @@ pub fn class_of(atom: Atom) -> ClassId {
     }
 }
 
+/// Whether a class or module that defines methods of Ruby's own is one that classes and modules are instances of.
+fn is_of_modules(owner: &str) -> bool {
+    matches!(owner, "BasicObject" | "Class" | "Comparable" | "Kernel" | "Module" | "Object")
+}
+
 /// A function of Ikra's that the prelude has.
 fn ikras_own(owner: &str, name: &str) -> Option<MethodId> {
     if owner == "Ikra" { crate::prelude::find("", "Ikra.", name) } else { None }
@@ -313,6 +318,16 @@ pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, S
     Ok(out)
 }
 
+/// Refuses keywords for what declares none: Ruby makes a Hash of them, the last positional argument.
+pub fn check_keywords(params: &Params, args: &Args, label: &str) -> Answer<()> {
+    if args.keywords.is_empty() || !params.keywords.is_empty() || params.keyword_rest.is_some() {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("kernels make no Hash of keywords, and {label} declares none"))
+        .because("Ruby makes a Hash of them then, which is the last argument")
+        .advise("pass the values as arguments, or declare the keywords"))
+}
+
 /// Refuses parameter lists that kernels do not know.
 pub fn check_params(p: &Params, label: &str) -> Answer<()> {
     if label.starts_with("Ikra::Parallel") {
@@ -495,7 +510,10 @@ impl Analysis<'_> {
                 None => Target::Builtin(builtin),
             }),
             None => {
-                ikras_own(owner, name).or_else(|| crate::prelude::find(core_class(atom), owner, name)).map(Target::Ruby)
+                // a class has none of its instances' methods
+                let is_instance = !matches!(atom, Atom::Module(_)) || is_of_modules(owner);
+                let find = || crate::prelude::find(core_class(atom), owner, name).filter(|_| is_instance);
+                ikras_own(owner, name).or_else(find).map(Target::Ruby)
             }
         })
     }
@@ -579,6 +597,7 @@ impl Analysis<'_> {
             Target::Ruby(method) => {
                 let source = self.source(*method)?;
                 check_params(&source.unit.params, &source.label)?;
+                check_keywords(&source.unit.params, args, &source.label)?;
                 self.struct_arguments(*method, args)?;
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {

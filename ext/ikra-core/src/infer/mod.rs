@@ -22,7 +22,8 @@ pub mod structs;
 mod walk;
 
 pub use walk::{
-    Raise, Raised, Shape, asking_next, assumption, catch_tag, is_text, literal, longer_form, super_locals, takes_apart, thrown,
+    Raise, Raised, Shape, asking_next, assumption, catch_tag, is_text, literal, longer_form, super_locals, takes_apart,
+    thrown,
 };
 
 use crate::diagnostic::{Diagnostic, Span};

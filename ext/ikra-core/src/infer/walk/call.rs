@@ -422,6 +422,12 @@ impl Walker<'_, '_> {
                 (known && (ty.only(Prims::INT) || ty.only(Prims::FLOAT)), float || ty.only(Prims::FLOAT))
             })
         };
+        if builtin != Builtin::Step && !args.keywords.is_empty() {
+            return Err(self
+                .error(span, format!("kernels do not know {name} with keywords"))
+                .advise("write out what the keyword asks for")
+                .into());
+        }
         let wrong_count = !builtin.arity().contains(&args.positional.len());
         if wrong_count {
             env.dead = true;
