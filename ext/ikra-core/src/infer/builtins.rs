@@ -106,6 +106,8 @@ pub enum Builtin {
     NeedsArray,
     /// `__one_level(x)`: refused where x may be an array.
     OneLevel,
+    /// `__no_list(x)`, `__no_text(x)`, `__no_order(x)`: refused where x answers to that conversion, which Ruby would ask it for.
+    Unconverted(&'static str),
     /// Whether all elements are known to be of these kinds, decided when compiling.
     ElementsAre(crate::types::Prims),
     /// `x.__uncomparable(y)` raises what a comparison of the two does.
@@ -299,7 +301,7 @@ impl Builtin {
             ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText
             | AsInt | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
-            Buffer | TakeOf | OneLevel | NeedsArray => 1..=1,
+            Buffer | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
             KeyMissing => 1..=1,
             IvarSet => 2..=2,
             HasKeys => 0..=1,
@@ -507,6 +509,13 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__buffer") => Some(Builtin::Buffer),
         (_, "__needs_array") => Some(Builtin::NeedsArray),
         (_, "__one_level") => Some(Builtin::OneLevel),
+        (_, "__no_list") => Some(Builtin::Unconverted("to_ary")),
+        (_, "__no_text") => Some(Builtin::Unconverted("to_str")),
+        (_, "__no_order") => Some(Builtin::Unconverted("<=>")),
+        (_, "__sum_of_object") => Some(Builtin::Refuse(
+            "kernels do not know sum of Integers from an object on",
+            "write inject(start) { |a, b| a + b }",
+        )),
         (_, "__makes_strings") => {
             Some(Builtin::Refuse("kernels make no Strings", "give the array itself, and join it afterwards"))
         }

@@ -705,7 +705,10 @@ impl Analysis<'_> {
         use Builtin::*;
         let builtin = builtin.with_arguments(atoms.len());
         self.asks_exception(builtin, atom, atoms)?;
-        no_value(name, builtin.whole_numbers(atoms))?;
+        let whole = builtin.whole_numbers(atoms);
+        no_value(name, whole)?;
+        let asked = if builtin == RangeCover { "coerce" } else { "to_int" };
+        whole.iter().try_for_each(|atom| self.asks_conversion(*atom, asked))?;
         Ok(match builtin {
             Numeric(method) if self.asks_equality(from, method, atoms)? => {
                 let receiver = Ty::of(atom, Reach::Mixed);
@@ -724,6 +727,18 @@ impl Analysis<'_> {
             }
             Math(function) => {
                 no_value(name, atoms)?;
+                for atom in atoms {
+                    // Math takes numbers alone; all else is a TypeError, whatever it answers to
+                    match *atom {
+                        _ if function == crate::ir::lower::numbers::math::Function::IntegerSqrt => {
+                            self.asks_conversion(*atom, "to_int")?;
+                        }
+                        Atom::Object(class) if self.world.is_a(class, well_known::NUMERIC) => {
+                            self.asks_conversion(*atom, "to_f")?;
+                        }
+                        _ => {}
+                    }
+                }
                 function.result(&kinds(atoms))
             }
             Rand(rand) => {
@@ -813,6 +828,10 @@ impl Analysis<'_> {
             }
             TakeOf => Ty::of(atom, reach),
             Buffer => unreachable!("asked where places are known"),
+            Unconverted(asked) => {
+                self.asks_conversion(atoms[0], asked)?;
+                Ty::nil()
+            }
             OneLevel => match atoms[0] {
                 Atom::Array(_) => {
                     return Err(
@@ -829,7 +848,11 @@ impl Analysis<'_> {
                 self.asks_argument(crate::ir::lower::numbers::Method::Add, Atom::Int, atoms)?;
                 Ty::never()
             }
-            NeedsArray | Uncomparable | NoMatch | MethodMissing => Ty::never(),
+            NeedsArray => {
+                self.asks_conversion(atoms[0], "to_ary")?;
+                Ty::never()
+            }
+            Uncomparable | NoMatch | MethodMissing => Ty::never(),
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
@@ -960,11 +983,8 @@ impl Analysis<'_> {
             StrRefuse(_) | ArgumentError | KeyMissing => Ty::never(),
             Refuse(message, advice) => return Err(Refusal::new(message).advise(advice)),
             AsText => {
-                if atoms[0] == Atom::Str {
-                    Ty::str()
-                } else {
-                    Ty::never()
-                }
+                self.asks_conversion(atoms[0], "to_str")?;
+                if atoms[0] == Atom::Str { Ty::str() } else { Ty::never() }
             }
             AsInt => match atoms[0] {
                 Atom::Int | Atom::Float => Ty::int(),
@@ -1027,6 +1047,34 @@ impl Analysis<'_> {
         })
     }
 
+    /// Whether Ruby's own methods find that method of an ordinary object where they ask it to become something else:
+    /// whatever its visibility, and by `method_missing`, too.
+    pub fn answers_to(&mut self, atom: Atom, conversion: &str) -> bool {
+        let Atom::Object(class) = atom else { return false };
+        if values::is_value(class) || class == well_known::HASH {
+            return false;
+        }
+        match self.method(receiver_of(atom), conversion) {
+            MethodFact::Missing { handler } => handler.is_some(),
+            MethodFact::Builtin { owner, .. } => !matches!(&*owner, "BasicObject" | "Kernel" | "Object"),
+            _ => true,
+        }
+    }
+
+    /// Refuses an object where Ruby would ask it to become an Array, an Integer, a String, ….
+    ///
+    /// # Errors
+    /// The object answers to that.
+    pub fn asks_conversion(&mut self, atom: Atom, conversion: &str) -> Answer<()> {
+        if !self.answers_to(atom, conversion) {
+            return Ok(());
+        }
+        let class = self.describe(atom);
+        Err(Refusal::new(format!("kernels do not ask {class} for {conversion}"))
+            .because("Ruby would have the object become something else here")
+            .advise(format!("call {conversion} yourself, and give what it gives")))
+    }
+
     /// Refuses a number's method on an argument that answers to what Ruby would then ask it (`coerce`, …).
     pub fn asks_argument(
         &mut self,
@@ -1036,7 +1084,14 @@ impl Analysis<'_> {
     ) -> Answer<()> {
         let Some(asked) = method.asks_argument() else { return Ok(()) };
         for atom in args.iter().filter(|a| matches!(a, Atom::Object(_))) {
-            if let MethodFact::Ruby { .. } | MethodFact::Foreign { .. } = self.method(receiver_of(*atom), asked) {
+            let answers = match asked {
+                "==" => matches!(
+                    self.method(receiver_of(*atom), asked),
+                    MethodFact::Ruby { .. } | MethodFact::Foreign { .. }
+                ),
+                _ => self.answers_to(*atom, asked),
+            };
+            if answers {
                 let (class, number) = (self.describe(*atom), self.describe(number));
                 return Err(Refusal::new(format!("kernels do not ask {class} for {asked}"))
                     .because(format!("its argument may be a {class} where the receiver may be a number ({number}), which asks it for that"))

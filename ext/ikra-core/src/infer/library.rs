@@ -14,7 +14,7 @@ use crate::source::Source;
 use crate::syntax::ast::{Name, PRIMITIVE, Unit};
 use crate::syntax::parse_method;
 use crate::types::Atom;
-use crate::world::{Construction, MethodFact, MethodSource, well_known};
+use crate::world::{Construction, MethodSource, well_known};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -219,12 +219,7 @@ impl Analysis<'_> {
             "same?" => Target::Builtin(Builtin::SameReference),
             "kin?" => Target::Builtin(Builtin::Kin),
             "array?" => {
-                if let Atom::Object(class) = atom
-                    && !matches!(
-                        self.method(crate::world::Receiver::Instance(class), "to_ary"),
-                        MethodFact::Missing { handler: None }
-                    )
-                {
+                if self.answers_to(atom, "to_ary") {
                     let class = self.describe(atom);
                     return Err(Refusal::new(format!("kernels do not ask {class} for to_ary"))
                         .advise("call to_ary on the object, and compare the arrays"));

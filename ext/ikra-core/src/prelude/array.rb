@@ -354,6 +354,7 @@ class Array
 
   def *(other)
     __makes_strings if other.is_a?(String)
+    __no_text(other)
     times = __int(other)
     raise ArgumentError, "negative argument" if times < 0
     __build(size * times) { |i| __at(i % size) }
@@ -528,6 +529,7 @@ class Array
           n += 1
         end
       else
+        __no_list(x)
         out.__put(n, x)
         n += 1
       end
@@ -586,7 +588,8 @@ class Array
   end
 
   # In the order of their places, as the next two.
-  def combination(count)
+  def combination(length)
+    count = __int(length)
     return self if count < 0 || count > size
 
     picks = __build(count) { |i| i }
@@ -605,7 +608,8 @@ class Array
     end
   end
 
-  def permutation(count = size)
+  def permutation(length = size)
+    count = __int(length)
     return self if count < 0 || count > size
 
     picks = __build(count) { |i| i }

@@ -164,6 +164,10 @@ module Enumerable
           sum += x
         end
       else
+        # an Array adds up such elements before the start
+        unless start.is_a?(Integer) || start.is_a?(Float) || start.is_a?(Rational) || start.is_a?(Complex)
+          __sum_of_object if is_a?(Array) && (x.is_a?(Integer) || x.is_a?(Rational))
+        end
         f += whole if ahead && whole != 0
         ahead = false
         sum = f + c if float
@@ -370,6 +374,7 @@ module Enumerable
       if y.is_a?(Array)
         y.each { |z| out << z }
       else
+        __no_list(y)
         out << y
       end
     end

@@ -25,7 +25,7 @@ module Kernel
 
   # What `*` makes of a value in a list, and what is left of it between the first and the last parts.
   def __splat
-    self.__asked.respond_to?(:to_a) ? self.__asked.to_a : [self]
+    self.__asked.respond_to?(:to_a, true) ? self.__asked.to_a : [self]
   end
 
   def __rest(from, back)
@@ -53,6 +53,7 @@ module Kernel
 
   # `Array.new(count) { … }`
   def __new_array(length)
+    __no_list(length)
     count = __int(length)
     raise ArgumentError, "negative array size" if count < 0
 
@@ -80,7 +81,10 @@ module Kernel
   # What a block that compares gave.
   def __order(order, one, other)
     one.__uncomparable(other) if order.nil?
-    order
+    return order if order.is_a?(Integer)
+    return 1 if order > 0
+
+    order < 0 ? -1 : 0
   end
 
   # What a number's operators ask their argument, where that may be a Complex, a Rational or a Range.

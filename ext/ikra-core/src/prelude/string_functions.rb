@@ -115,6 +115,7 @@ class String
   end
 
   def ==(other)
+    __no_text(other) unless other.is_a?(String)
     return false unless other.is_a?(String)
     return false unless bytesize == other.bytesize
 
@@ -131,6 +132,10 @@ class String
   end
 
   def <=>(other)
+    unless other.is_a?(String)
+      __no_text(other)
+      __no_order(other)
+    end
     return nil unless other.is_a?(String)
 
     high = false

@@ -7,12 +7,12 @@ use super::{Env, Walker, literal};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::infer::accumulate;
-use crate::infer::calls::{Args, Target, divided, makes_no_array, receiver_of};
+use crate::infer::calls::{Args, Target, divided, makes_no_array};
 use crate::ir::lower::numbers::{Kind as Number, Method, divmod_types};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Params, Pattern};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, MethodFact, Place};
+use crate::world::{Assumption, Place};
 use std::collections::BTreeSet;
 
 impl Walker<'_, '_> {
@@ -23,6 +23,14 @@ impl Walker<'_, '_> {
                 .error(span, "kernels know only plain parameters of blocks")
                 .advise("name each parameter")
                 .into());
+        }
+        if let [one] = values
+            && takes_apart(params)
+        {
+            for atom in one.atoms() {
+                let answer = self.an.asks_conversion(atom, "to_ary");
+                self.refused(answer, span)?;
+            }
         }
         let shape = Shape::of_block(params);
         let (spread, given): (Vec<Ty>, Option<usize>) = match values {
@@ -94,7 +102,7 @@ impl Walker<'_, '_> {
         let mut out = vec![Ty::never(); shape.parts()];
         let alone = shape.positions(1);
         for atom in ty.atoms() {
-            if matches!(self.an.method(receiver_of(atom), "to_ary"), MethodFact::Ruby { .. }) {
+            if self.an.answers_to(atom, "to_ary") {
                 let class = self.an.describe(atom);
                 return Err(self
                     .error(span, format!("kernels do not ask {class} for to_ary"))

@@ -170,7 +170,7 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
-            OneLevel => Some(Val::NIL),
+            OneLevel | Unconverted(_) => Some(Val::NIL),
             Refuse(..) => None,
             ArrayAt => match (atom, receiver, first) {
                 (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(index)))) => {
