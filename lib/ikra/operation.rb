@@ -19,13 +19,13 @@ module Ikra
     MOST_NEIGHBOURS = 32
 
     class << self
-      # Runs an operation with a block; +offset+: which also takes an index, from there on.
-      def call(base, name, options, block, *args, offset: nil)
+      # Runs an operation with a block; +offset+: which also takes an index, from there on. `yield` says what it comes to where +break+ ended it.
+      def call(base, name, options, block, *args, offset: nil, &left)
         Ikra.__check(options) unless options.empty?
         operation = new(base, name, options, block, args, offset)
-        return operation.value unless Ikra.__measured?
+        return operation.value(&left) unless Ikra.__measured?
 
-        Ikra.__measured(name, name == :pnew ? args.reduce(:*) : base, block) { operation.value }
+        Ikra.__measured(name, name == :pnew ? args.reduce(:*) : base, block) { operation.value(&left) }
       end
 
       # So many elements in ascending order of their keys, of equal ones the first first; with +last+ from the end of that order.

@@ -526,7 +526,7 @@ fn bytes_to_move(program: &Program, columns: &[HostColumn]) -> (f64, f64) {
 fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
     let wrong = || {
         let message =
-            format!("Ikra runs over Arrays and over Ranges of Integers with an end, not over {}", range.inspect());
+            format!("Ikra runs over Arrays and over Ranges of Integers with an end, not over {}: call to_a first, if it has an end", range.inspect());
         Error::new(ruby.exception_arg_error(), message)
     };
     let bounds = Bounds::of(ruby, range.as_raw()).ok_or_else(wrong)?;
