@@ -10,6 +10,24 @@ module Tables
     def price(name, level = :low) = @prices.dig(name, level)
   end
 
+  Spot = Struct.new(:x, :y)
+
+  class Plain; end
+
+  # One with a hash of its own.
+  class Keyed
+    attr_reader :id
+
+    def initialize(id) = @id = id
+    def hash = id.hash
+    def eql?(other) = id == other.id
+  end
+
+  def self.changed
+    key = [1]
+    { key => 1 }.tap { key << 2 }
+  end
+
   class Table < Hash
   end
 end
@@ -73,6 +91,29 @@ RSpec.describe "Hashes" do
       expect { |x| table.value?(x) ? table.key(x) : nil }.to be_same_as_ruby.over(1, 2, 2.5)
     end
 
+    it "have Arrays and Structs as keys, by what these are made of" do
+      lists = { [1, 2] => 3, [] => 0, [1, [2.0, :a]] => 4, ["s", nil] => 5, [0.0] => 9, 7 => 8 }
+      expect { |key| [lists[key], lists.key?(key), lists.fetch(key, :none)] }.to be_same_as_ruby
+        .over([1, 2], [], [1, [2.0, :a]], ["s", nil], [1, 2.0], [2, 1], [-0.0], 7, nil, [1, [2, :a]])
+      expect { |x| [lists[[x, x + 1]], lists[[]]] }.to be_same_as_ruby.over(1, 2)
+      spots = { Tables::Spot.new(1, 2) => :a, Tables::Spot.new([1], nil) => :b }
+      expect { |key| spots[key] }.to be_same_as_ruby.over(Tables::Spot.new(1, 2), Tables::Spot.new([1], nil), Tables::Spot.new(2, 1), 5)
+      expect { |x| spots[Tables::Spot.new(x, 2)] }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "have objects as keys, which are themselves alone" do
+      one = Tables::Plain.new
+      other = Tables::Plain.new
+      table = { one => 1, other => 2, 3 => 4 }
+      expect { |key| [table[key], table.key?(key)] }.to be_same_as_ruby.over(one, other, Tables::Plain.new, 3, nil)
+      expect { |_| table[Tables::Plain.new] }.to be_same_as_ruby.over(1)
+    end
+
+    it "do not ask an object for a hash of its own" do
+      table = { 1 => 2 }
+      expect { [Tables::Keyed.new(1)].pmap(backend:) { |key| table[key] } }.to raise_error(Ikra::CompileError, /do not ask Tables::Keyed for hash/)
+    end
+
     it "are in objects, arrays and Hashes, and come back as they are" do
       expect do |run|
         shop = Tables::Shop.new({ day: { low: 1, high: 4 }, night: { low: 2 } })
@@ -98,7 +139,9 @@ RSpec.describe "Hashes" do
   end
 
   it "that kernels cannot hold are refused" do
-    [[{ [1] => 2 }, /a Hash with an Array as a key/], [{ 2**70 => 1 }, /an Integer beyond 64 bits as a key/], [{ Float::NAN => 1 }, /NaN as a key/], [{}.compare_by_identity, /by identity/],
+    [[{ (1..2) => 2 }, /a Hash with a Range as a key/], [{ [2**70] => 1 }, /an Integer beyond 64 bits as a key/], [{ [Float::NAN] => 1 }, /NaN as a key/],
+     [{ Tables::Keyed.new(1) => 2 }, /a Hash with a Tables::Keyed as a key/], [{ [Tables::Keyed.new(1)] => 2 }, /a Hash with a Tables::Keyed as a key/],
+     [Tables.changed, /a key that was changed after/], [Array.new(300) { Tables::Plain.new }.to_h { |x| [x, 1] }, /more than 256 objects as keys/], [{ 2**70 => 1 }, /an Integer beyond 64 bits as a key/], [{ Float::NAN => 1 }, /NaN as a key/], [{}.compare_by_identity, /by identity/],
      [Hash.new { |h, k| h[k] = 1 }, /block for its defaults/], [Tables::Table.new, /no plain Hash/]].each do |hash, message|
       expect { [1].pmap { |x| hash[x] } }.to raise_error(Ikra::CompileError, message)
     end

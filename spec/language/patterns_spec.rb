@@ -8,6 +8,29 @@ module Patterns
     def initialize(v) = @v = v
     attr_reader :v
   end
+
+  # One that says how it is taken apart.
+  class Own
+    attr_reader :b
+
+    def initialize(a, b)
+      @a = a
+      @b = b
+    end
+
+    def deconstruct = [@a, @b]
+    def deconstruct_keys(_keys) = { a: @a, b: b, kind: :own, count: 2 }
+    def pinned(x) = x in ^@a
+  end
+
+  class Hidden < Own
+    private :deconstruct, :deconstruct_keys
+  end
+
+  class Odd
+    def deconstruct = nil
+    def deconstruct_keys(_keys) = { a: 1 + 2 }
+  end
 end
 
 RSpec.describe "Pattern matching in kernels" do
@@ -82,5 +105,70 @@ RSpec.describe "Pattern matching in kernels" do
   it "matches no object that cannot be taken apart" do
     plain = Patterns::Plain.new(1)
     expect([1]).to map_same_as_ruby { |x| (plain in [*]) || (plain in { v: 1 }) ? x : -x }
+  end
+
+  it "takes captured Hashes apart" do
+    tables = [{ a: 1, b: 2 }, { a: 2.5 }, {}, { b: 1 }, { b: 1, c: [3, { d: 4 }] }, { "a" => 1 }]
+    expect([0, 1, 2, 3, 4, 5]).to map_same_as_ruby { |i|
+      case tables[i]
+      in { a: Integer => x, b: } then [x, b]
+      in { a: } then [a, :a]
+      in {} then :empty
+      in { b: 1, **nil } then :alone
+      in { b:, c: [c, { d: }], ** } then [b, c, d]
+      in { zork: } then zork
+      in _ then :other
+      end
+    }
+  end
+
+  it "counts the keys of Structs in {} and **nil" do
+    expect([Patterns::Point.new(1, 2), Patterns::Point.new(2, 3)]).to map_same_as_ruby { |point|
+      case point
+      in {} then 1
+      in { x: 1, **nil } then 2
+      in { x: 2, y:, **nil } then y
+      else 9
+      end
+    }
+  end
+
+  it "asks classes of the program's own" do
+    objects = [Patterns::Own.new(1, 2), Patterns::Own.new(3, nil), 5, [1, 2], nil, Patterns::Point.new(1, 9), Patterns::Hidden.new(1, 2)]
+    expect(objects).to map_same_as_ruby { |object|
+      case object
+      in [1, b] then [:list, b]
+      in { a:, kind: :own } then a
+      in Integer then 0
+      in nil then 1
+      in _ then 2
+      end
+    }
+    expect(objects).to map_same_as_ruby { |object|
+      case object
+      in Patterns::Own(a, nil) then a
+      in { a:, b:, kind:, count:, **nil } then [a, b, kind, count]
+      in [*, 9, *rest] then rest
+      in [*all] then all
+      else 0
+      end
+    }
+  end
+
+  it "pins expressions and instance variables" do
+    own = Patterns::Own.new(7, 0)
+    expect([1, 2, 7]).to map_same_as_ruby { |x|
+      case x
+      in ^(1 + 1) then 1
+      in ^(own.b + 1) then 2
+      else own.pinned(x)
+      end
+    }
+  end
+
+  it "is refused for what it cannot ask" do
+    expect { [Patterns::Odd.new].pmap { |x| x in [a] } }.to raise_error(Ikra::CompileError, /deconstruct only where it gives an Array, which Patterns::Odd's may not/)
+    expect { [Patterns::Odd.new].pmap { |x| x in { a: 3 } } }.to raise_error(Ikra::CompileError, /Patterns::Odd for deconstruct_keys.*written out/m)
+    expect { [Patterns::Point.new(1, 2)].pmap { |x| x in { x: 1, **rest } } }.to raise_error(Ikra::CompileError, /this form of pattern matching/)
   end
 end

@@ -55,21 +55,80 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
     let keys = RArray::try_convert(asked("keys")?)?;
     let values = RArray::try_convert(asked("values")?)?;
     let mut hashes = Vec::with_capacity(keys.len());
+    let mut objects = 0;
     for i in 0..keys.len() {
         let key: Value = keys.entry(i as isize)?;
         let raw = key.as_raw();
-        hashes.push(match heap::see(raw) {
-            Seen::Nil => Key::Word(Tag::NIL, 0).hash(),
-            Seen::False => Key::Word(Tag::FALSE, 0).hash(),
-            Seen::True => Key::Word(Tag::TRUE, 1).hash(),
-            Seen::Int(i) => Key::Word(Tag::INT, i as u64).hash(),
-            Seen::Float(f) if f.is_nan() => return Ok(Err("a Hash with NaN as a key".into())),
-            Seen::Float(f) => Key::Word(Tag::FLOAT, f.to_bits()).hash(),
-            Seen::Symbol => Key::Word(Tag::SYM, symbols::add(ruby, raw)? as u64).hash(),
-            Seen::Str => Key::Str(heap::bytes(raw)).hash(),
-            _ => return Ok(Err(format!("a Hash with {} as a key", crate::observe::a_thing(raw)))),
+        hashes.push(match key_hash(ruby, raw, 0)? {
+            Ok(hash) => hash,
+            Err(what) => return Ok(Err(what)),
         });
+        objects += usize::from(heap::see(raw) == Seen::Object);
+        if objects > MOST_OBJECTS {
+            return Ok(Err(format!("a Hash with more than {MOST_OBJECTS} objects as keys")));
+        }
+        // a key that was changed since is not found any more
+        if matches!(heap::see(raw), Seen::Array | Seen::Struct) {
+            let asks: Value = ruby.class_hash().funcall("instance_method", ("key?",))?;
+            if !asks.funcall::<_, _, Value>("bind_call", (own, key))?.to_bool() {
+                return Ok(Err("a Hash with a key that was changed after it was put in".into()));
+            }
+        }
     }
     let places = ruby.ary_from_iter(index(&hashes));
     Ok(Ok([keys.as_raw(), values.as_raw(), places.as_raw(), default.as_raw()]))
+}
+
+/// So many objects without a hash of their own may be keys: they are looked for one after the other.
+const MOST_OBJECTS: usize = 256;
+
+/// So deep, keys may nest.
+const MOST_NESTED: usize = 16;
+
+/// The hash of a key, or what kernels cannot hold about its Hash.
+fn key_hash(ruby: &Ruby, raw: Raw, depth: usize) -> Result<Result<u64, String>, Error> {
+    Ok(Ok(match heap::see(raw) {
+        Seen::Nil => Key::Word(Tag::NIL, 0).hash(),
+        Seen::False => Key::Word(Tag::FALSE, 0).hash(),
+        Seen::True => Key::Word(Tag::TRUE, 1).hash(),
+        Seen::Int(i) => Key::Word(Tag::INT, i as u64).hash(),
+        Seen::Float(f) if f.is_nan() => return Ok(Err("a Hash with NaN as a key".into())),
+        Seen::Float(f) => Key::Word(Tag::FLOAT, f.to_bits()).hash(),
+        Seen::Symbol => Key::Word(Tag::SYM, symbols::add(ruby, raw)? as u64).hash(),
+        Seen::Str => Key::Str(heap::bytes(raw)).hash(),
+        Seen::Array if heap::class_word(raw) == ruby.class_array().as_raw() && depth < MOST_NESTED => {
+            return parts_hash(ruby, value(raw), depth);
+        }
+        Seen::Struct if depth < MOST_NESTED && has_hash_of(raw, ruby.class_struct().as_value())? => {
+            let to_a: Value = ruby.class_struct().funcall("instance_method", ("to_a",))?;
+            return parts_hash(ruby, to_a.funcall("bind_call", (value(raw),))?, depth);
+        }
+        Seen::Object if has_hash_of(raw, ruby.module_kernel().as_value())? => Key::Object.hash(),
+        _ => return Ok(Err(format!("a Hash with {} as a key", crate::observe::a_thing(raw)))),
+    }))
+}
+
+fn parts_hash(ruby: &Ruby, list: Value, depth: usize) -> Result<Result<u64, String>, Error> {
+    let list = RArray::try_convert(list)?;
+    let mut hashes = Vec::with_capacity(list.len());
+    for i in 0..list.len() {
+        let part: Value = list.entry(i as isize)?;
+        match key_hash(ruby, part.as_raw(), depth + 1)? {
+            Ok(hash) => hashes.push(hash),
+            Err(what) => return Ok(Err(what)),
+        }
+    }
+    Ok(Ok(Key::Parts(&hashes).hash()))
+}
+
+/// Whether `hash` and `eql?` of an object are those that a class or module of Ruby's own defines.
+fn has_hash_of(raw: Raw, owner: Value) -> Result<bool, Error> {
+    for name in ["hash", "eql?"] {
+        let class: Value = value(raw).class().as_value();
+        let method: Value = class.funcall("instance_method", (name,))?;
+        if method.funcall::<_, _, Value>("owner", ())?.as_raw() != owner.as_raw() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -260,6 +260,9 @@ impl World for Remote<'_> {
     fn scope_module(&mut self, scope: ScopeId) -> ClassId {
         self.ask(|w| w.scope_module(scope))
     }
+    fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId> {
+        self.ask(|w| w.class_variables(scope))
+    }
     fn outside(&mut self, root: &Root) -> Option<Outside> {
         self.ask(|w| w.outside(root))
     }

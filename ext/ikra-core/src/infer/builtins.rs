@@ -88,8 +88,12 @@ pub enum Builtin {
     // primitives of patterns
     /// Whether it is taken apart as an Array is.
     IsList,
-    /// Whether it has `deconstruct_keys`.
+    /// Whether it has `deconstruct_keys`, or (with an argument) that key.
     HasKeys,
+    /// The value of a key that it has.
+    Member,
+    /// How many keys it has.
+    KeyCount,
     NoMatch,
     /// `super` in `method_missing`.
     MethodMissing,
@@ -305,6 +309,7 @@ impl Builtin {
             KeyMissing => 1..=1,
             IvarSet => 2..=2,
             HasKeys => 0..=1,
+            Member => 1..=1,
             Rand(_) => 0..=1,
             Single => 1..=1,
             Step => 0..=2,
@@ -528,8 +533,11 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "write .to_a where there is one",
         )),
         (Atom::Object(well_known::HASH), "__key_error") => Some(Builtin::KeyMissing),
-        (_, "__hash") if atom != Atom::Str => Some(Builtin::KeyHash),
-        (Atom::Object(_), "__member") => Some(Builtin::StructGet),
+        (_, "__hash") if !matches!(atom, Atom::Str | Atom::Array(_)) => Some(Builtin::KeyHash),
+        // a Hash's are the prelude's
+        (Atom::Object(well_known::HASH), "__keys?" | "__member" | "__key_count") => None,
+        (Atom::Object(_), "__member") => Some(Builtin::Member),
+        (Atom::Object(_), "__key_count") => Some(Builtin::KeyCount),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),

@@ -6,6 +6,7 @@
 use super::builtins::{self, Builtin};
 use super::made::Thing;
 use super::redefined::{Origin, known_as};
+use super::structs::KeyValue;
 use super::{Analysis, Binding, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::Error;
@@ -378,6 +379,36 @@ impl Analysis<'_> {
         }
         if let Some(name) = primitive(name) {
             self.stands_for_rubys(atom, name)?;
+            if name == "__parts" {
+                return match (atom, self.method(receiver_of(atom), "deconstruct")) {
+                    (Atom::Object(_), MethodFact::Ruby { .. }) => self.target(from, atom, "deconstruct", true),
+                    _ => Ok(Target::Builtin(Builtin::Itself)),
+                };
+            }
+            if let (Atom::Object(class), "__hash") = (atom, name) {
+                for asked in ["hash", "eql?"] {
+                    if matches!(
+                        self.method(receiver_of(atom), asked),
+                        MethodFact::Ruby { .. } | MethodFact::Foreign { .. }
+                    ) {
+                        let class = self.describe(atom);
+                        return Err(Refusal::new(format!(
+                            "kernels do not ask {class} for {asked}, as a key of a Hash"
+                        ))
+                        .advise("look it up by what it is made of: an Array, a Struct or a number"));
+                    }
+                }
+                if self.world.members(class).is_some()
+                    && let Some(method) = crate::prelude::helper("Struct", false, name)
+                {
+                    return Ok(Target::Ruby(method));
+                }
+            }
+            if let (Atom::Object(well_known::HASH), "__keys?") = (atom, name)
+                && !matches!(self.method(receiver_of(atom), "deconstruct_keys"), MethodFact::Builtin { .. })
+            {
+                return Err(Refusal::new("kernels know Hash#deconstruct_keys as Ruby defines it only"));
+            }
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
             }
@@ -856,7 +887,9 @@ impl Analysis<'_> {
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
+                (_, MethodFact::Ruby { visibility, .. }) if visibility != Visibility::Public => Ty::prim(Prims::FALSE),
                 (Atom::Object(_), MethodFact::Builtin { owner, .. }) if &*owner == "Struct" => Ty::prim(Prims::TRUE),
+                (Atom::Object(_), MethodFact::Ruby { .. }) => Ty::prim(Prims::TRUE),
                 _ => {
                     let class = self.describe(atom);
                     return Err(Refusal::new(format!("kernels do not ask {class} for deconstruct"))
@@ -864,21 +897,46 @@ impl Analysis<'_> {
                         .advise("match the class, and read the attributes in a guard: `in Point if …`"));
                 }
             },
-            HasKeys => match (atom, self.method(receiver_of(atom), "deconstruct_keys")) {
-                (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
-                (Atom::Object(class), MethodFact::Builtin { owner, .. }) if matches!(&*owner, "Struct" | "Data") => {
-                    let members = self.world.members(class).unwrap_or_default();
-                    match args.literals.first() {
-                        Some(Some(Literal::Sym(key))) => flag(members.iter().any(|m| m == key)),
-                        _ => Ty::prim(Prims::TRUE),
+            HasKeys => {
+                let key = match args.literals.first() {
+                    Some(Some(Literal::Sym(key))) => Some(key),
+                    _ => None,
+                };
+                match (atom, self.method(receiver_of(atom), "deconstruct_keys"), key) {
+                    (_, MethodFact::Missing { .. }, _) => Ty::prim(Prims::FALSE),
+                    (_, MethodFact::Ruby { visibility, .. }, _) if visibility != Visibility::Public => {
+                        Ty::prim(Prims::FALSE)
+                    }
+                    (Atom::Object(_), _, None) => {
+                        self.own_keys(from, atom)?;
+                        Ty::prim(Prims::TRUE)
+                    }
+                    (Atom::Object(class), _, Some(key)) => flag(match self.own_keys(from, atom)? {
+                        Some(keys) => keys.iter().any(|(name, _)| name == key),
+                        None => self.world.members(class).unwrap_or_default().contains(key),
+                    }),
+                    _ => {
+                        let class = self.describe(atom);
+                        return Err(Refusal::new(format!("kernels do not ask {class} for deconstruct_keys"))
+                            .advise("match the class, and read what matters in a guard"));
                     }
                 }
-                _ => {
-                    let class = self.describe(atom);
-                    return Err(Refusal::new(format!("kernels do not ask {class} for deconstruct_keys"))
-                        .because("it gives a Hash")
-                        .advise("match the class, and read the attributes in a guard: `in Point if …`"));
+            }
+            KeyCount => Ty::int(),
+            Member => match (self.own_keys(from, atom)?, args.literals.first()) {
+                (None, _) => self.struct_index(from, StructGet, (atom, reach), atoms, args)?,
+                (Some(keys), Some(Some(Literal::Sym(key)))) => {
+                    match keys.into_iter().find(|(name, _)| name == key).map(|(_, value)| value) {
+                        None => Ty::never(),
+                        Some(KeyValue::Field(field)) => self.read_field(from, atom, reach, &field)?,
+                        Some(KeyValue::Sym(_)) => Ty::sym(),
+                        Some(KeyValue::Int(_)) => Ty::int(),
+                        Some(KeyValue::True) => Ty::prim(Prims::TRUE),
+                        Some(KeyValue::False) => Ty::prim(Prims::FALSE),
+                        Some(KeyValue::Nil) => Ty::nil(),
+                    }
                 }
+                _ => Ty::never(),
             },
             IvarGet | IvarSet => {
                 let Some(Some(Literal::Sym(ivar))) = args.literals.first() else {

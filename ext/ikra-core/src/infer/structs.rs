@@ -1,13 +1,14 @@
 //! Members of Structs by position or name.
 //!
-//! Here: which member `s[…]` is. Not here: accessors by name, which are readers and writers like those of ivars: a
+//! Here: which member `s[…]` is, and what a pattern finds by a key. Not here: accessors by name, which are readers and writers like those of ivars: a
 //! member is a field of its class, under its name without `@`.
 
 use super::builtins::Builtin;
-use super::calls::{Answer, Args, Literal, Refusal};
+use super::calls::{Answer, Args, Literal, Refusal, Target, receiver_of};
 use super::{Analysis, SpecId};
-use crate::syntax::ast::Name;
+use crate::syntax::ast::{Kind, Name, Pattern};
 use crate::types::{Atom, Reach, Ty};
+use crate::world::MethodFact;
 
 /// Which member an index of a Struct means.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,65 @@ pub enum Which {
     NoIndex,
 }
 
+/// What a class's own `deconstruct_keys` gives for a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyValue {
+    Field(Name),
+    Sym(Name),
+    Int(i64),
+    True,
+    False,
+    Nil,
+}
+
 impl Analysis<'_> {
+    /// The keys that a class's own `deconstruct_keys` gives, with their values; None: it has none of its own.
+    ///
+    /// # Errors
+    /// One that is more than a Hash of fields and literals that is written out: kernels make no Hashes.
+    pub fn own_keys(&mut self, from: SpecId, atom: Atom) -> Answer<Option<Vec<(Name, KeyValue)>>> {
+        let method = match self.method(receiver_of(atom), "deconstruct_keys") {
+            MethodFact::Ruby { method, .. } => method,
+            MethodFact::Builtin { owner, .. } if matches!(&*owner, "Struct" | "Data") => return Ok(None),
+            _ => return Err(self.no_keys(atom)),
+        };
+        let unit = self.source(method)?.unit;
+        let takes_keys = matches!(unit.params.required[..], [Pattern::Local(_)]) && unit.params.plain();
+        let Kind::Hash(pairs) = &unit.body.kind else { return Err(self.no_keys(atom)) };
+        let mut keys: Vec<(Name, KeyValue)> = Vec::new();
+        for (key, value) in pairs.iter().filter(|_| takes_keys) {
+            let Kind::Sym(name) = &key.kind else { return Err(self.no_keys(atom)) };
+            let value = match &value.kind {
+                Kind::Ivar(ivar) => KeyValue::Field(ivar.clone()),
+                Kind::Sym(name) => KeyValue::Sym(name.clone()),
+                Kind::Int(n) => KeyValue::Int(*n),
+                Kind::True => KeyValue::True,
+                Kind::False => KeyValue::False,
+                Kind::Nil => KeyValue::Nil,
+                Kind::Call(call)
+                    if call.args.is_empty()
+                        && call.block.is_none()
+                        && call.block_arg.is_none()
+                        && call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef))
+                        && let Target::Reader(field) = self.target(from, atom, &call.name, true)? =>
+                {
+                    KeyValue::Field(field)
+                }
+                _ => return Err(self.no_keys(atom)),
+            };
+            keys.retain(|(known, _)| known != name);
+            keys.push((name.clone(), value));
+        }
+        if takes_keys { Ok(Some(keys)) } else { Err(self.no_keys(atom)) }
+    }
+
+    fn no_keys(&mut self, atom: Atom) -> Refusal {
+        let class = self.describe(atom);
+        Refusal::new(format!("kernels do not ask {class} for deconstruct_keys"))
+            .because("it gives a Hash, which they know only where it is written out, of instance variables: { x: @x }")
+            .advise("match the class, and read the attributes in a guard: `in Point if …`")
+    }
+
     /// The member that an index of one kind, `literal` where the source has it written out, means.
     ///
     /// # Errors

@@ -20,6 +20,21 @@ class Hash
   end
   alias length size
 
+  # What patterns ask.
+  def __keys?(key = (none = true))
+    return true if none
+
+    __slot(key) >= 0
+  end
+
+  def __member(key)
+    __values.__at(__slot(key))
+  end
+
+  def __key_count
+    __keys.__size
+  end
+
   def empty?
     __keys.__size == 0
   end
@@ -39,6 +54,31 @@ class String
     i = 0
     while i < bytesize
       h = ((h ^ __byte(i)) * 16_777_619) & 0xffff_ffff
+      i += 1
+    end
+    h
+  end
+end
+
+# Keys that are made of others: as the host combines their hashes.
+class Array
+  def __hash
+    h = 2_166_136_261
+    i = 0
+    while i < __size
+      h = ((h ^ __at(i).__hash) * 16_777_619) & 0xffff_ffff
+      i += 1
+    end
+    h
+  end
+end
+
+class Struct
+  def __hash
+    h = 2_166_136_261
+    i = 0
+    while i < __size
+      h = ((h ^ __at(i).__hash) * 16_777_619) & 0xffff_ffff
       i += 1
     end
     h

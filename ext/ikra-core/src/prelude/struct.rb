@@ -5,14 +5,14 @@ class Struct
   def each
     i = 0
     while i < __size
-      yield(__member(i))
+      yield(__at(i))
       i += 1
     end
     self
   end
 
   def to_a
-    __build(__size) { |i| __member(i) }
+    __build(__size) { |i| __at(i) }
   end
   alias deconstruct to_a
   alias values to_a

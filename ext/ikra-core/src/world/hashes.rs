@@ -9,12 +9,18 @@ use crate::types::Tag;
 /// Fields of a Hash, in the order in which a host keeps them. No ivar or member has such a name.
 pub const PARTS: [&str; 4] = ["#keys", "#values", "#index", "#default"];
 
-/// A key that kernels know, as its tag and payload; a String by its bytes.
+/// A key that kernels know, as its tag and payload; a String by its bytes; an Array or a Struct by the hashes of what it is
+/// made of. Other objects have no hash that tells them apart.
 #[derive(Clone, Copy, Debug)]
 pub enum Key<'a> {
     Word(i32, u64),
     Str(&'a [u8]),
+    Parts(&'a [u64]),
+    Object,
 }
+
+/// The first step of FNV-1a in 32 bits, and what each step multiplies with.
+const FNV: (u64, u64) = (2_166_136_261, 16_777_619);
 
 /// What a payload is multiplied with; the upper half is the hash.
 pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -27,11 +33,15 @@ impl Key<'_> {
                 let payload = if tag == Tag::FLOAT && f64::from_bits(payload) == 0.0 { 0 } else { payload };
                 (payload ^ tag as u64).wrapping_mul(FACTOR) >> 32
             }
-            Key::Str(bytes) => {
-                bytes.iter().fold(2_166_136_261, |h, b| ((h ^ u64::from(*b)) * 16_777_619) & 0xffff_ffff)
-            }
+            Key::Str(bytes) => fold(bytes.iter().map(|b| u64::from(*b))),
+            Key::Parts(hashes) => fold(hashes.iter().copied()),
+            Key::Object => 0,
         }
     }
+}
+
+fn fold(parts: impl Iterator<Item = u64>) -> u64 {
+    parts.fold(FNV.0, |h, part| ((h ^ part) * FNV.1) & 0xffff_ffff)
 }
 
 /// Places of keys by their hashes, -1 where there is none: open addressing, a power of two long, at most half full.

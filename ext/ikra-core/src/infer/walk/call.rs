@@ -81,6 +81,19 @@ impl Walker<'_, '_> {
                 }
                 Err(error) => return Err(error),
             };
+            if name == "%__parts"
+                && matches!(target, Target::Ruby(_))
+                && ty.atoms().iter().any(|part| !matches!(part, Atom::Array(_)))
+            {
+                let class = self.an.describe(atom);
+                return Err(self
+                    .error(
+                        span,
+                        format!("kernels know deconstruct only where it gives an Array, which {class}'s may not"),
+                    )
+                    .advise("give an Array on all of its paths")
+                    .into());
+            }
             e.dead |= ty.is_never();
             out = self.join(&out, &ty);
             after = self.join_env(&after, &e);

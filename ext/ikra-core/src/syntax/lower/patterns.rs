@@ -2,7 +2,7 @@
 //!
 //! Here: each pattern becomes an expression that is true where it matches and has assigned its variables by then, in
 //! Ruby's order. An array literal that is matched against array patterns is never made. Not here: what the primitives
-//! (`__list?`, `__at`, `__keys?`, `__member`, `__no_match`) mean, which inference knows.
+//! (`__list?`, `__parts`, `__at`, `__keys?`, `__member`, `__key_count`, `__no_match`) mean, which inference knows.
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
@@ -192,8 +192,7 @@ impl Lower<'_> {
         let (before, rest, after) = split(elements);
         let at_least = rest.is_some() || tail;
         let wanted = (before.len() + after.len()) as i64;
-        let array = self.local_node(subject, span);
-        let mut test = self.send(array, "%__list?", Vec::new(), span);
+        let (mut test, subject) = self.parts(subject, span);
         let array = self.local_node(subject, span);
         let size = self.send(array, "%__size", Vec::new(), span);
         let count = self.make(span, Kind::Int(wanted));
@@ -216,6 +215,18 @@ impl Lower<'_> {
             test = self.element_test(test, element, subject, index, span);
         }
         test
+    }
+
+    /// Whether a subject is taken apart as an array is, and the variable that then has its parts.
+    fn parts(&mut self, subject: LocalId, span: Span) -> (Node, LocalId) {
+        let object = self.local_node(subject, span);
+        let is_list = self.send(object, "%__list?", Vec::new(), span);
+        let object = self.local_node(subject, span);
+        let parts = self.send(object, "%__parts", Vec::new(), span);
+        let (keep, parts) = self.keep(parts);
+        let yes = self.make(span, Kind::True);
+        let kept = self.make(span, Kind::Seq(vec![keep, yes]));
+        (self.both(span, is_list, kept), parts)
     }
 
     fn element_test(&mut self, test: Node, element: &Ruby, subject: LocalId, index: Node, span: Span) -> Node {
@@ -264,6 +275,7 @@ impl Lower<'_> {
             return self.make(span, Kind::False);
         };
         let middle = &elements[1..elements.len() - 1];
+        let (is_list, subject) = self.parts(subject, span);
         let length = |s: &mut Self| {
             let list = s.local_node(subject, span);
             s.send(list, "%__size", Vec::new(), span)
@@ -309,8 +321,6 @@ impl Lower<'_> {
             matches = self.both(span, matches, bind);
         }
         let search = self.make(span, Kind::Seq(vec![start, missing, search, matches]));
-        let list = self.local_node(subject, span);
-        let is_list = self.send(list, "%__list?", Vec::new(), span);
         self.both(span, is_list, search)
     }
 
@@ -318,6 +328,9 @@ impl Lower<'_> {
     fn keys_test(&mut self, elements: &[Ruby], subject: LocalId, span: Span) -> Node {
         let object = self.local_node(subject, span);
         let mut test = self.send(object, "%__keys?", Vec::new(), span);
+        // `{}` and `**nil`: there are no other keys
+        let mut alone = elements.is_empty();
+        let mut named = 0;
         for element in elements {
             let at = self.span_of(element);
             let (key, pattern): (Name, Option<&Ruby>) = match element {
@@ -330,8 +343,13 @@ impl Lower<'_> {
                     _ => return self.make(at, refuse::node(element)),
                 },
                 Ruby::MatchRest(r) if r.name.is_none() => continue,
+                Ruby::MatchNilPattern(_) => {
+                    alone = true;
+                    continue;
+                }
                 _ => return self.make(at, refuse::node(element)),
             };
+            named += 1;
             let object = self.local_node(subject, at);
             let name = self.make(at, Kind::Sym(key.clone()));
             let has = self.send(object, "%__keys?", vec![name], at);
@@ -348,6 +366,13 @@ impl Lower<'_> {
                     test = self.both(at, test, both);
                 }
             }
+        }
+        if alone {
+            let object = self.local_node(subject, span);
+            let count = self.send(object, "%__key_count", Vec::new(), span);
+            let named = self.make(span, Kind::Int(named));
+            let no_more = self.send(count, "==", vec![named], span);
+            test = self.both(span, test, no_more);
         }
         test
     }

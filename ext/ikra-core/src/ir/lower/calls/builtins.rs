@@ -7,7 +7,8 @@ use crate::config::Precision;
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::{Args, Target};
+use crate::infer::calls::{Args, Literal, Target};
+use crate::infer::structs::KeyValue;
 use crate::ir::lower::body::Body;
 use crate::ir::lower::compare::Asker;
 use crate::ir::lower::numbers::{self, Kind as Number};
@@ -84,6 +85,37 @@ impl Body<'_, '_> {
                 [] => None,
             },
             StructSize => Some(self.struct_size(atom)),
+            KeyCount => {
+                let keys = self.an.own_keys(self.here.spec, atom).map_err(|r| self.refused(r, span))?;
+                Some(keys.map_or_else(|| self.struct_size(atom), |keys| Val::int(keys.len() as i64)))
+            }
+            Member => {
+                let keys = self.an.own_keys(self.here.spec, atom).map_err(|r| self.refused(r, span))?;
+                match (keys, args, types.literals.first()) {
+                    (None, [index, ..], literal) => {
+                        self.struct_index(asker, *index, literal.and_then(Option::as_ref), None)?
+                    }
+                    (Some(keys), _, Some(Some(Literal::Sym(key)))) => {
+                        match keys.into_iter().find(|(name, _)| name == key).map(|(_, value)| value) {
+                            // was asked for before
+                            None => {
+                                self.unreachable();
+                                None
+                            }
+                            Some(KeyValue::Field(field)) => Some(self.read_field(atom, receiver, &field)),
+                            Some(KeyValue::Sym(name)) => Some(Val::Sym(Operand::I64(crate::world::symbol_hash(&name)))),
+                            Some(KeyValue::Int(n)) => Some(Val::int(n)),
+                            Some(KeyValue::True) => Some(Val::bool(true)),
+                            Some(KeyValue::False) => Some(Val::bool(false)),
+                            Some(KeyValue::Nil) => Some(Val::NIL),
+                        }
+                    }
+                    _ => {
+                        self.unreachable();
+                        None
+                    }
+                }
+            }
             Message => self.message(receiver, asker.span)?,
             StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | ArgumentError | StrRefuse(_) => {
                 let literal = types.literals.first().and_then(Option::as_ref);
