@@ -107,6 +107,14 @@ RSpec.describe Ikra::MDArray do
       expect { described_class.read(npy("{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (1,), }", "")) }.to raise_error(ArgumentError, /kind that arrays do not know/)
       expect { described_class.read(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", "12345678")) }.to raise_error(ArgumentError, "the file ends before its elements: 8 bytes of 16")
       expect { described_class.read(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", [2**63].pack("Q<"))) }.to raise_error(RangeError)
+      claimed = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (65536, 65536), }", "")
+      expect { described_class.read(claimed) }.to raise_error(ArgumentError, "the file ends before its elements: 0 bytes of 34359738368")
+      huge = npy("{'descr': '<f8', 'fortran_order': True, 'shape': (99999999999999999999, 2), }", "12345678")
+      expect { described_class.read(huge) }.to raise_error(ArgumentError)
+      expect { described_class.read(StringIO.new("\x93NUMPY\x03\x00\xff\xff\xff\xff{".b)) }.to raise_error(ArgumentError, "the file ends within its header")
+      ["0x10", "1_0", "1.5", "x", "1e3"].each do |size|
+        expect { described_class.read(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (#{size},), }", "")) }.to raise_error(ArgumentError, /says no shape/)
+      end
       expect { described_class.read(npy("", "", 9)) }.to raise_error(ArgumentError, "the file is of version 9: 1 to 3 are known")
       expect { md(["a"]).write(StringIO.new) }.to raise_error(TypeError)
       expect { described_class.read("/nowhere.npy") }.to raise_error(Errno::ENOENT)

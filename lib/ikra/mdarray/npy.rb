@@ -14,6 +14,8 @@ module Ikra
                "f2" => [:f32, "S<", "S>"], "f4" => [:f32, "e", "g"], "f8" => [:f64, "E", "G"], "b1" => [:bool, "C", "C"] }.freeze
       # Headers are padded so that the elements begin at a multiple of this.
       ALIGNED = 64
+      # Bytes that are read at a time, at first.
+      PIECE = 16 << 20
 
       class << self
         # @return [Array<String>] what a file is made of
@@ -29,8 +31,9 @@ module Ikra
           order, name = kind[0], kind[1..]
           dtype, little, big = READ[name] || raise(ArgumentError, "the file has elements of kind #{kind.inspect}, which arrays do not know")
           count = shape.reduce(1, :*)
-          bytes = io.read(count * name[1..].to_i) || "".b
-          raise ArgumentError, "the file ends before its elements: #{bytes.bytesize} bytes of #{count * name[1..].to_i}" if bytes.bytesize < count * name[1..].to_i
+          size = count * name[1..].to_i
+          bytes = some(io, size)
+          raise ArgumentError, "the file ends before its elements: #{bytes.bytesize} bytes of #{size}" if bytes.bytesize < size
 
           # a number alone is an array of one
           shape = [1] if shape.empty?
@@ -52,11 +55,29 @@ module Ikra
           text = part(io, size)
           kind = text[/['"]descr['"]:\s*['"]([<>|=]\w+)['"]/, 1] or raise ArgumentError, "the file has elements of a kind that arrays do not know: #{text.strip}"
           shape = text[/['"]shape['"]:\s*\(([^)]*)\)/, 1] or raise ArgumentError, "the file's header says no shape: #{text.strip}"
-          [kind, text.match?(/['"]fortran_order['"]:\s*True/), shape.split(",").map(&:strip).reject(&:empty?).map { |digits| Integer(digits.delete_suffix("L")) }]
+          [kind, text.match?(/['"]fortran_order['"]:\s*True/), sizes(shape)]
+        end
+
+        # Older files have Python's long integers.
+        def sizes(text)
+          text.split(",").map(&:strip).reject(&:empty?).map do |digits|
+            digits.match?(/\A-?\d+L?\z/) or raise ArgumentError, "the file's header says no shape: (#{text})"
+            digits.to_i
+          end
+        end
+
+        # So many bytes, or as many as there are. A header may claim more than any file has: no memory is asked for before they are there.
+        def some(io, size)
+          bytes = "".b
+          while bytes.bytesize < size
+            piece = io.read([size - bytes.bytesize, [PIECE, bytes.bytesize].max].min) or break
+            bytes << piece
+          end
+          bytes
         end
 
         def part(io, size)
-          part = io.read(size) || ""
+          part = some(io, size)
           raise ArgumentError, "the file ends within its header" if part.bytesize < size
 
           part
