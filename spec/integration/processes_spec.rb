@@ -111,4 +111,36 @@ RSpec.describe "Threads and processes" do
   ensure
     $VERBOSE = verbose
   end
+
+  # Each has a context, kernels of recursive methods, arrays and objects there; together they need a few GiB.
+  it "runs twelve processes on one GPU, none of which fails for want of memory", if: Backends.present.include?(:cuda) do
+    program = <<~RUBY
+      class Tree
+        attr_reader :left, :right, :value
+        def initialize(depth, value)
+          @value = value
+          @left, @right = depth.zero? ? [nil, nil] : [Tree.new(depth - 1, 2 * value), Tree.new(depth - 1, 2 * value + 1)]
+        end
+        def sum = value + (left ? left.sum : 0) + (right ? right.sum : 0)
+      end
+      class Walker
+        def down(n) = n < 1 ? 0 : 1 + down(n - 1)
+      end
+      trees = Array.new(64) { |i| Tree.new(6, i) }
+      walkers = Array.new(64) { Walker.new }
+      sums = trees.map(&:sum)
+      calls = wrong = 0
+      until Process.clock_gettime(Process::CLOCK_MONOTONIC) > ARGV[0].to_f
+        numbers = Ikra::MDArray.arange(1 << 20)
+        [[trees.pmap(backend: :cuda) { |tree| tree.sum }, sums],
+         [walkers.pmap(backend: :cuda) { |walker| walker.down(300) }, [300] * 64],
+         [(0...50_000).pmap(backend: :cuda) { |i| [i, i * i] }.last, [49_999, 49_999**2]],
+         [(numbers * 2).sum, (1 << 20) * ((1 << 20) - 1)]].each { |is, wanted| is == wanted ? calls += 1 : wrong += 1 }
+      end
+      puts "\#{calls > 10} \#{wrong}"
+    RUBY
+    ending = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 60
+    answers = Array.new(12) { Thread.new { run_ruby(program, ending.to_s, seconds: 300) } }.map(&:value)
+    expect(answers.uniq).to eq(["true 0\n"])
+  end
 end

@@ -45,10 +45,11 @@ const SCENES: &[Scene] = &[
     ("cancelling", &[], cancelling),
     ("threads", &[], threads),
     ("recursion", &[], || recursion(1000)),
-    // A frame is 112 bytes. The driver grants what is asked, a quarter of what is free; half; the least.
-    ("recursion_on_a_small_device", &[("STAND_IN_MEMORY", "655360000")], || recursion(346)),
-    ("recursion_on_a_busy_device", &[("STAND_IN_STACK", "100000")], || recursion(489)),
+    // A frame is 112 bytes. The driver grants what is asked, a quarter of what is free; what was needed before; the least.
+    ("recursion_on_a_small_device", &[("STAND_IN_MEMORY", "655360000")], || recursion(339)),
+    ("recursion_on_a_busy_device", &[("STAND_IN_STACK", "100000")], || recursion(512)),
     ("recursion_on_a_full_device", &[("STAND_IN_STACK", "4500")], || recursion(16)),
+    ("stacks_of_many_processes", &[("STAND_IN_MEMORY", "268435456")], stacks_of_many_processes),
     ("recursion_without_memory", &[("STAND_IN_STACK", "4000")], recursion_without_memory),
     ("block_sizes", &[], block_sizes),
     ("groups_of_jobs", &[], groups_of_jobs),
@@ -429,16 +430,28 @@ fn counts_down() -> Program {
     program(false, vec![main, depth])
 }
 
-/// So many calls may nest, the first included.
+/// So many calls may nest, the first included, once launches have needed them.
 fn recursion(depth: i64) {
     let cuda = open();
     let kernel = prepare(&cuda, &counts_down());
+    let run = |n| {
+        let mut run = Run::new([0, 3, n].into_iter());
+        let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default());
+        (outcome.unwrap_or_else(|e| panic!("{e}")), run.out().to_vec())
+    };
+    assert_eq!(run(15), (Outcome::Done, vec![0, 3, 15]), "so many may always");
+    let few = stand_in("stand_in_stacks");
+    assert!(few <= 5_000 * 4096, "{few} bytes are reserved for few calls");
+    let mut reserved = vec![few];
+    while let Outcome::Trapped(record) = run(depth.max(32) * 2).0 {
+        assert_eq!(record.site, STACK);
+        if !kernel.deepen().unwrap_or_else(|e| panic!("{e}")) {
+            break;
+        }
+        reserved.push(stand_in("stand_in_stacks"));
+    }
+    assert!(reserved.is_sorted(), "it only grows: {reserved:?}");
     for _ in 0..2 {
-        let run = |n| {
-            let mut run = Run::new([0, 3, n].into_iter());
-            let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default());
-            (outcome.unwrap_or_else(|e| panic!("{e}")), run.out().to_vec())
-        };
         assert_eq!(run(depth - 1), (Outcome::Done, vec![0, 3, depth - 1]));
         let Outcome::Trapped(record) = run(depth).0 else { panic!("{depth} calls in the first are too deep") };
         assert_eq!((record.key, record.site), (Key::new(0, 2), STACK));
@@ -458,6 +471,17 @@ fn recursion_without_memory() {
         );
     }
     assert_eq!(Run::new(0..10).on(&cuda, &sums(false)), Outcome::Done, "what does not recurse still runs");
+}
+
+/// Twelve processes whose calls nest a little have room beside each other on a device of 256 MiB, a quarter of which one would take for as many calls as it may.
+fn stacks_of_many_processes() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &counts_down());
+    let mut run = Run::new([0, 3, 20].into_iter());
+    let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default());
+    assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
+    let each = stand_in("stand_in_stacks");
+    assert!(each > 0 && 12 * each < 256 << 20, "twelve times {each} bytes");
 }
 
 fn block_sizes() {

@@ -202,6 +202,8 @@ const MOST_SITES: usize = 4_096;
 const MOST_VARIANTS: usize = 6;
 /// How often a section is compiled for values that change while it is.
 const MOST_ATTEMPTS: usize = 50;
+/// Milliseconds between attempts to have memory that other processes hold on the device.
+const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
 /// So often interrupts that just return have a section look at its objects again.
 const MOST_INTERRUPTS: u32 = 3;
 
@@ -250,7 +252,7 @@ enum Again {
     Compile,
     /// An interrupt that did not raise stopped it.
     Beside,
-    /// There were too few rows for what it makes, and now there are more.
+    /// There were too few rows for what it makes, or too little stack for its calls, and now there is more.
     Room,
     /// Up to the element that left it by `break`.
     Until(Key),
@@ -525,8 +527,10 @@ fn bytes_to_move(program: &Program, columns: &[HostColumn]) -> (f64, f64) {
 /// First element and number of elements of a Range of Integers.
 fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
     let wrong = || {
-        let message =
-            format!("Ikra runs over Arrays and over Ranges of Integers with an end, not over {}: call to_a first, if it has an end", range.inspect());
+        let message = format!(
+            "Ikra runs over Arrays and over Ranges of Integers with an end, not over {}: call to_a first, if it has an end",
+            range.inspect()
+        );
         Error::new(ruby.exception_arg_error(), message)
     };
     let bounds = Bounds::of(ruby, range.as_raw()).ok_or_else(wrong)?;
@@ -555,7 +559,7 @@ impl Section<'_> {
     }
 
     fn attempts(&mut self) -> Result<Value, Error> {
-        let (mut limit, mut beside, mut evicted) = (Key::NONE, false, false);
+        let (mut limit, mut beside, mut evicted) = (Key::NONE, false, 0);
         let mut attempts = 0;
         while attempts < MOST_ATTEMPTS {
             attempts += 1;
@@ -583,7 +587,7 @@ impl Section<'_> {
                     }
                     return Ok(value);
                 }
-                // each time some heap at least doubles, so that memory ends first
+                // each time some heap at least doubles, or the stack grows, so that memory ends first
                 Err(Again::Room) => attempts -= 1,
                 Err(Again::Compile) => {
                     if let Some(explained) = &mut self.explained {
@@ -592,7 +596,7 @@ impl Section<'_> {
                     self.forget_state()?;
                 }
                 Err(Again::Beside) => beside = true,
-                Err(Again::Memory) => evicted = true,
+                Err(Again::Memory) => evicted += 1,
                 Err(Again::Until(key)) => limit = key,
                 Err(Again::Past) => {}
             }
@@ -880,7 +884,7 @@ impl Section<'_> {
         mut packed: Packed,
         tables: &Tables,
         holder: &LazyHolder,
-        (limit, beside, evicted): (Key, bool, bool),
+        (limit, beside, evicted): (Key, bool, usize),
     ) -> Result<Result<Value, Again>, Error> {
         let ruby = self.ruby;
         let cancel = CancelToken::default();
@@ -1004,7 +1008,22 @@ impl Section<'_> {
         }
         let outcome = match outcome {
             None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
-            Some(Err(CoreError::Memory { .. })) if !evicted => {
+            // Other processes on the device may give some back; who has a limit has been told what is its own.
+            Some(Err(CoreError::Memory { wanted, .. }))
+                if (1..=PAUSES.len()).contains(&evicted)
+                    && ikra_core::config::memory_limit() == u64::MAX
+                    && wanted <= self.backend.target().memory =>
+            {
+                let until = Instant::now() + Duration::from_millis(PAUSES[evicted - 1]);
+                let cancel = CancelToken::default();
+                gvl::run(ruby, &cancel, || {
+                    while !cancel.is_cancelled() && Instant::now() < until {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                })?;
+                return Ok(Err(Again::Memory));
+            }
+            Some(Err(CoreError::Memory { .. })) if evicted == 0 => {
                 let keep: Vec<Arc<Buffer>> = own.iter().chain(&now).map(|resident| resident.buffer.clone()).collect();
                 gvl::released(|| buffer::evict(&keep)).map_err(|e| self.failed(e))?;
                 ruby.gc_start();
@@ -1055,6 +1074,11 @@ impl Section<'_> {
                 let form = &variant.form;
                 state.variants.retain(|v| v.form != *form);
                 return Ok(Err(Again::Compile));
+            }
+            if site.trap == Trap::StackOverflow
+                && gvl::released(|| variant.executable.deepen()).map_err(|e| self.failed(e))?
+            {
+                return Ok(Err(Again::Room));
             }
             if let Trap::Grow(heap) = site.trap {
                 let size = (self.len() as u64, self.ticks, self.slots());

@@ -270,6 +270,13 @@ pub trait Executable: Any + Send + Sync {
     fn sinks_at_once(&self) -> bool {
         false
     }
+    /// Calls nested too deep in a launch: whether they may nest deeper in the next, as there was room for that.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn deepen(&self) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// Makes a program whose launch of n ticks does what n launches of one do by another program, over the same columns with the same parameters; None: there is none.

@@ -93,6 +93,10 @@ struct Module {
 static std::mutex &memory_mutex = *new std::mutex;
 static std::map<void *, size_t> &in_use = *new std::map<void *, size_t>;
 static size_t used = 0, reserved = 0;
+// Stacks are reserved for all threads that run at once; those of the first size are no part of the memory here.
+static const size_t FIRST_STACK = 1024, THREADS = 2 * 2048;
+static size_t stack_limit = FIRST_STACK;
+static size_t stacks(size_t limit) { return limit > FIRST_STACK ? (limit - FIRST_STACK) * THREADS : 0; }
 static size_t total() {
   const char *given = getenv("STAND_IN_MEMORY");
   return given ? strtoull(given, nullptr, 10) : (size_t)4 << 30;
@@ -172,11 +176,14 @@ Result cuDeviceGetAttribute(int *value, int attribute, int) {
 }
 Result cuDevicePrimaryCtxRetain(void **context, int) { return *context = &used, OK; }
 Result cuCtxSetCurrent(void *) { return sticky; }
-static size_t stack_limit = 1024;
+// Bytes of stacks that are reserved.
+unsigned long stand_in_stacks() { return stacks(stack_limit); }
 Result cuCtxGetLimit(size_t *value, int) { return *value = stack_limit, OK; }
 Result cuCtxSetLimit(int, size_t value) {
   const char *most = getenv("STAND_IN_STACK");
   if (most && value > strtoull(most, nullptr, 10)) return NO_MEMORY;
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  if (reserved + stacks(value) > total()) return NO_MEMORY;
   return stack_limit = value, OK;
 }
 
@@ -188,14 +195,14 @@ Result cuMemPoolTrimTo(void *, size_t) {
 }
 Result cuMemGetInfo_v2(size_t *free, size_t *all) {
   std::lock_guard<std::mutex> lock(memory_mutex);
-  return *all = total(), *free = *all - used, OK;
+  return *all = total(), *free = *all - used - stacks(stack_limit), OK;
 }
 // A pool that never fits a smaller block into a larger one that was freed: it grows unless it is trimmed.
 Result cuMemAllocAsync(uint64_t *address, size_t bytes, Stream *) {
   USABLE;
   allocations++;
   std::lock_guard<std::mutex> lock(memory_mutex);
-  if (fails() || reserved + bytes > total()) return NO_MEMORY;
+  if (fails() || reserved + bytes + stacks(stack_limit) > total()) return NO_MEMORY;
   reserved += bytes;
   used += bytes;
   void *memory = malloc(bytes);

@@ -48,6 +48,13 @@ pub struct Facts {
     pub driver: i32,
 }
 
+impl Facts {
+    /// Threads that it can run at once.
+    pub fn threads(&self) -> u64 {
+        u64::from(self.multiprocessors.max(1)) * u64::from(self.threads_per_multiprocessor.max(1))
+    }
+}
+
 /// One device, and its context from the first time that it is needed.
 pub struct Device {
     pub facts: Facts,
@@ -152,6 +159,9 @@ fn answer(what: &str, status: CUresult) -> Result<()> {
     let [name, text] = words;
     Err(Error::Device { what: what.to_string(), cause: format!("{text} ({name})") })
 }
+
+/// Milliseconds between attempts to have memory that other processes hold.
+const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
 
 /// Whether the status means that the context is lost.
 fn is_fault(status: CUresult) -> bool {
@@ -321,7 +331,15 @@ impl Device {
             let mut context = std::ptr::null_mut();
             // SAFETY: `handle` is a device of this process, and the out-pointer is to a live local. The context is kept for
             // the process's life.
-            let made = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, self.handle) };
+            let mut retain = || unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, self.handle) };
+            let mut made = retain();
+            // other processes may be about to give some back
+            for pause in PAUSES {
+                if made == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+                    std::thread::sleep(Duration::from_millis(pause));
+                    made = retain();
+                }
+            }
             answer("cuDevicePrimaryCtxRetain", made)?;
             let context = Context(context);
             // SAFETY: the context was just made.
@@ -403,8 +421,9 @@ impl Device {
         // Freed memory of earlier launches is in nobody's way, and other processes are to find some, too.
         self.trim()?;
         let facts = &self.facts;
-        let threads = u64::from(facts.multiprocessors.max(1)) * u64::from(facts.threads_per_multiprocessor.max(1));
-        let mut bytes = wanted.min(now + self.free_memory() / 4 / threads).max(least);
+        let threads = facts.threads();
+        // a quarter of what is free, of which stacks that are reserved already are a part
+        let mut bytes = wanted.min(now.max((now + self.free_memory() / threads) / 4)).max(least);
         while bytes > now {
             // SAFETY: a context is current.
             let status = unsafe { sys::cuCtxSetLimit(limit, usize::try_from(bytes).unwrap_or(usize::MAX)) };
@@ -633,7 +652,7 @@ impl Module {
     /// Queues one run of the kernel; `args` are the words of its only parameter.
     ///
     /// # Errors
-    /// `Device`. The context must be current.
+    /// `Memory` where the driver finds none for what threads spill; `Device`. The context must be current.
     pub fn launch(&self, stream: &Stream, grid: u32, block: u32, args: &mut [u64]) -> Result<()> {
         let mut params = [args.as_mut_ptr().cast::<c_void>()];
         // SAFETY: function and stream are alive. The kernel has one parameter, whose words CUDA copies before the call
@@ -642,6 +661,15 @@ impl Module {
             let none = std::ptr::null_mut();
             sys::cuLaunchKernel(self.kernel, grid, 1, 1, block, 1, 1, 0, stream.raw, params.as_mut_ptr(), none)
         };
+        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            let facts = &self.device.facts;
+            return Err(Error::Memory {
+                what: format!("making room on {} for what threads spill", facts.name),
+                wanted: u64::from(self.facts.local) * facts.threads(),
+                free: self.device.free_memory(),
+                advice: "end what else uses the GPU, or use backend: :cpu",
+            });
+        }
         self.device.check("cuLaunchKernel", status)
     }
 }

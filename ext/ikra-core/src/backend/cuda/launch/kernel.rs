@@ -20,6 +20,7 @@ use crate::layout::Layout;
 use crate::passes::jam::Jam;
 use crate::target::Target;
 use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -36,6 +37,10 @@ const MOST_BLOCKS: u64 = i32::MAX as u64;
 /// fewer than these.
 pub(super) const CALL_DEPTH: u32 = 1_000;
 const LEAST_CALL_DEPTH: u32 = 16;
+/// Nested calls that there is room for before some launch has needed more: CUDA reserves stacks for all threads that the device can run, in each process.
+const FIRST_CALL_DEPTH: u32 = 32;
+/// How much more there is room for then.
+const DEEPER: u32 = 4;
 /// Bytes of stack that a thread can have.
 const MOST_STACK: u64 = 500 << 10;
 /// Threads for each multiprocessor from which on they have several jobs each: half of what it holds, which then ask for more than all of them would for one job each.
@@ -76,7 +81,7 @@ pub struct CudaKernel {
     pub(super) layout: Layout,
     pub(super) module: OnceCell<Arc<Module>>,
     /// How deep calls may nest, once there is room for that.
-    pub(super) call_depth: OnceCell<u32>,
+    pub(super) call_depth: Mutex<Option<u32>>,
     /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
     pub(super) pace: AtomicU64,
     /// The same for several jobs at once.
@@ -176,7 +181,7 @@ impl Maker {
             columns,
             layout: layout.clone(),
             module: OnceCell::new(),
-            call_depth: OnceCell::new(),
+            call_depth: Mutex::default(),
             pace: AtomicU64::new(0),
             jammed: None,
         })
@@ -276,21 +281,37 @@ impl CudaKernel {
         if !self.emitted.recursive {
             return Ok(CALL_DEPTH);
         }
-        self.call_depth
-            .get_or_try_init(|| {
-                let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
-                let beside = 2 * frame + 2048;
-                let [least, most] = [LEAST_CALL_DEPTH, CALL_DEPTH].map(|depth| u64::from(depth) * frame + beside);
-                let stack = self.maker.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
-                Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
-            })
-            .copied()
+        let mut known = self.call_depth.lock();
+        if let Some(depth) = *known {
+            return Ok(depth);
+        }
+        let depth = self.room_for(FIRST_CALL_DEPTH)?;
+        *known = Some(depth);
+        Ok(depth)
+    }
+
+    /// Makes room for calls that nest so deep, or less deep where there is not so much: how deep.
+    fn room_for(&self, depth: u32) -> Result<u32> {
+        let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
+        let beside = 2 * frame + 2048;
+        let [least, most] = [LEAST_CALL_DEPTH, depth].map(|depth| u64::from(depth) * frame + beside);
+        let stack = self.maker.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
+        // other kernels may have needed more
+        Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
     }
 }
 
 impl Executable for CudaKernel {
     fn as_any(&self) -> &dyn Any {
         self
+    }
+    fn deepen(&self) -> Result<bool> {
+        let mut known = self.call_depth.lock();
+        let Some(depth) = known.filter(|depth| self.emitted.recursive && *depth < CALL_DEPTH) else { return Ok(false) };
+        self.maker.device.enter()?;
+        let deeper = self.room_for(depth.saturating_mul(DEEPER).min(CALL_DEPTH))?;
+        *known = Some(deeper.max(depth));
+        Ok(deeper > depth)
     }
     fn join_ticks(&self, make: FusedTicks) {
         let Emitted { gathers, indirect, sink, .. } = &self.emitted;
