@@ -17,6 +17,23 @@ module CaseWhen
   end
 
   MULTIPLES = [Multiple.new(7), Multiple.new(4)].freeze
+
+  # Its === is private; `case` and `in` call it all the same.
+  class Secret
+    def initialize(value) = @value = value
+
+    private
+
+    def ===(other) = other == @value
+  end
+
+  class Everything
+    class << self
+      private
+
+      def ===(_other) = true
+    end
+  end
 end
 
 RSpec.describe "case" do
@@ -31,6 +48,24 @@ RSpec.describe "case" do
         else :many
         end
       end.to be_same_as_ruby.over(0, 1, 3, 7, 8, -1, -1.0, 2.0, Float::NAN)
+    end
+
+    it "asks a private ===" do
+      secret = CaseWhen::Secret.new(3)
+      expect do |x|
+        kind =
+          case x
+          when secret then 1
+          when CaseWhen::Everything then 2
+          end
+        matched =
+          case x
+          in ^secret then 1
+          in CaseWhen::Everything then 3
+          end
+        [kind, matched]
+      end.to be_same_as_ruby.over(3, 4, nil)
+      expect { |x| secret === x }.to be_same_as_ruby.over(3) # rubocop:disable Style/CaseEquality
     end
 
     it "compares with ranges" do

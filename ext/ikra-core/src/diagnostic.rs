@@ -31,11 +31,22 @@ pub struct Diagnostic {
     pub reason: Option<String>,
     /// What to write instead.
     pub advice: Option<String>,
+    /// The calls that lead there, the innermost first.
+    pub calls: Vec<Called>,
+}
+
+/// A call on the way to a place.
+#[derive(Clone, Debug)]
+pub struct Called {
+    pub source: Arc<Source>,
+    pub span: Span,
+    /// What is called: `Car#move`.
+    pub label: String,
 }
 
 impl Diagnostic {
     pub fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
-        Self { source: source.clone(), span, message: message.into(), reason: None, advice: None }
+        Self { source: source.clone(), span, message: message.into(), reason: None, advice: None, calls: Vec::new() }
     }
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
@@ -44,6 +55,23 @@ impl Diagnostic {
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
+    }
+    /// Tells what is wrong where a method is called, and why in the reason.
+    pub fn told_at(&self, call: &Called, message: String, advice: String) -> Self {
+        let reason = format!("{}:{}: {}", self.source.path, self.line(), self.message);
+        Self::new(&call.source, call.span, message).because(reason).advise(advice)
+    }
+    /// Notes a call that leads there. Of a `method_missing` nobody thinks who calls a method: what is wrong in it is told where
+    /// the missing one is called.
+    pub fn called_from(&mut self, call: Called) {
+        let name = call.source.slice(call.span).to_owned();
+        let handled = call.label.strip_suffix("method_missing").filter(|_| name != "method_missing");
+        if let Some(class) = handled.map(|owner| owner.trim_end_matches(['#', '.'])) {
+            let message = format!("{class} has no method {name}, and kernels cannot compile its method_missing");
+            *self = self.told_at(&call, message, format!("define {name} with def"));
+            return;
+        }
+        self.calls.push(call);
     }
     /// Line (from 1) of the place.
     pub fn line(&self) -> u32 {

@@ -3,7 +3,8 @@
 //! Here: the error type of the core. Not here: exceptions that the Ruby block itself raises in a kernel; those are
 //! data ([`crate::backend::Outcome::Trapped`]), not errors.
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Called, Diagnostic, Span};
+use crate::source::Source;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +34,26 @@ pub enum Error {
     /// A broken invariant of Ikra itself.
     #[error("internal error in Ikra ({stage}): {detail}\nPlease report this, with the block that caused it.")]
     Internal { stage: &'static str, detail: String },
+}
+
+impl Error {
+    /// The same, of a place to which a call leads.
+    pub fn called_from(mut self, source: &Arc<Source>, span: Span, label: &str) -> Self {
+        if let Error::Unsupported(told) | Error::Conflict(told) = &mut self {
+            told.called_from(Called { source: source.clone(), span, label: label.into() });
+        }
+        self
+    }
+    /// The same, at a place where it has none of its own: what is wrong with a method that has no source.
+    pub fn placed_at(mut self, source: &Arc<Source>, span: Span) -> Self {
+        if let Error::Unsupported(told) | Error::Conflict(told) = &mut self
+            && told.source.text.is_empty()
+        {
+            told.message = format!("{}: {}", told.source.path, told.message);
+            (told.source, told.span) = (source.clone(), span);
+        }
+        self
+    }
 }
 
 fn no_room(wanted: u64, free: Option<u64>) -> String {

@@ -1097,6 +1097,10 @@ impl Section<'_> {
             }
             let operands = unpacker.operands(&site.operands, &record.words)?;
             if site.trap != Trap::Break {
+                // messages show what the element has made; which of two kinds an array of a union is, is not sure
+                if !site.operands.contains(&Repr::Union) {
+                    unpacker.fill_new()?;
+                }
                 return Err(errors::trapped(ruby, site, &operands, record.key));
             }
             left_with = Some(match operands.first() {

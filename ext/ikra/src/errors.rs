@@ -10,13 +10,14 @@ use crate::reflect::{symbol_name, value};
 use crate::registry::classes;
 use ikra_core::backend::races::Races;
 use ikra_core::backend::{Key, TrapRecord};
+use ikra_core::diagnostic::Diagnostic;
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::{New, Part, Piece, Program, Site, Space, Trap};
 use ikra_core::memory::room;
 use ikra_core::source::Source;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
-use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
+use magnus::{Error, Exception, ExceptionClass, RArray, RHash, RModule, Ruby, Value};
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
 
@@ -70,6 +71,13 @@ pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
         let source = Source { path, first_line: line, ..(*told.source).clone() };
         told.source = Arc::new(source);
     }
+    if let CoreError::Unsupported(told) | CoreError::Conflict(told) = &mut error
+        && let Some(calls) = not_theirs(ruby, told)
+    {
+        let (call, label) = (&told.calls[calls], &told.calls[calls].label);
+        let message = format!("kernels cannot compile {label}");
+        **told = told.told_at(call, message, "call it before the block, and use what it gives there".into());
+    }
     let name = match &error {
         CoreError::Poisoned(poison) => return crate::later::raised(ruby, poison),
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
@@ -79,6 +87,18 @@ pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
         CoreError::Internal { .. } => "Ikra::InternalError",
     };
     new(ruby, name, error.to_string())
+}
+
+/// Of what is wrong in a file of Ikra's, or of Ruby's library: which of the calls is the first from the user's own.
+fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Option<usize> {
+    let config: Result<Value, Error> = ruby.class_object().const_get("RbConfig");
+    let config: RHash = config.and_then(|config| config.funcall::<_, _, RHash>("const_get", ("CONFIG",))).ok()?;
+    let folder: String = config.aref("rubylibdir").ok()?;
+    let is_theirs = |source: &Source| is_library(&source.path) || source.path.starts_with(&folder);
+    if !is_theirs(&told.source) {
+        return None;
+    }
+    told.calls.iter().position(|call| !is_theirs(&call.source))
 }
 
 /// Does what a native does. Where the host's memory does not suffice the GC runs, which may find arrays that nobody has any more, and it is tried once more: whatever changes anything

@@ -142,7 +142,15 @@ impl Sequence {
         let (text, place) = self.text(ruby)?;
         let mut source = text
             .slice(ruby, &self.path, place, self.location[0], in_force)?
-            .ok_or_else(|| changed(&self.path, self.location[0]))?;
+            .ok_or_else(|| match (&self.kept, &self.absolute_path) {
+                // what Ruby kept cannot have changed
+                (Some(_), Some(_)) => Failure::NoSource(format!(
+                    "{} made this method of a text of its own (def_delegators, class_eval), and kernels have no source of it. \
+                     Write it with def",
+                    self.path
+                )),
+                _ => changed(&self.path, self.location[0]),
+            })?;
         source.foreign_strings = self.foreign.strings;
         let source = Arc::new(source);
         if self.foreign.names || text.written.is_some() && !source.slice_text().is_ascii() {

@@ -31,7 +31,7 @@ module Ikra
           Array.new(rank) do |dimension|
             sizes = shapes.filter_map { |shape| shape[dimension - rank + shape.size] if dimension - rank + shape.size >= 0 }.uniq
             sizes -= [1] if sizes.size > 1
-            raise ArgumentError, "shapes #{shapes.map(&:inspect).join(" and ")} do not fit" if sizes.size > 1
+            raise ArgumentError, "shapes #{shapes.map(&:inspect).uniq.join(" and ")} do not fit" if sizes.size > 1
 
             sizes.first
           end

@@ -378,7 +378,7 @@ impl Walker<'_, '_> {
         let spec = &mut self.an.specs[id.index()];
         spec.types = callee.types;
         spec.locals = callee.locals;
-        let ty = outcome?;
+        let ty = outcome.map_err(|error| error.called_from(&self.here.unit.source, span, &label))?;
         let frame = self.frames.pop().expect("pushed above");
         let ty = self.join(&ty, &frame.next_ty);
         if let Some(returned) = frame.next {
@@ -660,6 +660,12 @@ impl Walker<'_, '_> {
                 && self.an.is_prelude(method)
             {
                 let label = self.an.spec(self.here.id).label.clone();
+                let name = label.rsplit(['#', '.']).next().unwrap_or("");
+                if matches!(name, "inject" | "reduce") {
+                    let error =
+                        self.error(*span, format!("kernels know {label} with a block, or a literal Symbol, only"));
+                    return Err(error.advise(format!("write {name}(:+), or give it a block")).into());
+                }
                 return Err(self
                     .error(*span, format!("{label} without a block gives an Enumerator, which kernels do not know"))
                     .advise("give it a block")

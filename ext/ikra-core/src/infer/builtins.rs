@@ -522,7 +522,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "write inject(start) { |a, b| a + b }",
         )),
         (_, "__makes_strings") => {
-            Some(Builtin::Refuse("kernels make no Strings", "give the array itself, and join it afterwards"))
+            let what = "the argument of this * may be a String, and kernels make none";
+            let advice =
+                "join the array after the section; if it is a number, keep Strings out of the array that it comes from";
+            Some(Builtin::Refuse(what, advice))
         }
         (_, "__fill_form") => {
             Some(Builtin::Refuse("kernels do not know this form of fill", "write the elements in a loop"))

@@ -192,7 +192,8 @@ impl Analysis<'_> {
 
     /// Whether a call on a kind of receiver does what Ruby itself defines, without asking a method of the program's.
     pub fn is_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
-        match self.target(from, atom, name, false) {
+        // `case` finds a private ===
+        match self.target(from, atom, name, name == "===") {
             Ok(Target::Builtin(builtin)) => {
                 !matches!(builtin, Builtin::Ordered(_) | Builtin::CaseEqual | Builtin::Compare | Builtin::Send { .. })
             }
@@ -204,7 +205,7 @@ impl Analysis<'_> {
 
     /// Whether a module's `===` asks what is an instance of it.
     pub(super) fn asks_class(&mut self, from: SpecId, module: Atom) -> bool {
-        self.target(from, module, "===", false).is_ok_and(|t| t == Target::Builtin(Builtin::ModuleCase))
+        self.target(from, module, "===", true).is_ok_and(|t| t == Target::Builtin(Builtin::ModuleCase))
     }
 
     /// What a call that only the library makes reaches; None: an ordinary call.

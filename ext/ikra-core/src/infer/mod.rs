@@ -135,6 +135,8 @@ pub struct Spec {
     pub host: Option<SpecId>,
     /// Of a method of the library: the first call in the user's text that led here, which stands for every place in it.
     pub called_at: Option<(Arc<Unit>, Span)>,
+    /// The call that it was first made for.
+    made_at: Option<(Arc<Unit>, Span)>,
     /// For the code of a captured Proc: the Proc.
     pub around: Option<Root>,
     /// The finished program has it: what is specialised on the way, for types that grew since, it does without.
@@ -154,6 +156,7 @@ impl Spec {
             unspread: BTreeMap::new(),
             passed_on: BTreeMap::new(),
             called_at: None,
+            made_at: None,
             lowered: false,
             key,
             unit,
@@ -382,7 +385,7 @@ impl Analysis<'_> {
         loop {
             while let Some(id) = self.queue.pop_front() {
                 self.queued.remove(&id);
-                walk::interpret(self, id)?;
+                walk::interpret(self, id).map_err(|error| self.called_from(error, id))?;
                 self.wake_readers();
             }
             self.demand_merged()?;
@@ -392,6 +395,17 @@ impl Analysis<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Adds the calls that lead to a specialisation to what is wrong in it.
+    fn called_from(&self, mut error: Error, mut id: SpecId) -> Error {
+        for _ in 0..self.specs.len() {
+            let spec = self.spec(id);
+            let (Some(caller), Some((unit, span))) = (spec.caller, &spec.made_at) else { break };
+            error = error.called_from(&unit.source, *span, &spec.label);
+            id = caller;
+        }
+        error
     }
 
     /// Of two kinds of arrays that became one, what was asked of either is asked of all: arrays that are there share a column
@@ -490,6 +504,7 @@ impl Analysis<'_> {
                 let source = self.source(method)?;
                 let id = self.add_spec(key, &source);
                 self.specs[id.index()].caller = Some(self.host(from));
+                self.specs[id.index()].made_at = self.calling.clone();
                 self.note_call(id);
                 id
             }

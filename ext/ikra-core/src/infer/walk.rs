@@ -738,6 +738,9 @@ impl Walker<'_, '_> {
                 self.opaque(answer, node.span)
             }
             None => {
+                if let (Kind::Const(path), false) = (&node.kind, env.dead) {
+                    self.no_const_missing(node.span, path)?;
+                }
                 env.dead = true;
                 Ok(Ty::never())
             }
@@ -825,6 +828,27 @@ impl Walker<'_, '_> {
         Ok(Ty::prim(if answer { Prims::TRUE } else { Prims::FALSE }))
     }
 
+    /// Refuses a constant that is not defined where the program has a `const_missing` that would be asked.
+    fn no_const_missing(&mut self, span: Span, path: &ast::ConstPath) -> Result<()> {
+        let module = match &path.base {
+            ConstBase::Lexical => self.an.world.scope_module(self.here.scope),
+            ConstBase::Top => well_known::OBJECT,
+            ConstBase::Of(base) => match self.here.types[base.id.index()].atoms()[..] {
+                [Atom::Module(module)] => module,
+                _ => return Ok(()),
+            },
+        };
+        let asked = self.an.method(Receiver::Module(module), "const_missing");
+        if !matches!(asked, MethodFact::Ruby { .. } | MethodFact::Foreign { .. }) {
+            return Ok(());
+        }
+        let name = &path.name;
+        Err(self
+            .error(span, format!("the constant {name} is not defined, and kernels do not call const_missing"))
+            .advise(format!("define {name}, or have it loaded, before the call"))
+            .into())
+    }
+
     fn range(&mut self, node: &Node, from: Option<&Node>, to: Option<&Node>, env: &mut Env) -> Result<Ty> {
         let mut end = |end: Option<&Node>| end.map_or(Ok(Ty::nil()), |node| self.eval(node, env));
         let (a, b) = (end(from)?, end(to)?);
@@ -908,10 +932,10 @@ impl Walker<'_, '_> {
         Ok(out)
     }
 
-    /// `test === subject`
+    /// `test === subject`, which may be private.
     fn case_eq(&mut self, test: &Node, test_ty: &Ty, subject: &Ty, env: &mut Env) -> Result<Ty> {
         let at = self.assumption(test.span);
-        self.dispatch(test_ty, "===", &Args::of(vec![subject.clone()]), false, test.span, &at, env)
+        self.dispatch(test_ty, "===", &Args::of(vec![subject.clone()]), true, test.span, &at, env)
     }
 
     // ---- loops ----

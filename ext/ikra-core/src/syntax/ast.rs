@@ -324,6 +324,15 @@ pub struct Call {
     pub block_arg: Option<Node>,
     /// `&.`
     pub safe: bool,
+    /// `===` of a pattern, which may be private.
+    pub matches: bool,
+}
+
+impl Call {
+    /// Whether private methods are found, too.
+    pub fn finds_private(&self) -> bool {
+        self.matches || self.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef))
+    }
 }
 
 #[derive(Debug)]

@@ -133,6 +133,15 @@ impl Wrap {
         };
         let name = format!("{}{name}", super::ast::PRIMITIVE).into();
         let name_span = self.whole;
-        self.node(Kind::Call(Box::new(Call { receiver, name, name_span, args, block, block_arg, safe: false })))
+        self.node(Kind::Call(Box::new(Call {
+            receiver,
+            name,
+            name_span,
+            args,
+            block,
+            block_arg,
+            safe: false,
+            matches: false,
+        })))
     }
 }

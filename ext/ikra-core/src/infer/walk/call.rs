@@ -73,7 +73,9 @@ impl Walker<'_, '_> {
                 }
             }
             let mut e = env.clone();
-            let ty = match self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e) {
+            let invoked = self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e);
+            let (source, place) = self.place(span);
+            let ty = match invoked.map_err(|error| error.placed_at(&source, place)) {
                 Ok(ty) => ty,
                 Err(error @ Error::Unsupported(_)) if several && target.may_wait() && self.an.may_wait() => {
                     refused.get_or_insert(error);
@@ -326,7 +328,7 @@ impl Walker<'_, '_> {
         if let Some(ty) = self.grown(node, call, env)? {
             return Ok(ty);
         }
-        let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
+        let on_self = call.finds_private();
         let receiver = match &call.receiver {
             Some(receiver) => {
                 let used = !self.an.spec(self.here.id).void.contains(&node.id);
@@ -739,5 +741,6 @@ pub fn asking_next(call: &Call) -> Option<Call> {
         block: None,
         block_arg: None,
         safe: false,
+        matches: false,
     })
 }

@@ -476,7 +476,7 @@ impl Body<'_, '_> {
         {
             return Ok(Val::Unit(Unit::Proc(*id)));
         }
-        let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
+        let on_self = call.finds_private();
         let (receiver, mut receiver_ty) = match &call.receiver {
             Some(receiver) => (self.held(receiver)?, self.ty(receiver)),
             None => {
@@ -1186,7 +1186,7 @@ impl Body<'_, '_> {
     /// As [`Body::eval`].
     pub fn case_eq(&mut self, test: &Node, test_val: Val, test_ty: &Ty, subject: Val, subject_ty: &Ty) -> Result<Val> {
         let arg = (subject, subject_ty.clone(), None);
-        let (val, _) = self.call_values((test_val, test_ty), "===", &[arg], &[], false, test.span, test.span)?;
+        let (val, _) = self.call_values((test_val, test_ty), "===", &[arg], &[], true, test.span, test.span)?;
         Ok(val)
     }
 

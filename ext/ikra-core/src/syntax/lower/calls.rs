@@ -140,7 +140,16 @@ impl Lower<'_> {
                     literal = Some(Arc::new(s.block(b, &at, true)));
                 }
                 let (name, block) = (name.clone(), literal.clone());
-                Kind::Call(Box::new(Call { receiver, name, name_span, args, block, block_arg, safe: false }))
+                Kind::Call(Box::new(Call {
+                    receiver,
+                    name,
+                    name_span,
+                    args,
+                    block,
+                    block_arg,
+                    safe: false,
+                    matches: false,
+                }))
             };
             return self.spread(recv, args, span, make).expect("it has a list");
         }
@@ -158,7 +167,7 @@ impl Lower<'_> {
             true => format!("{ASKED}{}", head.name).as_str().into(),
             false => self.called(head.name),
         };
-        let mut call = Call { receiver, name, name_span, args, block, block_arg, safe: head.safe };
+        let mut call = Call { receiver, name, name_span, args, block, block_arg, safe: head.safe, matches: false };
         over_enumerator(&mut call);
         match into_variable(&mut call) {
             None => Kind::Call(Box::new(call)),

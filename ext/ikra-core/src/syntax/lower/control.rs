@@ -122,7 +122,7 @@ impl Lower<'_> {
         let mut test = self.send(array, "%__at", vec![place], span);
         if let Some(subject) = subject {
             let subject = self.local_node(subject, span);
-            test = self.send(test, "===", vec![subject], span);
+            test = self.asks_case(test, subject, span);
         }
         let yes = self.make(span, Kind::True);
         let (then, otherwise) = (self.set(found, yes, span), self.nil(span));

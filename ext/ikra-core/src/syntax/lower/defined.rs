@@ -165,8 +165,16 @@ impl Lower<'_> {
                 let name: Name = self.called(&s.method_name);
                 let (args, block_arg) = self.args(&s.args);
                 let receiver = Some(self.local_node(local, span));
-                let call =
-                    crate::syntax::ast::Call { receiver, name, name_span, args, block: None, block_arg, safe: false };
+                let call = crate::syntax::ast::Call {
+                    receiver,
+                    name,
+                    name_span,
+                    args,
+                    block: None,
+                    block_arg,
+                    safe: false,
+                    matches: false,
+                };
                 (test, self.make(span, Kind::Call(Box::new(call))), true)
             }
             other => {

@@ -132,6 +132,7 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
         block: None,
         block_arg: None,
         safe: false,
+        matches: false,
     };
     Unit {
         source: source.clone(),
@@ -542,8 +543,18 @@ impl<'a> Lower<'a> {
             block: None,
             block_arg: None,
             safe: false,
+            matches: false,
         };
         self.make(span, Kind::Call(Box::new(call)))
+    }
+
+    /// `value === subject`, as `case` asks it.
+    pub(super) fn asks_case(&mut self, value: Node, subject: Node, span: Span) -> Node {
+        let mut asked = self.send(value, "===", vec![subject], span);
+        if let Kind::Call(call) = &mut asked.kind {
+            call.matches = true;
+        }
+        asked
     }
 
     fn splat(&mut self, splat: &nodes::Splat) -> Kind {

@@ -184,7 +184,7 @@ impl Lower<'_> {
     fn equality(&mut self, value: &Ruby, subject: LocalId, span: Span) -> Node {
         let value = self.node(value);
         let subject = self.local_node(subject, span);
-        self.send(value, "===", vec![subject], span)
+        self.asks_case(value, subject, span)
     }
 
     /// `[a, 1, *, b]` against an array (or what is taken apart like one).
