@@ -1,6 +1,17 @@
 # frozen_string_literal: true
 
+require "forwardable"
+
 module Methods
+  class Delegating
+    extend Forwardable
+
+    def_delegators :@list, :size, :map, :[], :sum
+    def_delegator :@list, :at, :pick
+    def_delegator "@list.first", :succ, :following
+    def initialize(list) = @list = list
+  end
+
   class Vector
     attr_reader :x, :y
 
@@ -72,6 +83,13 @@ end
 
 RSpec.describe "Methods" do
   on_every_backend do
+    it "calls what def_delegators made" do
+      list = Methods::Delegating.new([3, 1, 2])
+      expect do |x|
+        [list.size, list[x], list.pick(x), list.following, list.map { |y| y * x }, list.sum { |y| y + x }]
+      end.to be_same_as_ruby.over(0, 1, -1)
+    end
+
     it "is called on objects, with objects" do
       vectors = [Methods::Vector.new(1, 2), Methods::Vector.new(-3, 0.5)]
       other = Methods::Vector.new(10, 100)

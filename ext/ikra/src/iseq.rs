@@ -134,12 +134,29 @@ impl Sequence {
         )))
     }
 
+    /// A method that Forwardable made (`def_delegators`), as it would be written: the text that Forwardable had compiled also
+    /// warns of private methods, by `defined?`.
+    fn delegator(&self, kept: &Text) -> Option<Source> {
+        if self.kind != "method" || !self.path.ends_with("/forwardable.rb") {
+            return None;
+        }
+        let name = word(kept.text.trim_start().strip_prefix("proc do")?.trim_start().strip_prefix("def ")?);
+        let (_, accessor) = kept.text.split_once("begin\n")?;
+        let accessor = accessor.lines().take_while(|line| line.trim() != "end").map(str::trim).collect::<String>();
+        let called = word(kept.text.split_once(".__send__(:")?.1);
+        let text = format!("def {name}(*args, &block)\n({accessor}).__send__(:{called}, *args, &block)\nend");
+        Some(Source::whole(&self.path, &text, self.location[0]))
+    }
+
     /// Its source, for parsing, where these refinements are in force.
     ///
     /// # Errors
     /// As [`Sequence::text`].
     pub fn source(&self, ruby: &Ruby, in_force: &InForce) -> Result<Arc<Source>> {
         let (text, place) = self.text(ruby)?;
+        if let Some(delegator) = self.kept.as_ref().and_then(|kept| self.delegator(kept)) {
+            return Ok(Arc::new(Source { refined: in_force.concern(&delegator.text, &text.text), ..delegator }));
+        }
         let mut source = text
             .slice(ruby, &self.path, place, self.location[0], in_force)?
             .ok_or_else(|| match (&self.kept, &self.absolute_path) {
@@ -161,6 +178,11 @@ impl Sequence {
         }
         Ok(source)
     }
+}
+
+/// The first word of a text.
+fn word(text: &str) -> &str {
+    text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ',')).next().unwrap_or("")
 }
 
 fn changed(path: &str, line: u32) -> Failure {
