@@ -4,6 +4,9 @@ module Ikra
   # Blocks that cannot be compiled, run as plain sequential Ruby where the user asked for that.
   # @api private
   module Fallback
+    ADVICE = "with unsupported: :ruby the block runs as plain Ruby"
+    private_constant :ADVICE
+
     class << self
       # Raises +error+, or gives what the block gives, which runs the operation as plain Ruby.
       def run(error, options)
@@ -22,6 +25,7 @@ module Ikra
 
       # The error with a backtrace that begins where the user called, as if Ikra were a method of Ruby's own.
       def from_the_caller(error)
+        error = error.exception("#{error.message}\n\nInstead: #{ADVICE}") unless error.message.include?("\nInstead: ")
         error.set_backtrace(error.backtrace.reject { |frame| frame.start_with?(__dir__) })
         error
       rescue ::StandardError

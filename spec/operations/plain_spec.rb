@@ -80,4 +80,9 @@ RSpec.describe "operations with unsupported: :ruby" do
         .to raise_error(Ikra::CompileError) { |error| expect(error.backtrace.first).to start_with(__FILE__) }
     end
   end
+
+  it "is the advice of errors that have no other" do
+    expect { [1].pmap(&Math.method(:sqrt)) }.to raise_error(Ikra::CompileError, /Instead: with unsupported: :ruby/)
+    expect { [1].pmap { |x| x.to_s } }.to raise_error(Ikra::CompileError, /Instead: kernels make no Strings: give the value itself\z/)
+  end
 end
