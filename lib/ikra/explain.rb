@@ -179,6 +179,15 @@ module Ikra
       def to_s = "line #{line}: #{what}#{", #{left} times" if left > 1}"
     end
 
+    # A write to a slot that two elements of one tick may write: which of them comes last is not known.
+    #
+    # [+what+] +"@state of Person"+, +"the elements of Array of Integer"+
+    # [+path+], [+line+] where in the Ruby program
+    # [+apart+] what would have each element write its own
+    Write = Struct.new(:what, :path, :line, :apart, keyword_init: true) do
+      def to_s = "line #{line}: #{what}; to prove them apart, #{apart}"
+    end
+
     # A block or a method, compiled for some types.
     #
     # [+name+] +"block"+, +"Car#move"+
@@ -232,6 +241,9 @@ module Ikra
       # @return [Array<String>] fields that keep ticks apart: others may read them while they are written
       attr_reader :apart
 
+      # @return [Array<Write>] writes that elements may share, by place; +check: :races+ says whether two elements of one tick wrote the same slot
+      attr_reader :shared
+
       # @api private
       def initialize(told)
         %i[operation path line source elements ticks jobs backend why stages apart fused reduction kernels code].each do |name|
@@ -239,6 +251,7 @@ module Ikra
         end
         @columns = told.fetch(:columns).map { |column| Column.new(**column) }
         @checks = told.fetch(:checks).map { |check| Check.new(**check) }
+        @shared = told.fetch(:shared).map { |write| Write.new(**write) }
         bodies = told.fetch(:bodies).map { |body| body(body) }
         @block = bodies.find { |body| body.receiver.nil? }
         @specialisations = bodies - [@block]
@@ -268,7 +281,7 @@ module Ikra
       def inspect = "#<#{self.class} #{operation} at #{path}:#{line}>"
 
       def to_s
-        parts = [heading, listing, *methods_part, *columns_part, *checks_part, *launch_part]
+        parts = [heading, listing, *methods_part, *columns_part, *checks_part, *shared_part, *launch_part]
         parts.join("\n")
       end
 
@@ -314,6 +327,12 @@ module Ikra
 
         left = checks.select(&:left?)
         ["Checks: #{checks.count { |check| check.lowered.positive? }}, of which #{checks.count { |check| !check.left? }} were removed", *left.map { |check| "  #{check}" }]
+      end
+
+      def shared_part
+        return [] if shared.empty?
+
+        ["Writes that elements may share (run it with check: :races to see whether they do)", *shared.map { |write| "  #{write}" }]
       end
 
       def reduction_part

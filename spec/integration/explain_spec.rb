@@ -33,6 +33,7 @@ RSpec.describe "Ikra.explain" do
       attr_accessor :load, :next
 
       def initialize = @load = 0.0
+      def push = @next.load = 1.0
     end
   end
 
@@ -161,6 +162,27 @@ RSpec.describe "Ikra.explain" do
     again = Ikra.explain { [0, 7].pmap { |i| list[i].nil? } }
     expect(again.value).to eq([false, true])
     expect(again.sections.size).to eq(1)
+  end
+
+  it "lists the writes that elements may share, with their lines" do
+    list = [0, 0, 0]
+    numbers = [0, 1, 2]
+    told = section { numbers.peach { |i| list[i % 3] = i } }
+    expect(told.shared.map { |write| [write.what, write.path, write.line] }).to eq([["the elements of Array of Integer", __FILE__, __LINE__ - 1]])
+    expect(told.to_s).to include(<<~TEXT.chomp)
+      Writes that elements may share (run it with check: :races to see whether they do)
+        line #{told.line}: the elements of Array of Integer; to prove them apart, write to an array that only the element has
+    TEXT
+
+    streets = Array.new(3) { Explained::Street.new }
+    streets.each_with_index { |street, i| street.next = streets[i - 1] }
+    line = Explained::Street.instance_method(:push).source_location.last
+    told = section { streets.peach { |street| street.push } }
+    expect(told.shared.map { |write| [write.what, write.line] }).to eq([["@load of Explained::Street", line]])
+    expect(section { cars.peach { |car| car.move(:sunny) } }.shared).to be_empty
+    expect(section { [[1], [2]].peach { |row| row[0] = 3 } }.shared).to be_empty
+    total = [0]
+    expect(section { numbers.peach { |i| total[0] += i } }.shared).to be_empty
   end
 
   it "says whether ticks are fused, and what keeps them apart" do

@@ -5,6 +5,28 @@ RSpec.describe "Comparisons" do
   floats = Values.pairs(Values::FLOATS)
 
   on_every_backend do
+    it "refuses arrays and Structs that contain themselves, where it would go round" do
+      node = Struct.new(:value, :next)
+      lists = Array.new(2) { [1].tap { |list| list << list } }
+      nodes = Array.new(2) { node.new(1).tap { |one| one.next = one } }
+      refused = raise_error(Ikra::CompileError, /:\d+:\d+: kernels do not compare what contains itself/)
+      [lists, nodes].each do |pair|
+        expect { [pair].pmap(backend:) { |a, b| a == b } }.to refused
+        expect { [pair].pmap(backend:) { |a, b| a != b rescue false } }.to refused
+        expect { [pair].pmap(backend:) { |a, b| a.eql?(b) } }.to refused
+        expect { [pair].pmap(backend:) { |a, b| [a].include?(b) } }.to refused
+        expect { |one| one[0] == one[0] }.to be_same_as_ruby.over([pair])
+      end
+      expect { [lists].pmap(backend:) { |a, b| a <=> b } }.to refused
+      # the first parts tell them apart
+      lists[1][0] = 2
+      nodes[1].value = 2
+      expect { |a, b| [a == b, a <=> b] }.to be_same_as_ruby.over([lists, lists])
+      expect { |a, b| [a == b, a.eql?(b)] }.to be_same_as_ruby.over([nodes, nodes])
+      tree = node.new(1, node.new(2, node.new(3)))
+      expect { |one| one == tree }.to be_same_as_ruby.over([node.new(1, node.new(2, node.new(3))), node.new(1, node.new(2, node.new(4)))])
+    end
+
     it "orders Integers" do
       expect { |a, b| a < b }.to be_same_as_ruby.over(integers)
       expect { |a, b| a <= b }.to be_same_as_ruby.over(integers)

@@ -191,6 +191,16 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
             .with("left", check.after)?;
         Ok(hash.1)
     })?;
+    let shared = array(ruby, &told.shared, |write| {
+        let own = write.path == source.path && source.is_internal();
+        let (path, line) = if own { (path, line) } else { (write.path.as_str(), write.line) };
+        let hash = Facts::new(ruby)
+            .with("what", write.what.as_str())?
+            .with("path", path)?
+            .with("line", line)?
+            .with("apart", write.apart.as_str())?;
+        Ok(hash.1)
+    })?;
     let stages = ruby.hash_new();
     let (first, last) = ([("source", account.reading)], [("prepare", account.preparing)]);
     for (stage, time) in first.iter().chain(&told.stages).chain(&last) {
@@ -212,6 +222,7 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
         .with("reduction", reduction.and_then(|fold| name(fold.reduction)).map(|name| ruby.to_symbol(name)))?
         .with("kernels", if matches!(account.sink, Some((Sink::Fold(_), false))) { 2 } else { 1 })?
         .with("apart", ruby.ary_from_iter(told.apart.iter().map(String::as_str)))?
+        .with("shared", shared)?
         .with("backend", ruby.to_symbol(account.backend))?
         .with("why", account.why.as_str())?
         .with("stages", stages)?

@@ -6,7 +6,7 @@
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{ArrayKind, ClassId, MethodId, ScopeId};
-use crate::infer::{Analysis, Binding, Spec, SpecId};
+use crate::infer::{Analysis, Binding, SharedWrite, Spec, SpecId};
 use crate::ir::{ColumnId, Jobs, Program, SiteId, Space, Stmt, Trap, walk};
 use crate::layout::schema::Schema;
 use crate::layout::{Address, Layout};
@@ -18,7 +18,7 @@ use crate::world::{
     ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Place, Receiver, Root, World,
 };
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// One compilation of a section.
@@ -37,6 +37,8 @@ pub struct Explanation {
     pub fused: bool,
     /// What keeps ticks apart, where they are.
     pub apart: Vec<String>,
+    /// Writes to what several elements may have, in the order of places.
+    pub shared: Vec<SharedFact>,
     /// The program as lowering left it, as text.
     pub lowered: String,
 }
@@ -71,6 +73,17 @@ pub struct ColumnFact {
     pub layout: String,
     pub read: bool,
     pub written: bool,
+}
+
+/// A write that two elements of one tick may make to one slot: which of them comes last is not known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SharedFact {
+    pub path: String,
+    pub line: u32,
+    /// `@state of Person`, `the elements of Array of Integer`.
+    pub what: String,
+    /// What the program would have to be like for each element to write its own.
+    pub apart: String,
 }
 
 /// A test of what Ruby would raise for, or of what the compiler took for granted.
@@ -129,6 +142,32 @@ impl Explanation {
             let words = Words(an).of(&Ty::array(kind));
             self.apart.push(format!("the elements of {words}"));
         }
+        self.shares(an);
+    }
+
+    /// The writes that elements may share, once each.
+    fn shares(&mut self, an: &mut Analysis<'_>) {
+        let writes: Vec<SharedWrite> =
+            an.shared_writes.iter().filter(|write| an.specs[write.spec.index()].lowered).cloned().collect();
+        let mut found = BTreeSet::new();
+        for SharedWrite { path, line, place, .. } in writes {
+            let (what, apart) = match place {
+                Place::Field(class, ivar) => {
+                    let class = an.class(class).name;
+                    let apart =
+                        format!("reach the {class} through the element alone, or write what the element itself has");
+                    (format!("{ivar} of {class}"), apart)
+                }
+                Place::Elements(kind) => {
+                    let words = Words(an).of(&Ty::array(kind));
+                    let apart = "write to an array that only the element has, or give the value as pmap's result";
+                    (format!("the elements of {words}"), apart.to_owned())
+                }
+                Place::Root(_) => continue,
+            };
+            found.insert(SharedFact { path, line, what, apart });
+        }
+        self.shared = found.into_iter().collect();
     }
 
     pub(super) fn lowered(&mut self, program: &Program) {

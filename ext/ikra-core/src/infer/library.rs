@@ -268,6 +268,21 @@ impl Analysis<'_> {
         self.world.members(class).is_some() && self.world.construction(class) == Construction::Data
     }
 
+    /// Whether a specialisation is `==`, `eql?` or `<=>` of Ruby's arrays or Structs.
+    pub fn compares(&self, spec: SpecId) -> bool {
+        let routine = self.spec(spec).key.method.and_then(|method| self.routine_of(method));
+        routine.is_some_and(|routine| {
+            matches!(
+                routine,
+                Routine::ArrayEqual
+                    | Routine::ArrayEql
+                    | Routine::ArrayCompare
+                    | Routine::StructEqual(_)
+                    | Routine::StructEql(_)
+            )
+        })
+    }
+
     fn routine_of(&self, method: MethodId) -> Option<Routine> {
         self.routines.get(method.0.checked_sub(FIRST)? as usize).copied()
     }

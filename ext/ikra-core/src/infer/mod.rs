@@ -210,6 +210,15 @@ impl Access {
     }
 }
 
+/// A write that two elements of one tick may make to one slot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SharedWrite {
+    pub spec: SpecId,
+    pub path: String,
+    pub line: u32,
+    pub place: Place,
+}
+
 /// The finished (or growing) analysis of one section.
 pub struct Analysis<'w> {
     pub world: &'w mut dyn World,
@@ -234,6 +243,8 @@ pub struct Analysis<'w> {
     bare_raises: BTreeMap<SpecId, Diagnostic>,
     pub fields: BTreeMap<(ClassId, Name), Access>,
     pub arrays: BTreeMap<ArrayKind, Access>,
+    /// Writes to what several elements may have, with who writes, and where.
+    pub shared_writes: BTreeSet<SharedWrite>,
     methods: HashMap<(Receiver, Name), MethodFact>,
     sources: HashMap<MethodId, MethodSource>,
     /// Those of Ruby's own methods that have bodies here, by their number in the library.
@@ -296,6 +307,7 @@ pub fn analyse<'w>(
         bare_raises: BTreeMap::new(),
         fields: BTreeMap::new(),
         arrays: BTreeMap::new(),
+        shared_writes: BTreeSet::new(),
         methods: HashMap::new(),
         sources: HashMap::new(),
         routines: Vec::new(),
@@ -347,6 +359,7 @@ impl Analysis<'_> {
         self.readers.clear();
         self.fields.clear();
         self.arrays.clear();
+        self.shared_writes.clear();
         self.made.restart();
         self.procs.clear();
         self.held_procs.values_mut().for_each(|info| info.result = Ty::never());

@@ -6,8 +6,8 @@
 use super::{Env, Walker, literal};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
-use crate::infer::accumulate;
 use crate::infer::calls::{Args, Target, divided, makes_no_array};
+use crate::infer::{SharedWrite, accumulate};
 use crate::ir::lower::numbers::{Kind as Number, Method, divmod_types};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Params, Pattern};
@@ -195,10 +195,26 @@ impl Walker<'_, '_> {
         }
         for atom in receiver.atoms() {
             self.check_shared_write(atom, receiver.reach, ivar, span)?;
+            self.note_write(atom, receiver.reach, Some(ivar), span);
             let written = self.an.write_field(self.here.id, atom, receiver.reach, ivar, ty);
             self.refused(written, span)?;
         }
         Ok(())
+    }
+
+    /// Notes a write to an ivar or, without one, to an element of an array, where another element may have the same object.
+    pub(super) fn note_write(&mut self, atom: Atom, reach: Reach, ivar: Option<&Name>, span: Span) {
+        let place = match (atom, ivar) {
+            (Atom::Object(class), Some(ivar)) => Place::Field(class, ivar.clone()),
+            (Atom::Array(kind), None) => Place::Elements(kind),
+            _ => return,
+        };
+        if reach.is_owned() {
+            return;
+        }
+        let (source, span) = self.place(span);
+        let (path, line) = (source.path.clone(), source.line_of(span.start));
+        self.an.shared_writes.insert(SharedWrite { spec: self.here.id, path, line, place });
     }
 
     /// A write to an ivar of one object that all elements have in common, which is no accumulation: Ruby's answer would

@@ -64,13 +64,31 @@ impl Walker<'_, '_> {
                 }
                 Err(error) => return Err(error),
             };
-            if let Target::Writer(ivar) = &target {
-                self.check_shared_write(atom, receiver.reach, ivar, span)?;
-            }
-            if target == Target::Builtin(Builtin::StructSet) && receiver.reach == Reach::Same {
-                for member in self.members_of(atom, args, span)? {
-                    self.check_shared_write(atom, receiver.reach, &member, span)?;
+            match &target {
+                Target::Writer(ivar) => {
+                    self.check_shared_write(atom, receiver.reach, ivar, span)?;
+                    self.note_write(atom, receiver.reach, Some(ivar), span);
                 }
+                Target::Builtin(Builtin::StructSet) if receiver.reach == Reach::Same => {
+                    for member in self.members_of(atom, args, span)? {
+                        self.check_shared_write(atom, receiver.reach, &member, span)?;
+                    }
+                }
+                Target::Builtin(Builtin::StructSet) => {
+                    // what is refused here is told where it is invoked
+                    for member in self.members_of(atom, args, span).unwrap_or_default() {
+                        self.note_write(atom, receiver.reach, Some(&member), span);
+                    }
+                }
+                Target::Builtin(Builtin::IvarSet) => {
+                    if let Some(Some(Literal::Sym(ivar))) = args.literals.first() {
+                        self.note_write(atom, receiver.reach, Some(ivar), span);
+                    }
+                }
+                Target::Builtin(Builtin::ArraySet | Builtin::ArrayPut) => {
+                    self.note_write(atom, receiver.reach, None, span);
+                }
+                _ => {}
             }
             let mut e = env.clone();
             let invoked = self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e);

@@ -974,13 +974,28 @@ impl Body<'_, '_> {
     fn call_func(&mut self, spec: SpecId, func: FuncId, arguments: Vec<Operand>, span: Span) -> Result<Option<Val>> {
         let ret = self.an.spec(spec).ret.clone();
         let form = self.form(&ret, span)?;
-        let depth = self.t.recursive.contains(&spec).then(|| self.cx.site(Trap::StackOverflow, vec![]));
+        let depth = self.t.recursive.contains(&spec).then(|| {
+            // Ruby's own comparisons notice that they came to the same pair again
+            let compares = self.an.compares(spec) || self.an.compares(self.here.spec);
+            let trap = if compares { self.endless_comparison(span) } else { Trap::StackOverflow };
+            self.cx.site(trap, vec![])
+        });
         let results = self.cx.b.call(func, arguments, &form.scalars(), depth);
         if ret.is_never() {
             self.unreachable();
             return Ok(None);
         }
         Ok(Some(super::body::from_operands(form, &results)))
+    }
+
+    fn endless_comparison(&self, span: Span) -> Trap {
+        let (source, span) = self.place_in_source(span);
+        let error = crate::diagnostic::Diagnostic::new(&source, span, "kernels do not compare what contains itself")
+            .because(
+                "they would go round for ever, as they do not remember which arrays and Structs they are comparing",
+            )
+            .advise("compare what tells them apart, such as a number of their own; or nest them less deep");
+        Trap::refusal(error.to_string())
     }
 
     /// `Ikra.__staged`: a call of the producer, with how far the position is from the caller's own beside it.
