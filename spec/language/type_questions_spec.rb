@@ -64,6 +64,11 @@ RSpec.describe "Questions about types" do
       expect { |x| x.frozen? }.to be_same_as_ruby.over(1, 2.5, nil, :a)
     end
 
+    it "has freeze, dup and clone of what is frozen from the start" do
+      expect { |x| [x.freeze, x.dup, x.clone, x.dup.frozen?] }.to be_same_as_ruby.over(1, 2.5, nil, :a, true, false)
+      expect { |x| (1..x).freeze.sum }.to be_same_as_ruby.over(1, 3)
+    end
+
     it "calls what each class has" do
       expect { |x| x.fly }.to be_same_as_ruby.over(eagle, TypeQuestions::Plane.new, TypeQuestions::Bird.new, 5, nil)
     end

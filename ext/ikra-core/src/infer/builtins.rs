@@ -445,6 +445,13 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "class" => Some(ClassOf),
         "itself" => Some(Itself),
         "frozen?" => Some(IsFrozen),
+        // frozen from the start, and never copied
+        "freeze" | "dup" | "clone"
+            if matches!(atom, Atom::Nil | Atom::True | Atom::False | Atom::Int | Atom::Float | Atom::Sym) =>
+        {
+            Some(Itself)
+        }
+        "freeze" if matches!(atom, Atom::IntRange | Atom::FloatRange) => Some(Itself),
         "rand" => Some(Rand(random::Rand::Kernel)),
         "loop" => Some(Loop),
         "lambda" | "proc" | "method" => Some(MakeProc),
