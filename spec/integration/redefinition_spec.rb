@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+# What a program redefines of Ruby's own classes: Ikra gives Ruby's answer, or refuses.
+RSpec.describe "Redefined methods" do
+  # Every public method of ten classes and modules: `spec/support/redefinition/child.rb` says with what programs.
+  [%w[each cpu], %w[constant reference], %w[nil cpu], %w[counting cpu]].each do |variant, backend|
+    it "give Ruby's answer or are refused, each in turn (#{variant}, #{backend})", slow: variant != "each" do
+      child = File.expand_path("../support/redefinition/child.rb", __dir__)
+      output = run_ruby("load #{child.inspect}\nRedefinition.run(#{backend.inspect}, #{variant.inspect})", seconds: 600)
+      *wrong, counts = output.lines(chomp: true)
+      expect(wrong).to eq []
+      equal, refused = counts.scan(/\d+/).map(&:to_i)
+      expect(equal).to be > refused * 10
+    end
+  end
+
+  # The same text, with `run` as `map` and as `pmap`.
+  def same(definitions, program)
+    output = run_ruby(<<~RUBY)
+      #{definitions}
+      block = proc { |a| #{program} }
+      list = [[1, 2], [3, 1, 2]]
+      p [block.call(list[0]), block.call(list[1])]
+      #{["reference", "cpu"].map { |name| "p(begin; list.pmap(backend: :#{name}, &block); rescue Ikra::CompileError; :refused; end)" }.join("\n")}
+    RUBY
+    ruby, *ikra = output.lines(chomp: true)
+    expect(ikra).to eq [ruby, ruby]
+  end
+
+  it "are not asked by Ruby's own methods" do
+    same "class Array; def size = 5; end", "[a.map { |x| x }, a.size, a.reverse, a.length]"
+    same "class Array; def size = 10**6; end", "[a.reverse, a.sort, a.take(1), a.rotate]"
+    same "class Integer; def /(_) = 7; def %(_) = 7; end", "[a.rotate(1), a * 2, a[0] / 2, a.product([1])]"
+    same "class String; def bytesize = 99; end", "['abc'.size, 'abc'.index('c'), 'abc'.bytesize]"
+  end
+
+  it "are called where they are prepended, aliased, and call super" do
+    same "Array.prepend(Module.new { def size = super + 1 })", "[a.size, a.map { |x| x + a.size }]"
+    same "class Array; alias old_size size; def size = old_size * 2; end", "[a.size, a.reverse, a.old_size]"
+    same "class Array; alias size first; end", "[a.size, a.reverse]"
+    same "class Integer; define_method(:succ) { 42 }; end", "[a[0].succ, a.map(&:succ), (1..2).to_a]"
+  end
+
+  it "are asked where Ruby's own methods ask them" do
+    same "class Integer; alias plain <=>; def <=>(other) = other.plain(self); end", "[a.sort, a.min, a.max, a.sort_by { |x| x }]"
+    same "class Integer; def +(_) = 40; end", "[a.inject(:+), a.sum, a[0] + 1]"
+    same "class Module; def ===(_) = true; end", "[a.all?(String), a.any?(Float)]"
+  end
+
+  it "of an enumerable class are not asked by Enumerable, but for each" do
+    same <<~RUBY, "Pair.new(a[0], 9).then { |q| [q.sort, q.minmax, q.first(1), q.to_a, q.reverse_each { |x| x }.class == Pair] }"
+      class Pair
+        include Enumerable
+        def initialize(a, b) = (@a, @b = a, b)
+        def each = (yield @a; yield @b; self)
+        def to_a = [0]
+        def take(_) = [0]
+      end
+    RUBY
+  end
+
+  it "are noticed between two calls, also those of modules" do
+    output = run_ruby(<<~RUBY)
+      class Two
+        include Enumerable
+        def each = (yield 1; yield 2; self)
+      end
+      block = proc { |t| t.sum }
+      [1.5].pmap { |x| [x, 1.0].sum }
+      p [Two.new].pmap(&block)
+      own = Enumerable.instance_method(:sum)
+      module Enumerable; def sum(*) = 42; end
+      p [Two.new].pmap(&block)
+      Enumerable.define_method(:sum, own)
+      p [Two.new].pmap(&block)
+    RUBY
+    expect(output).to eq "[3]\n[42]\n[3]\n"
+  end
+end
