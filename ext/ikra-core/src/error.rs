@@ -28,6 +28,9 @@ pub enum Error {
     /// The host's memory did not suffice.
     #[error("{}", no_room(*wanted, *free))]
     HostMemory { wanted: u64, free: Option<u64> },
+    /// There are no addresses for code.
+    #[error("the host's memory: the process has no addresses left for compiled code")]
+    CodeMemory,
     /// An element raised in the launch that made what is looked at, or what that was computed from.
     #[error("an element raised in the launch that made this")]
     Poisoned(Poison),

@@ -25,6 +25,7 @@ use ikra_core::backend::fold;
 use ikra_core::engine::Holes;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::{self, HostColumn};
+use ikra_core::memory::room;
 use ikra_core::types::Storage;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -256,7 +257,7 @@ fn filled_column<T: column::Element + Send>(
 
 /// What `one` makes of each, if it makes something of all. (`collect` would not know how many they are.)
 fn all<T>(raw: &[Raw], one: impl Fn(Raw) -> Option<T>) -> Option<Vec<T>> {
-    let mut out = Vec::with_capacity(raw.len());
+    let mut out = room::with_capacity(raw.len());
     for raw in raw {
         out.push(one(*raw)?);
     }
@@ -457,7 +458,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
             let order = Buffer::from_column(order);
             waited(&mut clock, &order);
             let part = part(n);
-            let mut places = vec![0; part.len()];
+            let mut places = room::filled(0, part.len());
             let fetch = || {
                 // NaN is last
                 let mut end = [0u32];
@@ -475,7 +476,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
 
 /// Some neighbours of a column of u32.
 fn read_places(from: &Buffer, at: usize, to: &mut [u32]) -> ikra_core::error::Result<()> {
-    let mut bytes = vec![0; to.len() * 4];
+    let mut bytes = room::filled(0, to.len() * 4);
     from.read(at * 4, &mut bytes)?;
     to.iter_mut().zip(bytes.as_chunks::<4>().0).for_each(|(to, word)| *to = u32::from_ne_bytes(*word));
     Ok(())
@@ -582,7 +583,7 @@ fn grouping_of(
     if element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan()) {
         return Ok(None);
     }
-    let mut list = |rows| Ok::<_, Error>(fetched(ruby, clock, rows)?.view().to_vec());
+    let mut list = |rows| Ok::<_, Error>(room::copied(fetched(ruby, clock, rows)?.view()));
     let (group_of, firsts, counts) = (list(grouped.group_of)?, list(grouped.firsts)?, list(grouped.counts)?);
     let keys = crate::buffer::list(ruby, dtype, &Buffer::from_column(keys))?;
     Ok(Some((Grouped { group_of, firsts, counts }, keys)))
@@ -641,8 +642,8 @@ fn by_groups(ruby: &Ruby, list: RArray, grouping: Result<(Grouped, RArray), RArr
         next += count;
         next - count
     };
-    let mut places: Vec<u32> = counts.iter().map(start_of).collect();
-    let mut members = vec![0; group_of.len()];
+    let mut places: Vec<u32> = room::collect(counts.iter().map(start_of));
+    let mut members = room::filled(0, group_of.len());
     for (index, group) in (0..).zip(&group_of) {
         let place = &mut places[*group as usize];
         members[*place as usize] = index;

@@ -233,6 +233,13 @@ fn known_site(key: &Use) -> Option<Arc<Site>> {
     Some(site)
 }
 
+/// Drops all code that does not run: there is no room for more.
+pub fn forget_code() {
+    // what is dropped may be much, and its lock others'
+    let sites = SITES.lock().as_mut().map(|sites| std::mem::take(&mut sites.by_block));
+    drop(sites);
+}
+
 fn remember(key: Use, site: Site) -> Arc<Site> {
     let site = Arc::new(site);
     let mut sites = SITES.lock();
@@ -504,6 +511,17 @@ enum Gave {
     Reduced(Reduced),
     /// To a kernel that keeps those that there are, if it ends well.
     Sieve,
+}
+
+impl Gave {
+    /// Whether a buffer was made for this.
+    fn is_new(&self, buffer: &Arc<Buffer>) -> bool {
+        match self {
+            Self::Buffer(_, own) => Arc::ptr_eq(own, buffer),
+            Self::Sieved(_, own, marks) => Arc::ptr_eq(own, buffer) || Arc::ptr_eq(marks, buffer),
+            _ => false,
+        }
+    }
 }
 
 /// How a section ended early.
@@ -984,18 +1002,15 @@ impl Section<'_> {
         };
         // what a scope has changes last of all
         let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident.column));
-        let (own, now): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
-        // results apart, which nobody knows yet
-        let results = match &result {
-            Gave::Buffer(_, buffer) => [Some(buffer), None],
-            Gave::Sieved(_, buffer, marks) => [Some(buffer), Some(marks)],
-            _ => [None, None],
-        };
-        let is_result = |resident: &Resident| results.iter().flatten().any(|own| Arc::ptr_eq(own, &resident.buffer));
+        let (own, mut now): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
         let all_can_be_undone =
-            !in_place && now.iter().all(|resident| resident.write == Write::None || is_result(resident));
+            !in_place && now.iter().all(|resident| resident.write == Write::None || result.is_new(&resident.buffer));
         if ended {
-            now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
+            // arrays that were there change when nothing can fail any more
+            let at_once = |resident: &Resident| later.is_some() || result.is_new(&resident.buffer);
+            let new = now.iter().filter(|resident| at_once(resident));
+            new.for_each(|resident| resident.keep(&mut packed.columns, &fates));
+            now.retain(|resident| !at_once(resident));
         }
         self.clock.copied(copied);
         if let Some(mut at) = began {
@@ -1123,6 +1138,7 @@ impl Section<'_> {
             _ => result,
         };
         let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays))?;
+        now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
         // other threads may have looked at objects before they were written
         resident::changed_for_others(self.scope.as_ref());
         if let (Some(scope), None) = (&self.scope, &self.state) {

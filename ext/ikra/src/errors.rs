@@ -8,6 +8,7 @@ use crate::heap::{self, Raw, Seen};
 use crate::iseq::Failure;
 use crate::reflect::{symbol_name, value};
 use crate::registry::classes;
+use crate::reserve;
 use ikra_core::backend::races::Races;
 use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::diagnostic::Diagnostic;
@@ -83,7 +84,7 @@ pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
         CoreError::Device { .. } => "Ikra::DeviceError",
         CoreError::Memory { .. } => "Ikra::DeviceMemoryError",
-        CoreError::HostMemory { .. } => "NoMemoryError",
+        CoreError::HostMemory { .. } | CoreError::CodeMemory => "NoMemoryError",
         CoreError::Internal { .. } => "Ikra::InternalError",
     };
     new(ruby, name, error.to_string())
@@ -101,15 +102,25 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Option<usize> {
     told.calls.iter().position(|call| !is_theirs(&call.source))
 }
 
-/// Does what a native does. Where the host's memory does not suffice the GC runs, which may find arrays that nobody has any more, and it is tried once more: whatever changes anything
-/// comes behind all that needs memory.
+/// Does what a native does. Where the host's memory does not suffice the GC runs, which may find arrays that nobody has any more, and it is tried once more, unless it has changed anything.
+/// What changes something comes behind what needs memory, as far as that is known before.
 ///
 /// # Errors
 /// What it gives; NoMemoryError.
 pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let mut attempt = || room::caught(&mut work).unwrap_or_else(|error| Err(core(ruby, error)));
-    match attempt() {
-        Err(_) if room::was_refused() => {
+    let mut attempt = || {
+        room::caught(|| {
+            reserve::check();
+            work()
+        })
+        .unwrap_or_else(|error| Err(core(ruby, error)))
+    };
+    let before = room::changed(false);
+    let done = match attempt() {
+        Err(_) if room::was_refused() && !room::changed(false) => {
+            if room::was_code_refused() {
+                crate::engine::forget_code();
+            }
             ruby.gc_start();
             let again = attempt();
             // whoever called this need not try, too
@@ -117,7 +128,9 @@ pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>)
             again
         }
         done => done,
-    }
+    };
+    room::changed(before);
+    done
 }
 
 /// A block whose source cannot be had, as an exception.

@@ -15,6 +15,7 @@
 
 use crate::heap;
 use ikra_core::backend::CancelToken;
+use ikra_core::memory::room;
 use ikra_core::process;
 use magnus::rb_sys::protect;
 use magnus::{Error, Ruby};
@@ -60,8 +61,17 @@ fn leave<T>(
     }
     let mut call = Call { work: Some(work), answer: None };
     let function = pointer(&call);
-    // SAFETY: `call` and what `data` points to outlive the call; with `INTERRUPTS_FAIL` Ruby raises nothing in it.
-    unsafe { rb_sys::rb_nogvl(Some(function), (&raw mut call).cast(), unblock, data, flags) };
+    // SAFETY: `call` and what `data` points to outlive the call; with `INTERRUPTS_FAIL` Ruby raises nothing in it, or it is caught below.
+    let mut leave = || unsafe { rb_sys::rb_nogvl(Some(function), (&raw mut call).cast(), unblock, data, flags) };
+    if unblock.is_some() && flags & UNBLOCK_IS_ASYNC_SAFE == 0 {
+        // from a main thread that is alone Ruby starts another, which may raise, and then the work did not run
+        let _ = protect(|| {
+            leave();
+            crate::heap::NIL
+        });
+    } else {
+        leave();
+    }
     match call.answer? {
         Ok(answer) => Some(answer),
         Err(panic) => resume_unwind(panic),
@@ -305,6 +315,9 @@ struct WaitState {
     interrupted: bool,
 }
 
+/// Stack of a thread that a launch has for itself; what recurses has other threads.
+const BESIDE_STACK: usize = 2 << 20;
+
 /// Runs a launch on a thread of its own. Interrupts are looked at while it runs on; one that raises cancels it.
 ///
 /// # Errors
@@ -317,13 +330,23 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
         waiting.changed.notify_all();
     }
     let waiting = Beside::default();
+    let work = Mutex::new(Some(work));
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let answer = catch_unwind(AssertUnwindSafe(work));
+        let own = || {
+            let answer = work.lock().take().map(|work| catch_unwind(AssertUnwindSafe(work)));
             waiting.state.lock().finished = true;
             waiting.changed.notify_all();
             answer
-        });
+        };
+        // the C library ends a process whose new thread has no memory for its own data
+        let has_room = room::is_there(2 * BESIDE_STACK);
+        let builder = std::thread::Builder::new().name("ikra beside".into()).stack_size(BESIDE_STACK);
+        let thread = if has_room { builder.spawn_scoped(scope, own).ok() } else { None };
+        let Some(thread) = thread else {
+            // without a thread interrupts wait until it has ended
+            let work = work.lock().take();
+            return Ok(released(work.unwrap_or_else(|| unreachable!("no thread took it"))));
+        };
         let mut raised = None;
         loop {
             let data = (&raw const waiting).cast_mut().cast();
@@ -352,10 +375,20 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
                 });
                 break;
             }
+            if finished.is_none() {
+                // where Ruby cannot have this wait interrupted it is a short one
+                released(|| {
+                    let mut state = waiting.state.lock();
+                    if !state.finished {
+                        waiting.changed.wait_for(&mut state, LOOK_EVERY);
+                    }
+                });
+            }
         }
         let answer = match thread.join() {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(panic)) | Err(panic) => resume_unwind(panic),
+            Ok(Some(Ok(answer))) => answer,
+            Ok(Some(Err(panic))) | Err(panic) => resume_unwind(panic),
+            Ok(None) => unreachable!("the thread took the work"),
         };
         raised.map_or(Ok(answer), Err)
     })

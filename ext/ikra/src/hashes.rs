@@ -6,6 +6,7 @@
 use crate::heap::{self, Raw, Seen};
 use crate::reflect::value;
 use crate::registry::{Kept, symbols};
+use ikra_core::memory::room;
 use ikra_core::types::Tag;
 use ikra_core::world::hashes::{Key, index};
 use magnus::prelude::*;
@@ -54,7 +55,7 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
     let default = asked("default")?;
     let keys = RArray::try_convert(asked("keys")?)?;
     let values = RArray::try_convert(asked("values")?)?;
-    let mut hashes = Vec::with_capacity(keys.len());
+    let mut hashes = room::with_capacity(keys.len());
     let mut objects = 0;
     for i in 0..keys.len() {
         let key: Value = keys.entry(i as isize)?;

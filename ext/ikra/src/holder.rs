@@ -7,6 +7,7 @@
 
 use crate::heap::Raw;
 use crate::trace::Tables;
+use ikra_core::memory::room;
 use magnus::prelude::*;
 use magnus::rb_sys::FromRawValue;
 use magnus::typed_data::Obj;
@@ -65,14 +66,14 @@ impl Holder {
     /// Holds these too.
     pub fn hold(&self, objects: Vec<Raw>) {
         if !objects.is_empty() {
-            self.lists.lock().push(objects);
+            room::push(&mut self.lists.lock(), objects);
         }
     }
     /// Holds one more.
     pub fn add(&self, object: Raw) {
         let mut lists = self.lists.lock();
         match lists.first_mut() {
-            Some(list) => list.push(object),
+            Some(list) => room::push(list, object),
             None => lists.push(vec![object]),
         }
     }

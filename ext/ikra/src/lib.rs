@@ -17,6 +17,7 @@
 //! | [`crew`] | workers that go over Ruby's heap |
 //! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
 //! | [`gvl`] | leaving the GVL, interrupts, panics |
+//! | [`reserve`] | the allocator |
 //! | [`backends`], [`config`], [`random`], [`profile`], [`explain`], [`errors`] | what a section runs on and with; where its time goes; what became of it; its exceptions |
 //!
 //! # Safety
@@ -67,12 +68,16 @@ mod profile;
 mod random;
 mod reflect;
 mod registry;
+mod reserve;
 mod room;
 mod trace;
 mod unpack;
 mod world;
 
 use magnus::{Error, Object, Ruby, function};
+
+#[global_allocator]
+static ALLOCATOR: reserve::Reserving = reserve::Reserving;
 
 /// A native that may need much of the host's memory.
 macro_rules! roomy {
@@ -86,19 +91,20 @@ macro_rules! roomy {
 
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
+    reserve::init();
     let ikra = ruby.define_module("Ikra")?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
     ikra.define_singleton_method("__again", roomy!(engine::warm::again(a, b, c, d), 4))?;
     ikra.define_singleton_method("__adds?", function!(engine::adds, 1))?;
     ikra.define_singleton_method("__check", function!(config::check, 1))?;
-    ikra.define_singleton_method("__chosen", function!(collect::chosen, 3))?;
-    ikra.define_singleton_method("__permuted", function!(collect::permuted, 2))?;
-    ikra.define_singleton_method("__sorted", function!(collect::sorted, 4))?;
-    ikra.define_singleton_method("__extreme", function!(collect::extreme, 2))?;
-    ikra.define_singleton_method("__tallied", function!(collect::tallied, 1))?;
-    ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;
-    ikra.define_singleton_method("__distinct", function!(collect::distinct, 2))?;
+    ikra.define_singleton_method("__chosen", roomy!(collect::chosen(a, b, c), 3))?;
+    ikra.define_singleton_method("__permuted", roomy!(collect::permuted(a, b), 2))?;
+    ikra.define_singleton_method("__sorted", roomy!(collect::sorted(a, b, c, d), 4))?;
+    ikra.define_singleton_method("__extreme", roomy!(collect::extreme(a, b), 2))?;
+    ikra.define_singleton_method("__tallied", roomy!(collect::tallied(a), 1))?;
+    ikra.define_singleton_method("__grouped", roomy!(collect::grouped(a, b), 2))?;
+    ikra.define_singleton_method("__distinct", roomy!(collect::distinct(a, b), 2))?;
     ikra.define_singleton_method("__reduce", roomy!(collect::reduce_buffer(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
     ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;
@@ -106,8 +112,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__sort", roomy!(over::sort(a, b, c, d, e, f), 6))?;
     ikra.define_singleton_method("__blas?", function!(over::has_blas, 3))?;
     ikra.define_singleton_method("__product", roomy!(over::product(a, b, c), 3))?;
-    ikra.define_singleton_method("__running", function!(collect::running, 3))?;
-    ikra.define_singleton_method("__sieved", function!(collect::sieved, 3))?;
+    ikra.define_singleton_method("__running", roomy!(collect::running(a, b, c), 3))?;
+    ikra.define_singleton_method("__sieved", roomy!(collect::sieved(a, b, c), 3))?;
     ikra.define_singleton_method("__configure", function!(config::configure, 2))?;
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;

@@ -55,12 +55,12 @@ pub fn filled<E: Send>(
         fill(piece * PIECE, out)?;
         let mut rest = Vec::new();
         for (at, value) in out.iter_mut().enumerate().filter(|(_, value)| **value == heap::UNDEF) {
-            rest.push(piece * PIECE + at);
+            room::push(&mut rest, piece * PIECE + at);
             *value = heap::NIL;
         }
         Ok(rest)
     });
-    Ok(rest.into_iter().collect::<Result<Vec<_>, E>>().map(|rest| (array, rest.concat())))
+    Ok(rest.into_iter().collect::<Result<Vec<_>, E>>().map(|rest| (array, room::concat(&rest))))
 }
 
 /// A String of such bytes, in no encoding.

@@ -13,6 +13,7 @@ use crate::reflect;
 use ikra_core::backend::{Fresh, Key};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::{HeapId, Program, Site, Space};
+use ikra_core::memory::room;
 use ikra_core::world::well_known;
 use magnus::Error;
 use magnus::rb_sys::protect;
@@ -53,8 +54,8 @@ impl Made {
         #[allow(unsafe_code)]
         let raw = protect(|| unsafe { rb_sys::rb_obj_alloc(plan.classes[class].raw) })?;
         hold(raw);
-        self.known.borrow_mut().insert(key, raw);
-        self.waiting.borrow_mut().push(Waiting::Object(raw, class, row));
+        self.know(key, raw);
+        room::push(&mut self.waiting.borrow_mut(), Waiting::Object(raw, class, row));
         Ok(raw)
     }
 
@@ -86,7 +87,7 @@ impl Made {
             }
         })?;
         hold(raw);
-        self.known.borrow_mut().insert(key, raw);
+        self.know(key, raw);
         Ok(raw)
     }
 
@@ -103,9 +104,15 @@ impl Made {
         #[allow(unsafe_code)]
         let raw = protect(|| unsafe { rb_sys::rb_ary_new_capa(len as _) })?;
         hold(raw);
-        self.known.borrow_mut().insert(key, raw);
-        self.waiting.borrow_mut().push(Waiting::Array(raw, kind, offset, len));
+        self.know(key, raw);
+        room::push(&mut self.waiting.borrow_mut(), Waiting::Array(raw, kind, offset, len));
         Ok(raw)
+    }
+
+    fn know(&self, key: u64, raw: Raw) {
+        let mut known = self.known.borrow_mut();
+        room::reserve_entry(&mut known);
+        known.insert(key, raw);
     }
 
     /// What is to be filled next.

@@ -17,6 +17,7 @@ use crate::registry::classes;
 use crate::trace::CHUNK;
 use ikra_core::id::{ArrayKind, ClassId, ProcId};
 use ikra_core::ir::SMALL_ROWS;
+use ikra_core::memory::room;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, StrWord, Ty};
 use ikra_core::world::{Facts, MAX_HELD_PROCS, Opaque, Place, Root};
@@ -322,7 +323,7 @@ impl Observer {
     fn hold_fresh(&mut self) {
         self.holder.hold(std::mem::take(&mut self.fresh));
         if let Some(found) = self.found.take() {
-            self.holder.hold(found.iter().flat_map(Found::left).collect());
+            self.holder.hold(room::collect(found.iter().flat_map(Found::left)));
         }
     }
 
@@ -423,7 +424,7 @@ impl Observer {
             Ok(parts) => parts,
             Err(what_it_is) => return Err(scan.refuse(hash, what_it_is)),
         };
-        self.holder.hold(parts.to_vec());
+        self.holder.hold(room::copied(&parts));
         // readers share what was known when they were made: they are told anew
         Arc::make_mut(&mut self.hashes).insert(hash, parts);
         for demand in self.tables.iter_mut().flat_map(|t| &mut t.demands) {
@@ -451,7 +452,7 @@ impl Observer {
     fn enter_object(&mut self, scan: &mut Scan, object: Raw, table: usize) -> bool {
         let new = self.enter(scan, object, Entry::object(scan.place, table));
         if new {
-            self.tables[table].objects.push(object);
+            room::push(&mut self.tables[table].objects, object);
         }
         new
     }
@@ -474,7 +475,7 @@ impl Observer {
     fn enter_array(&mut self, scan: &mut Scan, array: Raw, kind: ArrayKind) -> bool {
         let new = self.enter(scan, array, Entry::array(scan.place, kind));
         if new {
-            self.kinds.entry(kind.0).or_default().arrays.push(array);
+            room::push(&mut self.kinds.entry(kind.0).or_default().arrays, array);
         }
         new
     }
@@ -483,7 +484,7 @@ impl Observer {
     fn enter(&mut self, scan: &mut Scan, value: Raw, entry: Entry) -> bool {
         let known = Entry(self.map.enter(value, entry.0));
         if known.0 == 0 {
-            self.fresh.push(value);
+            room::push(&mut self.fresh, value);
             return true;
         }
         if let (Some(known), Some(kind)) = (known.kind(), entry.kind()) {
@@ -588,7 +589,7 @@ impl Observer {
         let mut end = start;
         // arrays may lead to others of their kind
         while end < self.kinds[&kind.0].arrays.len() {
-            let lists = self.kinds[&kind.0].arrays[end..].to_vec();
+            let lists = room::copied(&self.kinds[&kind.0].arrays[end..]);
             end += lists.len();
             let lengths = lengths(&mut scan, kind, &lists);
             self.lists(&mut scan, &lists, &lengths)?;
@@ -654,10 +655,10 @@ fn lengths(scan: &mut Scan, kind: ArrayKind, arrays: &[Raw]) -> Vec<u32> {
             ask_at(arrays, at);
             (heap::see(*array) == Seen::Array).then(|| heap::elements(*array).len())
         };
-        arrays.iter().enumerate().map(length).collect()
+        room::collect(arrays.iter().enumerate().map(length))
     });
     let mut told = None;
-    let mut rows = Vec::with_capacity(arrays.len());
+    let mut rows = room::with_capacity(arrays.len());
     for (array, length) in arrays.iter().zip(lengths.into_iter().flatten()) {
         let buffer = if length.is_none() { crate::buffer::of(*array) } else { None };
         let is = match &buffer {

@@ -21,6 +21,7 @@ use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRI
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::buffer::{Buffer, DeviceMemory, DeviceStore};
 use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::room;
 use ikra_core::memory::{even, small};
 use ikra_core::sched::reorder::by_class;
 use ikra_core::types::{Prims, Repr, Tag};
@@ -690,8 +691,8 @@ impl<'a> Packer<'a> {
             let resident = |slot: &&SlotPlan| residents.iter().any(|r| Some(r.column) == slot.value);
             if let Some(slot) = kind.slot.as_ref().filter(|slot| !resident(slot)) {
                 let pieces = match left {
-                    Some(left) => left.chunks(crew::GROUP).map(|some| Lists::Some(some.to_vec())).collect(),
-                    None => rows.pieces().to_vec(),
+                    Some(left) => left.chunks(crew::GROUP).map(|some| Lists::Some(room::copied(some))).collect(),
+                    None => room::copied(&rows.pieces()),
                 };
                 self.kind(rows, slot, columns, pieces)?;
             }
@@ -799,7 +800,7 @@ impl<'a> Packer<'a> {
         if jobs == Jobs::Reordered {
             let order = match self.tables.element_classes() {
                 // what leads nowhere is of no class
-                [] => by_class(&vec![NO_CLASS; elements], groups, warp, &crew::THREADS),
+                [] => by_class(&room::filled(NO_CLASS, elements), groups, warp, &crew::THREADS),
                 classes => by_class(classes, groups, warp, &crew::THREADS),
             };
             let jobs = order.len() as u64 - 1;
@@ -811,31 +812,32 @@ impl<'a> Packer<'a> {
         for i in 0..elements {
             let identity = self.tables.element_identity(i);
             match identity.and_then(|id| job_of.get(&id)) {
-                Some(job) => list[*job].1.push(i as u32),
+                Some(job) => room::push(&mut list[*job].1, i as u32),
                 None => {
                     if let Some(identity) = identity {
+                        room::reserve_entry(&mut job_of);
                         job_of.insert(identity, list.len());
                     }
-                    list.push((group(i), vec![i as u32]));
+                    room::push(&mut list, (group(i), vec![i as u32]));
                 }
             }
         }
         list.sort_by_key(|(group, _)| *group);
-        let (mut order, mut starts) = (Vec::with_capacity(elements), Vec::with_capacity(list.len() + 1));
+        let (mut order, mut starts) = (room::with_capacity(elements), room::with_capacity(list.len() + 1));
         let mut last = None;
         for (group, occurrences) in list {
             if last.is_some_and(|l| l != group) {
                 // a new class starts at a multiple of the warp: jobs without occurrences fill up
                 while starts.len() % warp != 0 {
-                    starts.push(order.len() as u32);
+                    room::push(&mut starts, order.len() as u32);
                 }
             }
             last = Some(group);
-            starts.push(order.len() as u32);
+            room::push(&mut starts, order.len() as u32);
             order.extend(occurrences);
         }
         let jobs = starts.len() as u64;
-        starts.push(order.len() as u32);
+        room::push(&mut starts, order.len() as u32);
         let column = |numbers: Vec<u32>| {
             let mut column = HostColumn::to_fill(Storage::U32, numbers.len(), None);
             column.view_mut::<u32>().copy_from_slice(&numbers);

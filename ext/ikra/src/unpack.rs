@@ -19,6 +19,7 @@ use crate::trace::Tables;
 use ikra_core::ir::Program;
 use ikra_core::layout::schema::{Accumulator, Schema, Wording};
 use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::room;
 use ikra_core::sched::combine::{Number, combine};
 use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::rb_sys::{AsRawValue, protect};
@@ -131,7 +132,7 @@ impl Unpacker<'_> {
                     let Some(slot) = &self.plan.kinds[kind].slot else { continue };
                     let value = |row| self.polls.look(self.ruby).and_then(|()| self.value(slot, row));
                     let elements = (offset..offset + len).map(value);
-                    let elements = elements.collect::<Result<Vec<Raw>, Error>>()?;
+                    let elements = room::collect_results(elements)?;
                     made::fill_array(array, &elements)?;
                 }
             }
@@ -234,7 +235,7 @@ impl Unpacker<'_> {
         let pieces = (0..len).step_by(PIECE).collect();
         // each in memory of its own, so that workers are the first to touch it
         let read = crew::map(len, pieces, |first: usize| {
-            let mut values = vec![heap::NIL; PIECE.min(len - first)];
+            let mut values = room::filled(heap::NIL, PIECE.min(len - first));
             decoder.rows(slot, first, &mut values).map(drop)?;
             Ok((first, values))
         });
@@ -244,7 +245,7 @@ impl Unpacker<'_> {
             self.polls.look_now(self.ruby)?;
             let (first, mut values) = piece.map_err(|broken: Broken| self.broken(broken.0))?;
             for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value == heap::UNDEF) {
-                rest.push(first + i);
+                room::push(&mut rest, first + i);
                 *value = heap::NIL;
             }
             // SAFETY: the values are immediate or held by the tables' holder; Ruby copies them. The array is on the machine stack.

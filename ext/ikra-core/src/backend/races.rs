@@ -6,6 +6,7 @@
 //! both only add to it. Occurrences of one object among the elements are one job, and no race.
 
 use crate::ir::{ColumnId, Heap, Program, SiteId, Space, Trap};
+use crate::memory::room;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -71,6 +72,7 @@ impl Races {
         if !self.watched[column.index()] || self.made[column.index()].iter().any(|rows| rows.contains(&row)) {
             return None;
         }
+        room::reserve_entry(&mut self.slots);
         let slot = self.slots.entry((column, row)).or_default();
         if slot.tick != tick {
             *slot = Slot { tick, ..Slot::default() };

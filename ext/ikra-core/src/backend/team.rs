@@ -8,6 +8,7 @@
 
 use super::threads::Threads;
 use crate::error::Result;
+use crate::memory::room;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::cell::Cell;
@@ -63,7 +64,9 @@ impl Threads {
     /// # Panics
     /// As `piece` does.
     pub fn map<I: Send, T: Send>(&self, pieces: Vec<I>, piece: impl Fn(I) -> T + Sync) -> Vec<T> {
-        let mut made: Vec<Option<T>> = pieces.iter().map(|_| None).collect();
+        let mut made: Vec<Option<T>> = room::collect(pieces.iter().map(|_| None));
+        // had before anything is done, as nothing may fail then
+        let mut all = room::with_capacity(pieces.len());
         let helpers = pieces.len().saturating_sub(1);
         let left = Mutex::new(pieces.into_iter().zip(&mut made));
         let work = || {
@@ -77,7 +80,8 @@ impl Threads {
             work();
         }
         drop(left);
-        made.into_iter().flatten().collect()
+        all.extend(made.into_iter().flatten());
+        all
     }
 }
 

@@ -11,6 +11,7 @@ use crate::heap::{self, AHEAD, Raw, Seen};
 use crate::identity::{IdentityMap, RawMap};
 use crate::trace::CHUNK;
 use ikra_core::id::ArrayKind;
+use ikra_core::memory::room;
 use ikra_core::types::{Prims, StrWord};
 use ikra_core::world::Facts;
 use magnus::rb_sys::AsRawValue;
@@ -105,7 +106,7 @@ impl Observer {
                             Some(value) => look.at(value, &mut found),
                             None => {
                                 look.at_next(&mut found);
-                                found.left.push(Left { raw: *object, is: Is::Owner });
+                                room::push(&mut found.left, Left { raw: *object, is: Is::Owner });
                             }
                         }
                     }
@@ -126,7 +127,7 @@ impl Observer {
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(window));
             let look = self.look(scan);
-            let found = crew::map(now.len() * PIECE, now.to_vec(), |piece| {
+            let found = crew::map(now.len() * PIECE, room::copied(now), |piece| {
                 let mut found = look.nothing();
                 for (at, Span { list, from, len }) in piece.spans(lengths).enumerate() {
                     if at.is_multiple_of(CHUNK) {
@@ -244,7 +245,7 @@ impl Look<'_> {
         });
         for value in next.drain(..) {
             if let Some(is) = self.left(value, found) {
-                found.left.push(Left { raw: value, is });
+                room::push(&mut found.left, Left { raw: value, is });
             }
         }
         found.next = next;

@@ -12,6 +12,7 @@ use crate::trace::{CHUNK, KindRows, Tables};
 use ikra_core::ir::{Column, Program, Space};
 use ikra_core::memory::buffer::DeviceMemory;
 use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::room;
 use ikra_core::types::Repr;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -205,7 +206,7 @@ impl ObjectSheet<'_> {
     /// Leaves the next so many of them out.
     pub fn leave(&mut self, count: usize) {
         let next = self.first + self.next;
-        self.left.extend(next as u32..(next + count) as u32);
+        room::extend(&mut self.left, next as u32..(next + count) as u32);
         self.next += count;
     }
     /// Rows that are not packed.
@@ -234,7 +235,7 @@ impl ObjectsAlong<'_> {
             return sheet.leave(count);
         }
         let others = part.objects[*next..*next + count].iter().zip(objects).enumerate();
-        left.extend(others.filter(|(_, (own, packed))| own != packed).map(|(i, _)| (*first + *next + i) as u32));
+        room::extend(left, others.filter(|(_, (own, packed))| own != packed).map(|(i, _)| (*first + *next + i) as u32));
         *next += count;
     }
 }

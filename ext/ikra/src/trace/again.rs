@@ -26,6 +26,7 @@ use crate::made::Room;
 use crate::pack::{ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::ir::Program;
+use ikra_core::memory::room;
 use ikra_core::memory::table::Table;
 use ikra_core::types::{Prims, StrWord};
 use parking_lot::Mutex;
@@ -253,7 +254,7 @@ impl<'a> Checker<'a> {
             many = crew::many(base.len());
         }
         for (slot, root) in plan.roots.iter().zip(roots) {
-            self.look(slot, &[*root], |entry| reached.push(entry), |_, _| ())?;
+            self.look(slot, &[*root], |entry| room::push(&mut reached, entry), |_, _| ())?;
         }
         self.settle(reached, Some(packing).filter(|_| many))?;
         let all = |states: &mut States| states.count(DONE) == states.rows.len();
@@ -279,7 +280,7 @@ impl<'a> Checker<'a> {
         let (mut all, mut orders) = (Elements::default(), Vec::with_capacity(found.len()));
         for piece in found {
             let Elements { reached, count, order } = piece?;
-            all.reached.extend(reached);
+            room::extend(&mut all.reached, reached);
             all.count += count;
             orders.push(order);
         }
@@ -312,7 +313,7 @@ impl<'a> Checker<'a> {
         found.order = PieceOrder::of(if few { 0 } else { values.len() });
         let mut place = |i: usize, entry: u64| {
             found.count += 1;
-            found.reached.extend(Some(entry).filter(|_| few));
+            room::extend(&mut found.reached, Some(entry).filter(|_| few));
             found.order.add(i, entry);
             let (states, row) = self.states(entry);
             // nobody else is looking yet; who is there twice is found by counting
@@ -336,7 +337,7 @@ impl<'a> Checker<'a> {
             self.tables.map.each(&missed, |i, entry| {
                 let Some(entry) = self.entry(slot, missed[i], entry)? else { return Ok(()) };
                 if entry & STRING != 0 {
-                    strings.push(entry);
+                    room::push(&mut strings, entry);
                     return self.reach(slot, missed[i], entry).map(drop);
                 }
                 if self.named(entry) != missed[i] {
@@ -347,7 +348,7 @@ impl<'a> Checker<'a> {
                 Ok(())
             })?;
         }
-        found.reached.extend(strings);
+        room::extend(&mut found.reached, strings);
         Ok(found)
     }
 
@@ -488,7 +489,7 @@ impl<'a> Checker<'a> {
 
     /// What a worker gives back: the Ruby thread looks at what was left to it.
     fn keep(&mut self, Piece { reached: more, left, .. }: Piece, reached: &mut Vec<u64>) -> Result<()> {
-        reached.extend(more);
+        room::extend(reached, more);
         left.into_iter().try_for_each(|entry| self.expand(entry, reached))
     }
 
@@ -548,7 +549,7 @@ impl<'a> Checker<'a> {
             let mut found = Piece::default();
             for ((at, rows), mut sheet) in some.iter().zip(piece).zip(sheets) {
                 this.some_objects(*at, comes, rows, (&along, &mut sheet), &mut found)?;
-                found.objects_left.push((*at, sheet.left()));
+                room::push(&mut found.objects_left, (*at, sheet.left()));
             }
             Ok(found)
         });
@@ -593,14 +594,14 @@ impl<'a> Checker<'a> {
                 // all but those of forms that are not known
                 let known = |object| readers.iter().all(|reader| reader.peek(object, class.raw).is_some());
                 let left = waiting.iter().filter(|row| !known(objects[**row]));
-                piece.left.extend(left.map(|row| (at as u64 + 1) << 32 | *row as u64));
+                room::extend(&mut piece.left, left.map(|row| (at as u64 + 1) << 32 | *row as u64));
                 waiting.retain(|row| known(objects[*row]));
                 some.retain(|object| known(*object));
                 let all = read(&some);
                 debug_assert!(all, "each was peeked at");
             }
             for ((lead, values), ids) in class.leads.iter().zip(values.chunks(CHUNK)).zip(&mut ids) {
-                let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
+                let new = |entry| room::extend(&mut piece.reached, Some(entry).filter(|entry| !comes(*entry)));
                 self.look(&class.fields[*lead].slot, &values[..some.len()], new, |i, entry| ids[i] = self.id(entry))?;
             }
             if some.is_empty() {
@@ -685,14 +686,14 @@ impl<'a> Checker<'a> {
             for span in &chunk {
                 let Span { list: row, from, len } = *span;
                 if !states.waits(row) {
-                    piece.arrays_left.push(*span);
+                    room::push(&mut piece.arrays_left, *span);
                     continue;
                 }
                 if whole {
                     states.done(row);
                 }
                 let Some(elements) = self.elements_of(at, row)? else {
-                    piece.left.extend((from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64));
+                    room::extend(&mut piece.left, (from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64));
                     continue;
                 };
                 packed.push(*span);
@@ -702,13 +703,13 @@ impl<'a> Checker<'a> {
             }
             if let Some(slot) = slot {
                 ids.resize(values.len(), NO_ID);
-                let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
+                let new = |entry| room::extend(&mut piece.reached, Some(entry).filter(|entry| !comes(*entry)));
                 self.look(slot, &values, new, |i, entry| ids[i] = self.id(entry))?;
             }
             if let Some((along, sheet)) = &mut sheet
                 && !along.pack(sheet, &packed, &values, &ids)
             {
-                piece.arrays_left.extend(&packed);
+                room::extend(&mut piece.arrays_left, packed.iter().copied());
             }
         }
     }
@@ -740,14 +741,14 @@ impl<'a> Checker<'a> {
         let Piece { reached, left, .. } = piece;
         if entry & ARRAY != 0 {
             match (self.elements_of(at, row)?, &self.plan.kinds[at].slot) {
-                (None, _) => left.push(entry),
+                (None, _) => room::push(left, entry),
                 (Some(elements), Some(slot)) if slot.leads_on() => {
-                    self.look(slot, elements, |entry| reached.push(entry), |_, _| ())?;
+                    self.look(slot, elements, |entry| room::push(reached, entry), |_, _| ())?;
                 }
                 _ => {}
             }
         } else if entry & STRING != 0 {
-            left.push(entry);
+            room::push(left, entry);
         } else {
             let (at, object) = (at - 1, self.tables.classes[at - 1].objects[row]);
             self.is_as_known(at, object)?;
@@ -756,11 +757,11 @@ impl<'a> Checker<'a> {
             let values: Option<SmallVec<[Raw; 8]>> =
                 readers.iter().map(|reader| reader.peek(object, class.raw)).collect();
             let Some(values) = values else {
-                left.push(entry);
+                room::push(left, entry);
                 return Ok(());
             };
             for (field, value) in class.leads.iter().zip(values) {
-                self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry), |_, _| ())?;
+                self.look(&class.fields[*field].slot, &[value], |entry| room::push(reached, entry), |_, _| ())?;
             }
         }
         Ok(())
@@ -778,7 +779,7 @@ impl<'a> Checker<'a> {
                 return if fits { Ok(()) } else { Err(Differs) };
             };
             let Some(slot) = plan.kinds[at].slot.as_ref().filter(|slot| slot.leads_on()) else { return Ok(()) };
-            return self.look(slot, elements, |entry| reached.push(entry), |_, _| ());
+            return self.look(slot, elements, |entry| room::push(reached, entry), |_, _| ());
         }
         if entry & STRING != 0 {
             let (string, word) = (tables.strings.strings[row], tables.strings.words[row]);
@@ -796,7 +797,7 @@ impl<'a> Checker<'a> {
         let class = &plan.classes[at];
         for (lead, field) in class.leads.iter().enumerate() {
             let value = self.readers[at][lead].get(object, class.raw);
-            self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry), |_, _| ())?;
+            self.look(&class.fields[*field].slot, &[value], |entry| room::push(reached, entry), |_, _| ())?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, Raw, Seen};
 use crate::identity::{Found, IdentityMap, TOGETHER, WordMap};
 use crate::plan::SlotPlan;
+use ikra_core::memory::room;
 use smallvec::SmallVec;
 
 /// Slots, or elements, that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report. Where there are enough to enter what is new themselves, they are
@@ -88,7 +89,7 @@ impl Tracer<'_> {
         let mut tails = Vec::with_capacity(next.len());
         for ((rows, class), len) in self.tables.classes.iter_mut().zip(&self.plan.classes).zip(&next) {
             if class.ownable {
-                rows.claimed.resize(*len, false);
+                room::resize(&mut rows.claimed, *len, false);
             }
             // memory that workers are the first to touch
             tails.push(rows.objects.add(*len - rows.objects.len()));
@@ -198,12 +199,14 @@ impl Tracer<'_> {
                             for (i, object) in objects.iter().enumerate() {
                                 values[i] = reader.peek(*object, class.raw).unwrap_or_else(|| {
                                     unread = true;
-                                    unknown.push(New::unread(first + i, lead, *object));
+                                    room::push(&mut unknown, New::unread(first + i, lead, *object));
                                     heap::NIL
                                 });
                             }
                         }
-                        this.unknown(slot, values, |i| unknown.push(New::seen(first + i, lead, values[i])))?;
+                        this.unknown(slot, values, |i| {
+                            room::push(&mut unknown, New::seen(first + i, lead, values[i]))
+                        })?;
                     }
                     // those that are apart have their own rows each; what was read of one slot is in order
                     if slots.len() > 1 || unread {
@@ -306,14 +309,14 @@ impl Tracer<'_> {
             }
             for value in &heap::elements(arrays[list])[from..from + len] {
                 if count == TOGETHER {
-                    self.unknown(slot, &values, |i| unknown.push(New::seen(0, 0, values[i])))?;
+                    self.unknown(slot, &values, |i| room::push(&mut unknown, New::seen(0, 0, values[i])))?;
                     count = 0;
                 }
                 values[count] = *value;
                 count += 1;
             }
         }
-        self.unknown(slot, &values[..count], |i| unknown.push(New::seen(0, 0, values[i])))?;
+        self.unknown(slot, &values[..count], |i| room::push(&mut unknown, New::seen(0, 0, values[i])))?;
         Ok(unknown)
     }
 

@@ -10,6 +10,7 @@ use crate::crew;
 use crate::heap::{self, Raw};
 use crate::identity::{Found, IdentityMap, MOST_PLACES, RawMap, TOGETHER, WordMap};
 use crate::plan::SlotPlan;
+use ikra_core::memory::room;
 use ikra_core::types::Prims;
 
 /// What a slot holds, where nothing is known of it yet.
@@ -237,7 +238,7 @@ impl Tracer<'_> {
                     if found.is_full() {
                         alone &= map.bid(*found, new.place);
                     } else {
-                        piece.apart.push(at);
+                        room::push(&mut piece.apart, at);
                     }
                     at += 1;
                 }
@@ -247,6 +248,7 @@ impl Tracer<'_> {
         let mut others: RawMap<u32> = RawMap::default();
         let mut all_alone = !alone.contains(&false);
         for new in pieces.iter().flat_map(|piece| piece.apart.iter().map(|at| &piece.new[*at])) {
+            room::reserve_entry(&mut others);
             all_alone &= *others.entry(new.value).or_insert(new.place) == new.place;
         }
         if all_alone {
@@ -274,11 +276,11 @@ impl Tracer<'_> {
                 if stands {
                     counts[usize::from(new.table)].add(new);
                     if !new.found.is_full() {
-                        apart.push(kept);
+                        room::push(apart, kept);
                     }
                     kept += 1;
                 } else if matters(usize::from(new.table)) {
-                    late.push((new.lead, new.value));
+                    room::push(late, (new.lead, new.value));
                 }
                 stands
             });
@@ -298,7 +300,7 @@ impl Tracer<'_> {
             let (more, before) = (sum(at).rows, rows.objects.len());
             make_room(&mut rows.objects, more, expected);
             if class.ownable {
-                rows.claimed.resize(before + more, false);
+                room::resize(&mut rows.claimed, before + more, false);
             }
             let claimed = rows.claimed.get_mut(before..).unwrap_or_default();
             let first = first_word(plan.classes.len(), at) + before as u64;
@@ -315,7 +317,7 @@ impl Tracer<'_> {
             make_room(&mut rows.offsets, more.rows, expected);
             make_room(&mut rows.lengths, more.rows, expected);
             if plans.ownable {
-                rows.claimed.resize(before + more.rows, false);
+                room::resize(&mut rows.claimed, before + more.rows, false);
             }
             let claimed = rows.claimed.get_mut(before..).unwrap_or_default();
             let first = first_word(plan.classes.len(), at) + before as u64;
@@ -337,7 +339,7 @@ impl Tracer<'_> {
             (piece, parts)
         });
         let apart = crew::map(total, own.collect(), |(piece, mut parts): (&Piece, Vec<Part>)| {
-            let mut apart = Vec::with_capacity(piece.apart.len());
+            let mut apart = room::with_capacity(piece.apart.len());
             for new in &*piece.new {
                 let word = parts[usize::from(new.table)].write(new, slots[usize::from(new.lead)].owned);
                 if new.found.is_full() {
@@ -348,7 +350,7 @@ impl Tracer<'_> {
             }
             apart
         });
-        Ok(apart.concat())
+        Ok(room::concat(&apart))
     }
 }
 

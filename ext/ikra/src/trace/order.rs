@@ -5,6 +5,7 @@
 
 use super::{ARRAY, Tables};
 use crate::heap::{self, Raw};
+use ikra_core::memory::room;
 
 /// Classes that either knows of.
 const CLASSES: usize = 8;
@@ -30,7 +31,7 @@ impl PieceOrder {
     const UNKNOWN: u8 = u8::MAX;
 
     pub fn of(len: usize) -> Self {
-        Self { classes: vec![Self::UNKNOWN; len], ..Self::default() }
+        Self { classes: room::filled(Self::UNKNOWN, len), ..Self::default() }
     }
     /// Whether nobody asked for it.
     pub fn is_none(&self) -> bool {
@@ -54,8 +55,8 @@ impl Order {
         let mut order = Self::default();
         let mut next = [0; CLASSES];
         for piece in pieces {
-            order.next.push(next);
-            order.classes.extend(&piece.classes);
+            room::push(&mut order.next, next);
+            room::extend(&mut order.classes, piece.classes.iter().copied());
             next.iter_mut().zip(piece.count).for_each(|(next, count)| *next += count);
         }
         let known = order.classes.len() == elements && next.iter().sum::<u32>() as usize == elements;

@@ -11,6 +11,7 @@ use crate::gvl::Waiting;
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
 use crate::identity::{Found, Known, TOGETHER};
 use crate::plan::{Plan, Rows, SlotPlan};
+use ikra_core::memory::room;
 use ikra_core::memory::table::{Row, Table};
 use ikra_core::types::{Prims, StrWord};
 use parking_lot::Mutex;
@@ -324,7 +325,7 @@ impl Tracer<'_> {
                     }
                     add(&mut rows.objects, &[value], expected);
                     if plan.ownable {
-                        rows.claimed.push(slot.owned && !element);
+                        room::push(&mut rows.claimed, slot.owned && !element);
                     }
                     Reached { entry: (class as u64 + 1) << 32 | row as u64, known: false }
                 }
@@ -354,7 +355,7 @@ impl Tracer<'_> {
             }
             Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
                 if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
-                    self.unknown.push(value);
+                    room::push(self.unknown, value);
                 }
                 self.object(slot, value, element)
             }
@@ -425,7 +426,7 @@ impl Tracer<'_> {
             return Err(Misfit::TooMany);
         }
         if self.plan.classes[class].ownable {
-            rows.claimed.resize(len, claimed);
+            room::resize(&mut rows.claimed, len, claimed);
         }
         add(&mut rows.objects, objects, self.expected);
         Ok(())
@@ -443,8 +444,8 @@ impl Tracer<'_> {
             return Err(Misfit::TooMany);
         }
         let entry = STRING | strings.strings.len() as u64;
-        strings.words.push(StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
-        strings.strings.push(string);
+        room::push(&mut strings.words, StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
+        room::push(&mut strings.strings, string);
         strings.rows += len;
         Ok(entry)
     }
@@ -482,7 +483,7 @@ impl Tracer<'_> {
         }
         rows.rows = next;
         if self.plan.kinds[kind].ownable {
-            rows.claimed.resize(at + arrays.len(), claimed);
+            room::resize(&mut rows.claimed, at + arrays.len(), claimed);
         }
         let many = rows.arrays.len() > MOST_ROWS || next > u64::from(u32::MAX) || bits > u32::MAX as usize;
         if many { Err(Misfit::TooMany) } else { Ok(()) }

@@ -14,6 +14,7 @@ use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::plan::{FieldPlan, SlotPlan};
 use crate::reflect::value;
 use crate::trace::CHUNK;
+use ikra_core::memory::room;
 use magnus::Error;
 use magnus::rb_sys::protect;
 use std::ops::Range;
@@ -129,6 +130,8 @@ impl<'a> Unpacker<'a> {
             // what was made is there by now, and only what was looked at is to be looked at again
             looked = self.look();
         };
+        // from here on something has changed, and is not to be done twice
+        room::note_change();
         // not before: what was made may have had the GC begin to mark
         let marking = heap::is_marking();
         let written = self.write_beside(&classes, pieces, marking);
@@ -238,7 +241,7 @@ impl<'a> Unpacker<'a> {
             if heap::is_frozen(*object) {
                 return Err(Failed::Frozen(*object));
             }
-            fields.push((Place { row: places.row + i, ..places }, self.make(new)?));
+            room::push(fields, (Place { row: places.row + i, ..places }, self.make(new)?));
         }
         Ok(())
     }
@@ -275,7 +278,7 @@ impl<'a> Unpacker<'a> {
                         let message = "an Array that a section writes was made shorter while the section ran";
                         return Err(Error::new(self.ruby.exception_runtime_error(), message).into());
                     }
-                    elements.push((*array, index, self.make(new)?));
+                    room::push(elements, (*array, index, self.make(new)?));
                     touched = true;
                 }
             }

@@ -5,6 +5,7 @@
 
 use super::Crew;
 use crate::error::Result;
+use crate::memory::room;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What belongs together.
@@ -68,9 +69,9 @@ impl Table {
         }
         let group = self.firsts.len() as u32;
         self.slots[slot] = group + 1;
-        self.hashes.push(hash);
-        self.firsts.push(i as u32);
-        self.counts.push(1);
+        room::push(&mut self.hashes, hash);
+        room::push(&mut self.firsts, i as u32);
+        room::push(&mut self.counts, 1);
         if self.firsts.len() * 2 > self.slots.len() {
             self.grow();
         }
@@ -78,7 +79,7 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        let mut slots = vec![0; self.slots.len() * 4];
+        let mut slots = room::filled(0, self.slots.len() * 4);
         let mask = slots.len() - 1;
         for (hash, number) in self.hashes.iter().zip(1..) {
             let mut slot = *hash as usize & mask;
@@ -109,7 +110,7 @@ pub fn groups(
 ) -> Result<Option<Grouped>> {
     assert!(u32::try_from(count).is_ok(), "indices have 32 bits");
     let shares = if count < MANY { 1 } else { crew.threads.count().max(1) };
-    let group_of: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
+    let group_of = room::collect((0..count).map(|_| AtomicU32::new(0)));
     // The upper half chooses the share, the lower one the slot.
     let share_of = |hash: u64| ((hash >> 32) * shares as u64) >> 32;
     let tables = crew.several(shares, |share| {
@@ -130,14 +131,19 @@ pub fn groups(
     let Some(tables): Option<Vec<Table>> = tables.into_iter().collect() else { return Ok(None) };
     if let [table] = &tables[..] {
         let group_of = group_of.into_iter().map(AtomicU32::into_inner).collect();
-        return Ok(Some(Grouped { group_of, firsts: table.firsts.clone(), counts: table.counts.clone() }));
+        return Ok(Some(Grouped {
+            group_of,
+            firsts: room::copied(&table.firsts),
+            counts: room::copied(&table.counts),
+        }));
     }
-    let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
+    let mut all: Vec<(u32, u32, usize, usize)> =
+        room::with_capacity(tables.iter().map(|table| table.firsts.len()).sum());
     for (share, table) in tables.iter().enumerate() {
         all.extend(table.firsts.iter().zip(&table.counts).enumerate().map(|(g, (first, n))| (*first, *n, share, g)));
     }
     all.sort_unstable();
-    let mut numbers: Vec<Vec<u32>> = tables.iter().map(|table| vec![0; table.firsts.len()]).collect();
+    let mut numbers: Vec<Vec<u32>> = tables.iter().map(|table| room::filled(0, table.firsts.len())).collect();
     all.iter().zip(0..).for_each(|((_, _, share, group), number)| numbers[*share][*group] = number);
     let pieces = count.div_ceil(STRETCH);
     let told = crew.each(pieces, |p| {
@@ -148,8 +154,8 @@ pub fn groups(
     })?;
     Ok(told.map(|_| Grouped {
         group_of: group_of.into_iter().map(AtomicU32::into_inner).collect(),
-        firsts: all.iter().map(|a| a.0).collect(),
-        counts: all.iter().map(|a| a.1).collect(),
+        firsts: room::collect(all.iter().map(|a| a.0)),
+        counts: room::collect(all.iter().map(|a| a.1)),
     }))
 }
 

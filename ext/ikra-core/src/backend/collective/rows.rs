@@ -11,6 +11,7 @@ use super::{Crew, Element, Values, scan, select};
 use crate::error::Result;
 use crate::ir::Storage;
 use crate::memory::column::HostColumn;
+use crate::memory::room;
 use std::ops::Range;
 
 /// Some neighbours among the rows of a column.
@@ -215,7 +216,7 @@ fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Resu
         Stretch { range: start..keys.range.end.min(start + row), ..keys.clone() }
     };
     if row > ROW || rows < 2 {
-        let mut all: Vec<u32> = Vec::with_capacity(keys.len());
+        let mut all: Vec<u32> = room::with_capacity(keys.len());
         for at in 0..rows {
             let Some(order) = sort::order(crew, own(at).keys(), by)? else { return Ok(None) };
             all.extend(order.iter().map(|place| place + (at * row) as u32));
@@ -224,14 +225,14 @@ fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Resu
     }
     let piece = (ROW / row.max(1)).max(1);
     let sorted = crew.each(rows.div_ceil(piece), |p| {
-        let mut all: Vec<u32> = Vec::with_capacity(piece * row);
+        let mut all: Vec<u32> = room::with_capacity(piece * row);
         for at in p * piece..rows.min((p + 1) * piece) {
             let order = sort::order_alone(own(at).keys(), by);
             all.extend(order.iter().map(|place| place + (at * row) as u32));
         }
         all
     })?;
-    Ok(sorted.map(|pieces| pieces.concat()))
+    Ok(sorted.map(|pieces| room::concat(&pieces)))
 }
 
 /// The elements at these places.
@@ -299,11 +300,11 @@ impl Collective for Crew<'_> {
 
     fn groups(&self, keys: Stretch<'_>) -> Result<Option<GroupedRows>> {
         let words: Vec<u64> = match keys.values() {
-            Values::I64(x) => x.iter().map(|x| x.cast_unsigned()).collect(),
-            Values::I32(x) => x.iter().map(|x| u64::from(x.cast_unsigned())).collect(),
-            Values::U8(x) => x.iter().map(|x| u64::from(*x)).collect(),
-            Values::F64(x) => x.iter().map(|x| float_word(*x)).collect(),
-            Values::F32(x) => x.iter().map(|x| float_word((*x).into())).collect(),
+            Values::I64(x) => room::collect(x.iter().map(|x| x.cast_unsigned())),
+            Values::I32(x) => room::collect(x.iter().map(|x| u64::from(x.cast_unsigned()))),
+            Values::U8(x) => room::collect(x.iter().map(|x| u64::from(*x))),
+            Values::F64(x) => room::collect(x.iter().map(|x| float_word(*x))),
+            Values::F32(x) => room::collect(x.iter().map(|x| float_word((*x).into()))),
         };
         let grouped = of_words(*self, &words)?;
         Ok(grouped.map(|grouped| GroupedRows {

@@ -252,7 +252,7 @@ fn before<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> Vec<F::State> {
         F::merge(&mut whole, states[GROUP - 1]);
         whole
     };
-    let groups: Vec<F::State> = tiles.as_chunks::<GROUP>().0.iter().map(|g| whole(g)).collect();
+    let groups: Vec<F::State> = room::collect(tiles.as_chunks::<GROUP>().0.iter().map(|g| whole(g)));
     let mut larger: Vec<F::State> = Vec::new();
     for all in groups.as_chunks::<GROUP>().0 {
         let mut prefix = larger.last().copied().unwrap_or(F::none());

@@ -138,8 +138,8 @@ struct Side {
 
 impl Side {
     fn new(len: usize) -> Self {
-        let codes = (0..len).map(|_| AtomicU64::new(0)).collect();
-        Self { codes, places: (0..len).map(|_| AtomicU32::new(0)).collect() }
+        let codes = room::collect((0..len).map(|_| AtomicU64::new(0)));
+        Self { codes, places: room::collect((0..len).map(|_| AtomicU32::new(0))) }
     }
 }
 
@@ -212,7 +212,7 @@ pub fn order(crew: Crew<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>>
         }
         std::mem::swap(&mut from, &mut to);
     }
-    Ok(Some(from.places.into_iter().map(AtomicU32::into_inner).collect()))
+    Ok(Some(room::collect(from.places.into_iter().map(AtomicU32::into_inner))))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Executable memory, and the call into it: the one file of this backend that is `unsafe`.
+//! Linking, and the call into what was linked: with [`super::arena`], where it lies, the one file of this backend that is `unsafe`.
 //!
 //! # Safety
 //!
@@ -13,6 +13,7 @@
 //! * no call unwinds: generated code has no frames to unwind, and its helpers do not panic.
 #![allow(unsafe_code, reason = "executable memory, and calls into it")]
 
+use super::arena::Pages;
 use super::helpers::{Helper, Word};
 use super::split::Cost;
 use super::state;
@@ -23,18 +24,14 @@ use crate::memory::column::HostColumn;
 use cranelift_codegen::ir::{AbiParam, FuncRef, Function, Signature, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::{Context, control::ControlPlane};
-use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The entry of compiled code: state, first job, end of jobs, first tick, end of ticks; answers the job to go on with.
 type Entry = extern "C" fn(*mut u64, u64, u64, u64, u64) -> u64;
-
-/// Addresses that a program's functions are given, of which memory has what they fill. They call each other by distances of 32 bits, and pages that are asked for one by one
-/// may be farther apart: where a GPU's driver has taken most of what is near, they are.
-const REACH: usize = 32 << 20;
 
 /// Collects compiled functions and binds them to each other and to the helpers.
 pub struct Linker {
@@ -45,15 +42,12 @@ pub struct Linker {
 }
 
 impl Linker {
-    /// # Errors
-    /// `Internal` where there are no addresses to be had.
-    pub fn new(isa: &OwnedTargetIsa) -> Result<Self> {
+    /// `fresh`: whose functions are to be apart from those of all others.
+    pub fn new(isa: &OwnedTargetIsa, fresh: bool) -> Self {
         let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
-        let pages = ArenaMemoryProvider::new_with_size(REACH)
-            .map_err(|error| Error::Internal { stage: "cpu", detail: format!("no addresses for code: {error}") })?;
-        builder.memory_provider(Box::new(pages));
+        builder.memory_provider(Box::new(Pages::new(fresh)));
         builder.symbol_lookup_fn(Box::new(|name| Helper::named(name).map(Helper::address)));
-        Ok(Self { module: JITModule::new(builder), helpers: HashMap::new(), stack: 0 })
+        Self { module: JITModule::new(builder), helpers: HashMap::new(), stack: 0 }
     }
 
     /// A function of the program, to be defined later.
@@ -100,7 +94,10 @@ impl Linker {
     }
 }
 
-fn internal(error: cranelift_module::ModuleError) -> Error {
+fn internal(error: ModuleError) -> Error {
+    if let ModuleError::Allocation { .. } = error {
+        return Error::CodeMemory;
+    }
     Error::Internal { stage: "cpu", detail: format!("{error:?}") }
 }
 

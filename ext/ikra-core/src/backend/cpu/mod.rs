@@ -4,6 +4,7 @@
 //! and runs them over chunks of jobs ([`split`]). What generated code and its caller share is laid out in [`state`].
 //! Not here: any rule of Ruby.
 
+mod arena;
 mod gather;
 mod helpers;
 mod jit;
@@ -26,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::ir::gathered::Gathered;
 use crate::ir::{FuncId, Program, VarId};
 use crate::layout::Layout;
+use crate::memory::room;
 use crate::passes::{
     self,
     jam::{Jam, Registers, Way},
@@ -151,6 +153,7 @@ impl CpuBackend {
         layout: &Layout,
         registers: &Registers,
         compiler: &mut Compiler,
+        fresh: bool,
     ) -> Result<CpuExecutable> {
         let start = Instant::now();
         let Compiler { context, builder } = compiler;
@@ -162,7 +165,7 @@ impl CpuBackend {
             self.pairs(program, &registers.pairs),
             &registers.apart,
         );
-        let mut linker = Linker::new(&self.isa)?;
+        let mut linker = Linker::new(&self.isa, fresh);
         let host = self.isa.default_call_conv();
         let all = || (0..program.funcs.len()).map(FuncId::new);
         let ids =
@@ -206,7 +209,16 @@ impl CpuBackend {
     fn prepared(&self, program: &Program, layout: &Layout, registers: &Registers) -> Result<CpuExecutable> {
         // Never waits: in a forked child, the thread that held the lock may not exist.
         let mut compiler = self.compilers.try_lock().and_then(|mut rest| rest.pop()).unwrap_or_default();
-        let executable = self.compile(program, layout, registers, &mut compiler)?;
+        let compiled = match self.compile(program, layout, registers, &mut compiler, false) {
+            // others have most of the addresses near those that it got first
+            Err(Error::CodeMemory) => self.compile(program, layout, registers, &mut compiler, true),
+            compiled => compiled,
+        };
+        let executable = compiled.inspect_err(|error| {
+            if matches!(error, Error::CodeMemory) {
+                room::note_refused_code();
+            }
+        })?;
         if let Some(mut rest) = self.compilers.try_lock() {
             rest.push(compiler);
         }
