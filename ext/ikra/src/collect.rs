@@ -169,6 +169,9 @@ fn chosen_by(
     flags: (Dtype, &Arc<Buffer>),
     wanted: bool,
 ) -> Result<RArray, Error> {
+    if flags.0.element() != Element::U8 {
+        return Err(Error::new(ruby.exception_arg_error(), "flags are true or false"));
+    }
     let (count, place) = (flags.1.len(), Where::as_left(ruby, flags.1)?);
     place.tell(ruby, clock, "choice by flags", (flags.0, flags.1), count, None);
     if place.is_device()
@@ -449,6 +452,10 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
             clock.forget();
             Ok(None)
         }
+        Given::Numbers(_, keys) if keys.is_empty() => {
+            clock.forget();
+            Ok(None)
+        }
         Given::Numbers(dtype, keys) => {
             let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, &keys)?);
             place.tell(ruby, &mut clock, "sort", (dtype, &keys), n, None);
@@ -566,7 +573,7 @@ fn grouping_of(
 ) -> Result<Option<(Grouped, RArray)>, Error> {
     let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, keys)?);
     place.tell(ruby, clock, "grouping", (dtype, keys), n, None);
-    if !place.is_device() && dtype != Dtype::Bool {
+    if !place.is_device() && element.bytes() == size_of::<u64>() {
         let rows = on_host(ruby, clock, keys)?;
         if mostly_differ(rows.view()) {
             return Ok(None);
