@@ -92,9 +92,8 @@ RSpec.describe "Complex numbers" do
     end
   end
 
-  it "are refused where Ruby would make Rationals, or powers" do
+  it "are refused where Ruby would make Rationals" do
     expect { [Complex(1, 2)].pmap { |z| z / Complex(3, 4) } }.to raise_error(Ikra::CompileError, /Rational/)
-    expect { [Complex(1, 2)].pmap { |z| z**2 } }.to raise_error(Ikra::CompileError, /Complex#\*\*.*multiply/m)
     expect { [2].pmap { |x| x**1i } }.to raise_error(Ikra::CompileError, /do not know \*\* with a Complex/)
     expect { [2].pmap { |x| x < 1i } }.to raise_error(Ikra::CompileError, /do not know < with a Complex/)
     expect { [2].pmap { |x| Math.sqrt(x * 1i) } }.to raise_error(Ikra::CompileError, /do not know sqrt with a Complex/)

@@ -89,16 +89,11 @@ RSpec.describe "Enumerable in kernels" do
 
   it "refuses forms that kernels lack, and says what to write" do
     list = [3, 1, 2]
-    text = "abc"
     {
-      ->(_) { list.minmax { |a, b| b <=> a } } => /this form of minmax.*takes no block/m,
       ->(_) { list.reverse { |a| a } } => /this form of reverse.*takes no block/m,
-      ->(x) { list.min(x) } => /this form of min.*it is given 1 argument.*sort\.first/m,
-      ->(x) { list.max_by(x) { |a| a } } => /this form of max_by.*sort_by/m,
-      ->(x) { (1..9).min(x) { |a, b| b <=> a } } => /this form of min.*sort\.first/m,
       ->(_) { list.inject(:+, 1) } => /this form of inject.*inject\(start, :name\)/m,
-      ->(_) { list.union([1], [2]) } => /this form of union/,
-      ->(_) { text.start_with?("x", "a") } => /this form of start_with\?.*\|\|/m,
+      ->(_) { list.dig(0, 1, 2, 3, 4, 5) } => /this form of dig.*it is given 6 arguments.*five levels/m,
+      ->(_) { list.shuffle(random: Random) } => /this form of shuffle.*no such keywords/m,
       ->(x) { list.rotate(by: x) } => /this form of rotate.*no such keywords/m,
       ->(_) { list.clone(freeze: true) } => /Kernel#clone.*dup/m,
       ->(_) { (list * ",").size } => /may be a String.*join the array after the section/m,

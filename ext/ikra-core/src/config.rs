@@ -53,6 +53,9 @@ pub enum Arrangement {
 pub struct CodeOptions {
     /// Major and minor version of the Ruby whose answers, and words of exceptions, kernels give.
     pub ruby: (u8, u8),
+    /// Whether that Ruby's `round(half: :even)` takes Floats apart first, as the fix of its bug 19318 has it: patches have it
+    /// too, so the version does not tell.
+    pub even_by_parts: bool,
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
     pub fast_math: bool,
@@ -68,6 +71,7 @@ impl Default for CodeOptions {
     fn default() -> Self {
         Self {
             ruby: (3, 1),
+            even_by_parts: false,
             overflow: Overflow::default(),
             fast_math: false,
             precision: Precision::default(),

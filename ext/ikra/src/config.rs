@@ -110,6 +110,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     backend: Choice::Auto,
     code: CodeOptions {
         ruby: RUBY,
+        even_by_parts: false,
         overflow: Overflow::Raise,
         fast_math: false,
         precision: Precision::Double,
@@ -131,6 +132,18 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     apart: false,
     stencils: None,
 });
+/// Asks the running Ruby what its version does not tell.
+///
+/// # Errors
+/// What the methods asked raise.
+pub fn learn(ruby: &Ruby) -> Result<(), Error> {
+    let even = magnus::kwargs!("half" => ruby.to_symbol("even"));
+    // the old way chooses the Float below, the new one that above
+    let rounded: f64 = ruby.float_from_f64(833.085).funcall("round", (2, even))?;
+    DEFAULTS.lock().code.even_by_parts = rounded > 833.085;
+    Ok(())
+}
+
 /// How often the defaults were changed.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 

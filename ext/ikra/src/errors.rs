@@ -318,6 +318,7 @@ fn new_exception(ruby: &Ruby, new: &New, operands: &[Raw]) -> Result<Exception, 
             match part {
                 Part::Text(plain) => text.push_str(plain),
                 Part::Value(at) => text.push_str(&operand(*at).funcall::<_, _, String>("to_s", ())?),
+                Part::Inspect(at) => text.push_str(&operand(*at).funcall::<_, _, String>("inspect", ())?),
             }
         }
         Ok(ruby.str_new(&text).as_value())

@@ -93,6 +93,7 @@ macro_rules! roomy {
 fn init(ruby: &Ruby) -> Result<(), Error> {
     reserve::init();
     let ikra = ruby.define_module("Ikra")?;
+    config::learn(ruby)?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
     ikra.define_singleton_method("__again", roomy!(engine::warm::again(a, b, c, d), 4))?;

@@ -191,6 +191,13 @@ impl Analysis<'_> {
         if block.is_some() && !wants_block(&unit) {
             return Err(unknown().because("here it takes no block").advise("call it without a block, or write it out"));
         }
+        if block.is_none() && crate::prelude::needs_block(method) {
+            let label = crate::prelude::label(method).unwrap_or(name);
+            return Err(Refusal::new(format!(
+                "{label} without a block gives an Enumerator, which kernels do not know"
+            ))
+            .advise("give it a block"));
+        }
         let given = args.positional.len();
         if !args.keywords.is_empty() && bind(&unit.params, args).is_err() {
             return Err(unknown().because("here it takes no such keywords").advise("leave them out, or write it out"));

@@ -172,6 +172,14 @@ pub enum Builtin {
     AsInt,
     /// ArgumentError with a message.
     ArgumentError,
+    /// ArgumentError: a String that the function of that name makes no number of.
+    NoNumber,
+    /// Whether the running Ruby does something in its newer way.
+    RubyDoes(Novelty),
+    /// The bits of a Float.
+    FloatBits,
+    /// log |Γ(x)| of a Float.
+    LogGamma,
     /// CompileError: what kernels do not do with Strings.
     StrRefuse(&'static str),
     /// `message` of an exception.
@@ -195,8 +203,21 @@ pub enum Builtin {
     /// `with` of a Data: a method of the library.
     DataWith,
     StructSize,
+    /// `__place(name)`: which member a Symbol names, or -1.
+    StructPlace,
     StructEqual,
     StructEql,
+}
+
+/// What Rubies do in two ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Novelty {
+    /// Powers of Complexes by eighths of the circle, from 3.4 on.
+    Eighths,
+    /// A point without digits behind it is part of a number in a String, from 3.4 on.
+    BarePoint,
+    /// [`crate::config::CodeOptions::even_by_parts`]
+    EvenByParts,
 }
 
 impl Builtin {
@@ -303,7 +324,7 @@ impl Builtin {
             | Staged
             | OfRange => 0..=usize::MAX,
             ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText
-            | AsInt | ArgumentError => 1..=1,
+            | AsInt | ArgumentError | NoNumber | StructPlace => 1..=1,
             StrView | ArrayPut => 2..=2,
             Buffer | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
             KeyMissing => 1..=1,
@@ -496,13 +517,29 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__position") => Some(Builtin::Position),
         (_, "__int") => Some(Builtin::AsInt),
         (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),
+        (Atom::Str, "__no_number") => Some(Builtin::NoNumber),
+        (_, "__ruby_knows_eighths") => Some(Builtin::RubyDoes(Novelty::Eighths)),
+        (_, "__ruby_reads_points") => Some(Builtin::RubyDoes(Novelty::BarePoint)),
+        (_, "__ruby_rounds_parts") => Some(Builtin::RubyDoes(Novelty::EvenByParts)),
+        (Atom::Float, "__bits") => Some(Builtin::FloatBits),
+        (Atom::Float, "__log_gamma") => Some(Builtin::LogGamma),
+        (_, "__draw") => Some(Builtin::Rand(random::Rand::Random)),
+        (_, "__many_places") => {
+            Some(Builtin::StrRefuse("kernels round Floats to 14 digits at most, as more take Rationals beyond 64 bits"))
+        }
+        (_, "__rounding_mode") => Some(Builtin::StrRefuse("kernels know half: :up, :even, :down and nil only")),
+        (_, "__complex_power") => {
+            Some(Builtin::StrRefuse("kernels make no Complex of Rationals, which this power of one of Integers is"))
+        }
+        (_, "__separator") => {
+            Some(Builtin::StrRefuse("kernels know chunk by keys that are no Symbols: some of these are no keys"))
+        }
+        (_, "__hexadecimal") => Some(Builtin::StrRefuse("kernels read no Floats with hexadecimal digits")),
         (Atom::Str, "__disagree") => Some(Builtin::StrRefuse(
             "kernels do not mix Strings of different encodings that have more than ASCII in them",
         )),
         (Atom::Str, "__broken") => Some(Builtin::StrRefuse("kernels do not do this with parts of characters")),
-        (Atom::Str, "__many_digits") => {
-            Some(Builtin::StrRefuse("kernels read Floats of up to 15 digits, with a power of ten from -22 to 22"))
-        }
+        (Atom::Str, "__many_digits") => Some(Builtin::StrRefuse("kernels read Floats of up to 50 digits")),
         (Atom::Module(class), "__make") if values::is_value(class) => Some(Builtin::MakeValue),
         (Atom::Int | Atom::Float, "__part") => Some(Builtin::Itself),
         (Atom::Int | Atom::Object(well_known::RATIONAL), "__exact") => Some(Builtin::Itself),
@@ -537,6 +574,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__fill_form") => {
             Some(Builtin::Refuse("kernels do not know this form of fill", "write the elements in a loop"))
         }
+        (_, "__base_form") => Some(Builtin::Refuse("kernels know a base for Strings only", "leave the base out")),
         (_, "__no_limit") => Some(Builtin::Refuse("kernels do not know step without a limit", "use loop")),
         (_, "__nth") if !matches!(atom, Atom::Array(_) | Atom::IntRange) => Some(Builtin::Refuse(
             "kernels know zip with Arrays and Ranges of Integers only",
@@ -549,6 +587,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Object(_), "__member") => Some(Builtin::Member),
         (Atom::Object(_), "__key_count") => Some(Builtin::KeyCount),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
+        (Atom::Object(_), "__place") => Some(Builtin::StructPlace),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
         (Atom::Object(_), "__at") => Some(Builtin::StructGet),
@@ -589,16 +628,14 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         }
         ("Kernel", "instance_variables" | "methods") => "name what you want: the block can read and call it by name",
         ("Thread", _) => "leave it out: the elements of a section run at the same time by themselves",
-        ("Array", "shuffle" | "sample") => "draw an index with rand(array.size)",
         (
             "Array",
             "select!" | "filter!" | "reject!" | "keep_if" | "delete_if" | "compact!" | "uniq!" | "flatten!" | "slice!"
             | "delete" | "delete_at" | "replace" | "prepend" | "unshift" | "insert",
         ) => "assign a new array, which the method without ! or + makes: list = list.reject { … }",
         ("Array", "join") => "kernels make no Strings: give the array itself, and join it afterwards",
-        ("Array", "assoc" | "rassoc") => "write find { |key, value| … }",
-        ("Array" | "Enumerable", "chunk_while" | "slice_when" | "chunk" | "slice_before" | "slice_after") => {
-            "write a loop that appends to an array of arrays"
+        ("Array" | "Enumerable", "chunk" | "chunk_while" | "slice_when" | "slice_before" | "slice_after") => {
+            "kernels make no Enumerators: call to_a, map, each or another method of Enumerable on it at once"
         }
         ("Array", "pack") => "give the array as pmap's result, and pack it afterwards",
         ("Symbol", _) => "compare Symbols with == or case … when; do the rest before the section",
@@ -622,7 +659,6 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "kernels look Hashes up, and read them with each { |key, value| … }: make new ones before the section"
         }
         ("Struct" | "Data", _) => "read the members by name",
-        ("Complex", "**") => "multiply: z * z",
         ("Complex", _) => "compute with its parts",
         ("Rational", _) => "compute with numerator and denominator, or with to_f",
         (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels make no Strings: give the value itself",

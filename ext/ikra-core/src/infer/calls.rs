@@ -417,6 +417,13 @@ impl Analysis<'_> {
             {
                 return Ok(Target::Reader((*part).into()));
             }
+            // the program's own method of that name is meant, which the parser did not know
+            if let Some(written) =
+                name.strip_prefix("__list_").or_else(|| name.strip_prefix("__cycle_").and(Some("cycle")))
+                && matches!(self.method(receiver_of(atom), written), MethodFact::Ruby { .. })
+            {
+                return self.target(from, atom, written, on_self);
+            }
             // the parser knew no class, and Enumerable's alone is meant
             if name == "__list_each_with_object" {
                 match self.method(receiver_of(atom), "each_with_object") {
@@ -993,14 +1000,15 @@ impl Analysis<'_> {
             Single => Ty::never(),
             ToFloat => match atoms[0] {
                 Atom::Int | Atom::Float => Ty::float(),
-                _ => return Err(Refusal::new("kernels know Float() only of numbers")),
+                // TypeError
+                Atom::Nil | Atom::True | Atom::False | Atom::Sym | Atom::Array(_) => Ty::never(),
+                _ => return Err(Refusal::new("kernels know Float() only of numbers and Strings")),
             },
             ToInteger => match atoms[0] {
                 Atom::Int | Atom::Float => Ty::int(),
-                _ => {
-                    return Err(Refusal::new("kernels know Integer() only of numbers")
-                        .advise("write to_i for what stands in a String, or convert it before the section"));
-                }
+                // TypeError
+                Atom::Nil | Atom::True | Atom::False | Atom::Sym | Atom::Array(_) => Ty::never(),
+                _ => return Err(Refusal::new("kernels know Integer() only of numbers and Strings")),
             },
             RangeFirst | RangeLast if atom == Atom::FloatRange => Ty::float(),
             RangeMin | RangeMax | RangeSize if atom == Atom::FloatRange => {
@@ -1035,10 +1043,12 @@ impl Analysis<'_> {
             ArraySize | StructSize => Ty::int(),
             MakeValue | OfRange => unreachable!("these are no calls of one method"),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
-            StrBytes | StrByte | StrEncoding | KeyHash => Ty::int(),
+            StrBytes | StrByte | StrEncoding | KeyHash | FloatBits | StructPlace => Ty::int(),
+            LogGamma => Ty::float(),
+            RubyDoes(_) => Ty::bool(),
             StrView | Message => Ty::str(),
             StrIsSingle => Ty::bool(),
-            StrRefuse(_) | ArgumentError | KeyMissing => Ty::never(),
+            StrRefuse(_) | ArgumentError | NoNumber | KeyMissing => Ty::never(),
             Refuse(message, advice) => return Err(Refusal::new(message).advise(advice)),
             AsText => {
                 self.asks_conversion(atoms[0], "to_str")?;
@@ -1404,7 +1414,8 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
         (Atom::Int | Atom::Float, Atom::Int | Atom::Float, "step" | "%") => {
             Some(RangeForm::Registers(Prims::FLOAT_RANGE))
         }
-        (Atom::Int, _, "first") => helper("__first"),
+        (_, _, "min" | "max" | "minmax") => crate::prelude::find("Range", "Range", name).map(RangeForm::Helper),
+        (Atom::Int, Atom::Nil, "first") => helper("__first"),
         // it goes over the Integers up to its end; what asks for the end itself is another matter
         (Atom::Int, Atom::Float, name) if !matches!(name, "last" | "min" | "max" | "minmax" | "size" | "hash") => {
             Some(RangeForm::Registers(Prims::INT_RANGE))

@@ -626,6 +626,8 @@ pub enum Part {
     Text(String),
     /// `to_s` of the site's operand of that number.
     Value(usize),
+    /// `inspect` of it.
+    Inspect(usize),
 }
 
 /// Says where lowering knows that control never comes.

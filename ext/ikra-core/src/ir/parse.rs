@@ -431,6 +431,10 @@ impl Parser {
             self.takes_mark(',');
             parts.push(match self.peek() {
                 Some(Token::Text(_)) => Part::Text(self.text()?),
+                Some(Token::Word(word)) if word == "inspect" => {
+                    self.keyword("inspect")?;
+                    Part::Inspect(self.number()?)
+                }
                 _ => Part::Value(self.number()?),
             });
         }

@@ -460,6 +460,7 @@ impl Display for Piece {
                     match part {
                         Part::Text(text) => write!(f, "{text:?}"),
                         Part::Value(operand) => write!(f, "{operand}"),
+                        Part::Inspect(operand) => write!(f, "inspect {operand}"),
                     }?;
                 }
                 f.write_char(']')

@@ -53,7 +53,12 @@ class Array
   end
   alias member? include?
 
-  def min
+  def min(count = (one = true))
+    unless one || count.nil?
+      return __extremes(count, 1) { |a, b| __order(yield(a, b), a, b) } if block_given?
+
+      return __extremes(count, 1) { |a, b| a.__compared(b) }
+    end
     return nil if __doubt(size == 0)
 
     best = __at(0)
@@ -70,7 +75,12 @@ class Array
     best
   end
 
-  def max
+  def max(count = (one = true))
+    unless one || count.nil?
+      return __extremes(count, -1) { |a, b| __order(yield(a, b), a, b) } if block_given?
+
+      return __extremes(count, -1) { |a, b| a.__compared(b) }
+    end
     return nil if __doubt(size == 0)
 
     best = __at(0)
@@ -110,7 +120,8 @@ class Array
     best
   end
 
-  def min_by
+  def min_by(count = (one = true))
+    return __extremes_by(count, 1) { |x| yield(x) } unless one || count.nil?
     return nil if __doubt(size == 0)
 
     best = __at(0)
@@ -128,7 +139,8 @@ class Array
     best
   end
 
-  def max_by
+  def max_by(count = (one = true))
+    return __extremes_by(count, -1) { |x| yield(x) } unless one || count.nil?
     return nil if __doubt(size == 0)
 
     best = __at(0)
@@ -144,6 +156,135 @@ class Array
       i += 1
     end
     best
+  end
+
+  # So many of the least (`sign` 1) or the greatest (-1), by what the block says of two: Ruby's own choice among equals.
+  def __extremes(count, sign)
+    n = __extremes_count(count)
+    return __slice(0, 0) if n == 0 || size == 0
+
+    most = n * 4
+    kept = __buffer(most < size ? most : size)
+    limit = __at(0)
+    length = 0
+    full = false
+    i = 0
+    while i < size
+      x = __at(i)
+      i += 1
+      next if full && sign * __sign(yield(x, limit)) >= 0
+
+      kept.__put(length, x)
+      length += 1
+      next if length < most
+
+      last = kept.__part(kept, length, n, sign) { |a, b| yield(a, b) }
+      limit = kept.__at(last)
+      length = n
+      full = true
+    end
+    if length > n
+      kept.__part(kept, length, n, sign) { |a, b| yield(a, b) }
+      length = n
+    end
+    sorted = kept.__slice(0, length).__merge_sort { |a, b| yield(a, b) > 0 }
+    sign < 0 ? sorted.reverse : sorted
+  end
+
+  # The same by the keys that the block gives.
+  def __extremes_by(count, sign)
+    n = __extremes_count(count)
+    return __slice(0, 0) if n == 0 || size == 0
+
+    most = n * 4
+    list = __buffer(most < size ? most : size)
+    keys = __buffer(most < size ? most : size)
+    length = 0
+    full = false
+    limit = nil
+    i = 0
+    while i < size
+      x = __at(i)
+      key = yield(x)
+      i += 1
+      next if full && sign * key.__compared(limit) >= 0
+
+      list.__put(length, x)
+      keys.__put(length, key)
+      length += 1
+      next if length < most
+
+      last = keys.__part(list, length, n, sign) { |a, b| a.__compared(b) }
+      limit = keys.__at(last)
+      length = n
+      full = true
+    end
+    if length > n
+      keys.__part(list, length, n, sign) { |a, b| a.__compared(b) }
+      length = n
+    end
+    sorted = list.__slice(0, length).__by(keys)
+    sign < 0 ? sorted.reverse : sorted
+  end
+
+  def __extremes_count(count)
+    n = __int(count)
+    raise ArgumentError, "negative size (#{n})" if n < 0
+    raise ArgumentError, "too big size" if n > 1_152_921_504_606_846_975
+
+    n
+  end
+
+  # Brings the least of `length` elements before the others, so that `n` are apart, as Ruby does; another list follows. The
+  # block compares. Gives the place of the last pivot.
+  def __part(other, length, n, sign)
+    left = 0
+    right = length - 1
+    while true
+      __swap(other, left + (right - left) / 2, right)
+      pivot = __at(right)
+      pivots = 1
+      store = left
+      i = left
+      while i <= right - pivots
+        c = sign * __sign(yield(__at(i), pivot))
+        if c == 0
+          __swap(other, i, right - pivots)
+          pivots += 1
+          next
+        end
+        if c < 0
+          __swap(other, i, store)
+          store += 1
+        end
+        i += 1
+      end
+      j = store
+      i = right
+      while i > right - pivots && i > j
+        __swap(other, j, i)
+        j += 1
+        i -= 1
+      end
+      return store if store <= n && n <= store + pivots
+
+      if n < store
+        right = store - 1
+      else
+        left = store + pivots
+      end
+    end
+  end
+
+  def __swap(other, i, j)
+    x = __at(i)
+    __put(i, __at(j))
+    __put(j, x)
+    return if __same?(other)
+
+    y = other.__at(i)
+    other.__put(i, other.__at(j))
+    other.__put(j, y)
   end
 
   def inject(start = (none = true))
@@ -165,19 +306,25 @@ class Array
   alias reduce inject
 
   def cycle(times = nil)
-    if times.nil?
-      while size > 0
-        each { |x| yield(x) }
+    n = 0
+    last = times.nil? ? 0 : __int(times)
+    while size > 0 && (times.nil? || n < last)
+      i = 0
+      while i < size
+        yield(__at(i))
+        i += 1
       end
-    else
-      n = 0
-      last = __int(times)
-      while n < last
-        each { |x| yield(x) }
-        n += 1
-      end
+      n += 1
     end
     nil
+  end
+
+  # `cycle.take(n)`
+  def __cycle_take(length)
+    count = __int(length)
+    raise ArgumentError, "attempt to take negative size" if count < 0
+
+    __build(size == 0 ? 0 : count) { |i| __at(i % size) }
   end
 
   def map
@@ -350,7 +497,11 @@ class Array
     __needs_array(other) unless other.is_a?(Array)
     select { |x| !other.__before?(x, other.size) }
   end
-  alias difference -
+
+  def difference(*others)
+    others.each { |other| __needs_array(other) unless other.is_a?(Array) }
+    select { |x| !others.any? { |other| other.__before?(x, other.size) } }
+  end
 
   def *(other)
     __makes_strings if other.is_a?(String)
@@ -375,7 +526,21 @@ class Array
     end
     out.__take(n)
   end
-  alias intersection &
+
+  def intersection(*others)
+    return dup if others.size == 0
+
+    others.each { |other| __needs_array(other) unless other.is_a?(Array) }
+    out = __buffer(size)
+    n = 0
+    each do |x|
+      if others.all? { |other| other.__before?(x, other.size) } && !out.__before?(x, n)
+        out.__put(n, x)
+        n += 1
+      end
+    end
+    out.__take(n)
+  end
 
   def intersect?(other)
     __needs_array(other) unless other.is_a?(Array)
@@ -406,7 +571,29 @@ class Array
     end
     out.__take(n)
   end
-  alias union |
+
+  def union(*others)
+    others.each { |other| __needs_array(other) unless other.is_a?(Array) }
+    count = size
+    others.each { |other| count += other.size }
+    out = __buffer(count)
+    n = 0
+    each do |x|
+      unless out.__before?(x, n)
+        out.__put(n, x)
+        n += 1
+      end
+    end
+    others.each do |other|
+      other.each do |x|
+        unless out.__before?(x, n)
+          out.__put(n, x)
+          n += 1
+        end
+      end
+    end
+    out.__take(n)
+  end
 
   # Whether one of the first `count` elements is eql? to it.
   def __before?(item, count)
@@ -446,12 +633,48 @@ class Array
     out.__take(n)
   end
 
-  def product(other)
-    __needs_array(other) unless other.is_a?(Array)
-    __build(size * other.size) { |i| [__at(i / other.size), other.__at(i % other.size)] }
+  def product(other = (none = true), *more)
+    __needs_array(other) unless none || other.is_a?(Array)
+    more.each { |list| __needs_array(list) unless list.is_a?(Array) }
+    count = none ? size : size * other.size
+    more.each { |list| count *= list.size }
+    if block_given?
+      i = 0
+      while i < count
+        yield(none ? [__at(i)] : __pick(i, other, more))
+        i += 1
+      end
+      return self
+    end
+    return __build(count) { |i| [__at(i)] } if none
+    return __build(count) { |i| [__at(i / other.size), other.__at(i % other.size)] } if more.size == 0
+
+    __build(count) { |i| __pick(i, other, more) }
   end
 
-  def zip(second = (one = true), third = (two = true), fourth = (three = true))
+  # The elements of a product at one place.
+  def __pick(at, other, more)
+    out = __buffer(more.size + 2)
+    j = more.size - 1
+    while j >= 0
+      list = more.__at(j)
+      out.__put(j + 2, list.__at(at % list.size))
+      at /= list.size
+      j -= 1
+    end
+    out.__put(1, other.__at(at % other.size))
+    out.__put(0, __at(at / other.size))
+    out
+  end
+
+  def zip(second = (one = true), third = (two = true), fourth = (three = true), *more)
+    if !one && !two && !three && more.size > 0
+      if block_given?
+        each_index { |i| yield(__row(i, second, third, fourth, more)) }
+        return nil
+      end
+      return __build(size) { |i| __row(i, second, third, fourth, more) }
+    end
     if block_given?
       each_index { |i| yield(one ? [__at(i)] : two ? [__at(i), second.__nth(i)] : three ? [__at(i), second.__nth(i), third.__nth(i)] : [__at(i), second.__nth(i), third.__nth(i), fourth.__nth(i)]) }
       nil
@@ -469,6 +692,21 @@ class Array
   # What `zip` takes from its argument.
   def __nth(at)
     self[at]
+  end
+
+  # What `zip` gives of five lists and more.
+  def __row(at, second, third, fourth, more)
+    out = __buffer(more.size + 4)
+    out.__put(0, __at(at))
+    out.__put(1, second.__nth(at))
+    out.__put(2, third.__nth(at))
+    out.__put(3, fourth.__nth(at))
+    j = 0
+    while j < more.size
+      out.__put(j + 4, more.__at(j).__nth(at))
+      j += 1
+    end
+    out
   end
 
   def transpose
@@ -505,6 +743,8 @@ class Array
   end
 
   def minmax
+    return [min { |a, b| yield(a, b) }, max { |a, b| yield(a, b) }] if block_given?
+
     [min, max]
   end
 
@@ -569,9 +809,86 @@ class Array
     end
   end
 
-  def dig(at, other = (one = true))
+  def dig(at, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
     value = self[__int(at)]
-    one ? value : value.__dug(other)
+    return value if one
+    return value.__dug(second) if two
+    return value.__dug(second, third) if three
+    return value.__dug(second, third, fourth) if four
+
+    value.__dug(second, third, fourth, fifth)
+  end
+
+  def assoc(key)
+    each { |x| return x if x.is_a?(Array) && x.size > 0 && x.__at(0) == key }
+    nil
+  end
+
+  def rassoc(value)
+    each { |x| return x if x.is_a?(Array) && x.size > 1 && x.__at(1) == value }
+    nil
+  end
+
+  def deconstruct
+    self
+  end
+
+  def to_ary
+    self
+  end
+
+  # Pieces that end where the block says so of neighbours.
+  def __list_slice_when
+    return __build(0) { |i| __slice(i, i) } if __doubt(size == 0)
+
+    out = __buffer(size)
+    n = 0
+    from = 0
+    i = 1
+    while i < size
+      if yield(__at(i - 1), __at(i))
+        out.__put(n, __slice(from, i - from))
+        n += 1
+        from = i
+      end
+      i += 1
+    end
+    out.__put(n, __slice(from, size - from))
+    out.__take(n + 1)
+  end
+
+  def shuffle
+    __slice(0, size).__shuffled(size)
+  end
+
+  def shuffle!
+    __become(shuffle)
+  end
+
+  def sample(count = (one = true))
+    if one
+      return nil if __doubt(size == 0)
+
+      return __at(__draw(size))
+    end
+    n = __int(count)
+    raise ArgumentError, "negative sample number" if n < 0
+
+    n = size if n > size
+    __slice(0, size).__shuffled(n).__slice(0, n)
+  end
+
+  # Draws the first `n` elements, each among those that are left.
+  def __shuffled(n)
+    i = 0
+    while i < n
+      j = i + __draw(size - i)
+      x = __at(i)
+      __put(i, __at(j))
+      __put(j, x)
+      i += 1
+    end
+    self
   end
 
   def values_at(*places)
@@ -608,8 +925,8 @@ class Array
     end
   end
 
-  def permutation(length = size)
-    count = __int(length)
+  def permutation(number = nil)
+    count = number.nil? ? size : __int(number)
     return self if count < 0 || count > size
 
     picks = __build(count) { |i| i }
@@ -631,6 +948,45 @@ class Array
         i += 1
         pick = 0
         pick += 1 while picks.__before?(pick, i)
+      end
+    end
+  end
+
+  def repeated_combination(number)
+    count = __int(number)
+    return self if count < 0 || size == 0 && count > 0
+
+    picks = __build(count) { |i| 0 }
+    while true
+      yield(__build(count) { |i| __at(picks.__at(i)) })
+      i = count - 1
+      i -= 1 while i >= 0 && picks.__at(i) == size - 1
+      return self if i < 0
+
+      pick = picks.__at(i) + 1
+      while i < count
+        picks.__put(i, pick)
+        i += 1
+      end
+    end
+  end
+
+  def repeated_permutation(number)
+    count = __int(number)
+    return self if count < 0 || size == 0 && count > 0
+
+    picks = __build(count) { |i| 0 }
+    while true
+      yield(__build(count) { |i| __at(picks.__at(i)) })
+      i = count - 1
+      i -= 1 while i >= 0 && picks.__at(i) == size - 1
+      return self if i < 0
+
+      picks.__put(i, picks.__at(i) + 1)
+      i += 1
+      while i < count
+        picks.__put(i, 0)
+        i += 1
       end
     end
   end

@@ -20,6 +20,8 @@ class Complex
       Complex.__make(-length, 0.0)
     elsif angle.is_a?(Float) && angle == Math::PI / 2
       Complex.__make(0.0, length)
+    elsif angle.is_a?(Float) && angle == Math::PI + Math::PI / 2
+      Complex.__make(0.0, -length)
     else
       Complex.__make(length * Math.cos(angle), length * Math.sin(angle))
     end
@@ -154,6 +156,105 @@ class Complex
     end
   end
 
+  # As Ruby's own: by Integers by squares, and from Ruby 3.4 on exactly where the angle is a multiple of an eighth; by other
+  # numbers in polar form.
+  def **(other)
+    if other.is_a?(Rational)
+      return self**other.numerator if other.denominator == 1
+
+      # Integers that are 0 or 1 have powers that are Rationals
+      length = abs
+      __complex_power if length.is_a?(Integer) && length <= 1
+      other = other.to_f
+    elsif other.is_a?(Complex)
+      imaginary = other.__imaginary
+      return self**other.__real if imaginary.is_a?(Integer) && imaginary == 0
+
+      return __complex_exponent(other.__real, imaginary)
+    end
+    if other.is_a?(Integer)
+      __integer_exponent(other)
+    elsif other.is_a?(Float)
+      Complex.polar(abs**other, arg * other)
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def __complex_exponent(real, imaginary)
+    length = Math.log(abs)
+    angle = arg
+    Complex.polar(Math.exp((real * length) - (imaginary * angle)), (angle * real).__plus(imaginary * length))
+  end
+
+  def __integer_exponent(n)
+    return Complex.__make(1, 0) if n == 0
+
+    a = __real
+    b = __imaginary
+    return Complex.__make(a, b) if n == 1
+    if __ruby_knows_eighths
+      return __by_eighths(a, 0, n) if b == 0
+      return __by_eighths(b, 2, n) if a == 0
+      return __by_eighths(a, 1, n) if a == b
+      return __by_eighths(b, 3, n) if a == -b
+    end
+    return __times_itself(n) if n > 0
+
+    __complex_power if a.is_a?(Integer) && b.is_a?(Integer)
+    (1.quo(self)).__times_itself(-n)
+  end
+
+  # Of x, or of x in both parts, turned by so many eighths.
+  def __by_eighths(x, eighths, n)
+    if x < 0
+      x = -x
+      eighths += 4
+    end
+    __complex_power if x.is_a?(Integer) && n < 0
+    power = if eighths.even?
+      x.__powered(n)
+    else
+      half = (2 * x * x).__powered(n / 2)
+      n.odd? ? half * x : half
+    end
+    zero = power.is_a?(Float) ? 0.0 : 0
+    case (eighths * n) % 8
+    when 0 then Complex.__make(power, zero)
+    when 1 then Complex.__make(power, power)
+    when 2 then Complex.__make(zero, power)
+    when 3 then Complex.__make(-power, power)
+    when 4 then Complex.__make(-power, zero)
+    when 5 then Complex.__make(-power, -power)
+    when 6 then Complex.__make(zero, -power)
+    else Complex.__make(power, -power)
+    end
+  end
+
+  def __times_itself(n)
+    a = __real
+    b = __imaginary
+    return Complex.__make(a**n, b) if b == 0
+
+    if a == 0
+      power = n & 2 == 0 ? b**n : -(b**n)
+      return n.odd? ? Complex.__make(a, power) : Complex.__make(power, a)
+    end
+    product = self
+    n -= 1
+    while n > 0
+      while n.even?
+        square = (a * a) - (b * b)
+        b = 2 * a * b
+        a = square
+        n /= 2
+      end
+      product *= Complex.__make(a, b)
+      n -= 1
+    end
+    product
+  end
+
   def quo(other)
     self / other
   end
@@ -238,5 +339,18 @@ class Complex
       n = d * (r * r).__plus(1)
       Complex.__make((a * r).__plus(b).quo(n), ((b * r) - a).quo(n))
     end
+  end
+end
+
+class Integer
+  # Of Complex: below zero it is refused before.
+  def __powered(n)
+    n < 0 ? 0 : self**n
+  end
+end
+
+class Float
+  def __powered(n)
+    self**n
   end
 end

@@ -64,9 +64,9 @@ module Enumerable
     n
   end
 
-  def find
+  def find(otherwise = nil)
     each { |x| return x if yield(x) }
-    nil
+    otherwise.nil? ? nil : otherwise.call
   end
   alias detect find
 
@@ -182,7 +182,12 @@ module Enumerable
     f + c
   end
 
-  def min
+  def min(count = (one = true))
+    unless one || count.nil?
+      return to_a.min(count) { |a, b| yield(a, b) } if block_given?
+
+      return to_a.min(count)
+    end
     best = nil
     none = true
     each do |x|
@@ -198,7 +203,12 @@ module Enumerable
     best
   end
 
-  def max
+  def max(count = (one = true))
+    unless one || count.nil?
+      return to_a.max(count) { |a, b| yield(a, b) } if block_given?
+
+      return to_a.max(count)
+    end
     best = nil
     none = true
     each do |x|
@@ -214,7 +224,9 @@ module Enumerable
     best
   end
 
-  def min_by
+  def min_by(count = (one = true))
+    return to_a.min_by(count) { |x| yield(x) } unless one || count.nil?
+
     best = nil
     least = nil
     none = true
@@ -229,7 +241,9 @@ module Enumerable
     best
   end
 
-  def max_by
+  def max_by(count = (one = true))
+    return to_a.max_by(count) { |x| yield(x) } unless one || count.nil?
+
     best = nil
     greatest = nil
     none = true
@@ -301,6 +315,8 @@ module Enumerable
   end
 
   def minmax
+    return to_a.minmax { |a, b| yield(a, b) } if block_given?
+
     to_a.minmax
   end
 
@@ -486,8 +502,15 @@ module Enumerable
     self
   end
 
-  def zip(second = (one = true), third = (two = true))
+  def zip(second = (one = true), third = (two = true), *more)
     i = -1
+    if !one && !two && more.size > 0
+      if block_given?
+        each { |x| yield(__row(x, i += 1, second, third, more)) }
+        return nil
+      end
+      return map { |x| __row(x, i += 1, second, third, more) }
+    end
     if block_given?
       if one
         each { |x| yield([x]) }
@@ -506,6 +529,130 @@ module Enumerable
     end
   end
 
+  # What `zip` gives of four lists and more.
+  def __row(first, at, second, third, more)
+    out = __buffer(more.size + 3)
+    out.__put(0, first)
+    out.__put(1, second.__nth(at))
+    out.__put(2, third.__nth(at))
+    j = 0
+    while j < more.size
+      out.__put(j + 3, more.__at(j).__nth(at))
+      j += 1
+    end
+    out
+  end
+
+  def grep(pattern)
+    if block_given?
+      out = []
+      each { |x| out << yield(x) if pattern === x }
+      out
+    else
+      select { |x| pattern === x }
+    end
+  end
+
+  def grep_v(pattern)
+    if block_given?
+      out = []
+      each { |x| out << yield(x) unless pattern === x }
+      out
+    else
+      reject { |x| pattern === x }
+    end
+  end
+
+  # Pieces that end where the block says so of neighbours. These and the next are lists here, and Enumerators in Ruby, which
+  # the parser sees to.
+  def __list_slice_when
+    out = []
+    piece = []
+    first = true
+    last = nil
+    each do |x|
+      if first
+        first = false
+      elsif yield(last, x)
+        out << piece.dup
+        piece = []
+      end
+      piece << x
+      last = x
+    end
+    out << piece.dup unless first
+    out
+  end
+
+  def __list_chunk
+    out = []
+    piece = []
+    open = false
+    last = nil
+    each do |x|
+      key = yield(x)
+      __separator if key.is_a?(Symbol)
+      if key.nil?
+        out << [last, piece.dup] if open
+        open = false
+      elsif open && last == key
+        piece << x
+      else
+        out << [last, piece.dup] if open
+        piece = []
+        piece << x
+        last = key
+        open = true
+      end
+    end
+    out << [last, piece.dup] if open
+    out
+  end
+
+  def __list_chunk_while
+    __list_slice_when { |a, b| !yield(a, b) }
+  end
+
+  def __list_slice_before(pattern = (none = true))
+    out = []
+    piece = []
+    first = true
+    each do |x|
+      cut = none ? yield(x) : pattern === x
+      if !first && cut
+        out << piece.dup
+        piece = []
+      end
+      first = false
+      piece << x
+    end
+    out << piece.dup unless first
+    out
+  end
+
+  def __list_slice_after(pattern = (none = true))
+    out = []
+    piece = []
+    open = false
+    each do |x|
+      piece << x
+      open = true
+      if none ? yield(x) : pattern === x
+        out << piece.dup
+        piece = []
+        open = false
+      end
+    end
+    out << piece.dup if open
+    out
+  end
+
+  # `chunk_while { … }.each { … }`
+  def __each_piece
+    each { |x| yield(x) }
+    nil
+  end
+
   # What comes first time around is kept for the next.
   def cycle(times = nil)
     return nil if !times.nil? && times <= 0
@@ -521,6 +668,40 @@ module Enumerable
       list.cycle(times - 1) { |x| yield(x) }
     end
     nil
+  end
+
+  # `cycle.take(n)`
+  def __cycle_take(length)
+    count = __int(length)
+    raise ArgumentError, "attempt to take negative size" if count < 0
+
+    out = []
+    return out if count == 0
+
+    list = []
+    each do |x|
+      list << x
+      out << x
+      return out if out.size == count
+    end
+    while list.size > 0
+      list.each do |x|
+        out << x
+        return out if out.size == count
+      end
+    end
+    out
+  end
+
+  def __cycle_first(length = (one = true))
+    one ? first : __cycle_take(length)
+  end
+
+  # `cycle(n).to_a`
+  def __list_cycle(times)
+    out = []
+    cycle(times) { |x| out << x }
+    out
   end
 
   def reverse_each

@@ -23,12 +23,17 @@ class Hash
     end
   end
 
-  def dig(key, other = (one = true))
+  def dig(key, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
     i = __slot(key)
     return __default if __doubt(i < 0)
-    return __values.__at(i) if one
 
-    __values.__at(i).__dug(other)
+    value = __values.__at(i)
+    return value if one
+    return value.__dug(second) if two
+    return value.__dug(second, third) if three
+    return value.__dug(second, third, fourth) if four
+
+    value.__dug(second, third, fourth, fifth)
   end
 
   def values_at(*keys)
@@ -115,14 +120,22 @@ class Hash
     (0...__keys.__size).sort_by { |i| yield(__keys.__at(i), __values.__at(i)) }.map { |i| __pair(i) }
   end
 
-  def min_by
-    i = (0...__keys.__size).min_by { |i| yield(__keys.__at(i), __values.__at(i)) }
-    i.nil? ? nil : __pair(i)
+  def min_by(count = (one = true))
+    if one || count.nil?
+      i = (0...__keys.__size).min_by { |i| yield(__keys.__at(i), __values.__at(i)) }
+      i.nil? ? nil : __pair(i)
+    else
+      (0...__keys.__size).min_by(count) { |i| yield(__keys.__at(i), __values.__at(i)) }.map { |i| __pair(i) }
+    end
   end
 
-  def max_by
-    i = (0...__keys.__size).max_by { |i| yield(__keys.__at(i), __values.__at(i)) }
-    i.nil? ? nil : __pair(i)
+  def max_by(count = (one = true))
+    if one || count.nil?
+      i = (0...__keys.__size).max_by { |i| yield(__keys.__at(i), __values.__at(i)) }
+      i.nil? ? nil : __pair(i)
+    else
+      (0...__keys.__size).max_by(count) { |i| yield(__keys.__at(i), __values.__at(i)) }.map { |i| __pair(i) }
+    end
   end
 
   def __pair(at)

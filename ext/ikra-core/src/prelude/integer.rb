@@ -42,6 +42,31 @@ class Integer
     c < 0
   end
 
+  def gcdlcm(other)
+    [gcd(other), lcm(other)]
+  end
+
+  def coerce(other)
+    other.is_a?(Integer) ? [other, self] : [Float(other), to_f]
+  end
+
+  def i
+    Complex.__make(0, self)
+  end
+
+  def to_c
+    Complex.__make(self, 0)
+  end
+
+  def rect
+    [self, 0]
+  end
+  alias rectangular rect
+
+  def polar
+    [abs, arg]
+  end
+
   def __list_times
     (0...self).to_a
   end
@@ -56,6 +81,110 @@ class Integer
 end
 
 class Float
+  def coerce(other)
+    [Float(other), self]
+  end
+
+  def i
+    Complex.__make(0, self)
+  end
+
+  def to_c
+    Complex.__make(self, 0)
+  end
+
+  def rect
+    [self, 0]
+  end
+  alias rectangular rect
+
+  def polar
+    [abs, arg]
+  end
+
+  # Exact: the fraction that the Float is.
+  def to_r
+    # raises FloatDomainError
+    to_i if nan? || infinite?
+    fraction, power = Math.frexp(self)
+    n = Math.ldexp(fraction, 53).to_i
+    power -= 53
+    while n.even? && power < 0
+      n /= 2
+      power += 1
+      break if n == 0
+    end
+    return Rational.__make(0, 1) if n == 0
+
+    power < 0 ? Rational.__make(n, 2**-power) : Rational.__make(n * 2**power, 1)
+  end
+
+  def numerator
+    nan? || infinite? ? self : to_r.numerator
+  end
+
+  def denominator
+    nan? || infinite? ? 1 : to_r.denominator
+  end
+
+  # To 1 to 14 places behind the point; beyond where there are none, or nothing is left.
+  def __behind_point(places, mode)
+    return self if self == 0.0 || nan? || infinite?
+
+    _, power = Math.frexp(self)
+    # C divides towards zero
+    quarter = power < 0 ? -(-power / 4) : power / 4
+    third = power < 0 ? -(-power / 3) : power / 3
+    return self if places >= 17 - (power > 0 ? quarter : third - 1)
+    return 0.0 if places < -(power > 0 ? third + 1 : quarter)
+
+    __many_places if places > 14
+    scale = (10**places).to_f
+    (mode == 1 ? __half_even(scale) : __half_down(scale)) / scale
+  end
+
+  # Units of 1 / scale, as Ruby counts them.
+  def __half_even(scale)
+    size = abs
+    units = size * scale
+    # of an infinity Ruby makes NaN
+    return size - size if infinite?
+    return self * scale if nan? || units.infinite? || self == 0.0
+
+    ahead = 0.0
+    if __ruby_rounds_parts
+      whole = size.__whole
+      ahead = whole * scale
+      units = (size - whole) * scale
+    end
+    whole = units.__whole
+    rest = units - whole
+    if rest > 0.5
+      whole += 1.0
+    elsif rest == 0.5 || (ahead + whole + 0.5) / scale <= size
+      whole += (ahead + whole) % 2.0
+    end
+    self < 0.0 ? -(ahead + whole) : ahead + whole
+  end
+
+  def __half_down(scale)
+    size = abs
+    units = size * scale
+    return self * scale if nan? || units.infinite? || self == 0.0
+
+    whole = units.__nearest_whole
+    whole -= 1.0 if (whole - 0.5) / scale >= size
+    self < 0.0 ? -whole : whole
+  end
+
+  # Of a Float above zero: floor, and round, as Floats.
+  def __whole
+    self >= 4_503_599_627_370_496.0 ? self : floor.to_f
+  end
+
+  def __nearest_whole
+    self >= 4_503_599_627_370_496.0 ? self : round.to_f
+  end
   def divmod(other)
     other = other.to_f if other.is_a?(Rational)
     q, r = self.divmod(other)
@@ -69,5 +198,29 @@ module Numeric
     out = []
     step(to, by) { |x| out << x }
     out
+  end
+end
+
+module Math
+  # The logarithm of what the gamma function has, and its sign.
+  def lgamma(number)
+    x = Math.ldexp(number, 0)
+    raise Math::DomainError, "Numerical argument is out of domain - lgamma" if x == -Float::INFINITY
+    return [Float::INFINITY, 1] if x == Float::INFINITY
+    return [Float::INFINITY, 1.0 / x < 0 ? -1 : 1] if x == 0.0
+
+    # between negative Integers it changes its sign; Floats of this size are Integers
+    negative = x < 0.0 && x > -4_503_599_627_370_496.0 && x.floor != x && x.floor.odd?
+    [x.__log_gamma, negative ? -1 : 1]
+  end
+
+  def frexp(number)
+    x = Math.ldexp(number, 0)
+    return [x, 0] if x == 0.0 || x.nan? || x.infinite?
+
+    power = (x.__bits >> 52) & 0x7ff
+    power = ((Math.ldexp(x, 54).__bits >> 52) & 0x7ff) - 54 if power == 0
+    power -= 1022
+    [Math.ldexp(x, -power), power]
   end
 end

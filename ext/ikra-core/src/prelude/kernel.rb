@@ -33,11 +33,13 @@ module Kernel
   end
 
   # What `dig` finds a step further on.
-  def __dug(at)
+  def __dug(at, second = (one = true), third = (two = true), fourth = (three = true))
     return nil if nil?
     raise TypeError, "#{self.class} does not have #dig method" unless self.__asked.respond_to?(:dig)
+    return self.__asked.dig(at) if one
+    return self.__asked.dig(at, second) if two
 
-    self.__asked.dig(at)
+    three ? self.__asked.dig(at, second, third) : self.__asked.dig(at, second, third, fourth)
   end
 
   # A new array of as many elements as the block gives, one for each index.
@@ -76,6 +78,112 @@ module Kernel
     c = self.__asked <=> other
     __uncomparable(other) if c.nil?
     c.__asked < 0
+  end
+
+  # `round` of a Float with `half:`, by Ruby's own formulae.
+  def __round_float(digits = (none = true), half: nil)
+    mode = __rounds(half)
+    if mode == 0
+      none ? round : round(digits)
+    elsif none
+      mode == 1 ? __half_even(1.0).to_i : __half_down(1.0).to_i
+    else
+      # raises what is wrong with the digits
+      1.round(digits)
+      places = __int(digits)
+      if places > 0
+        __behind_point(places, mode)
+      elsif places == 0
+        mode == 1 ? __half_even(1.0).to_i : __half_down(1.0).to_i
+      else
+        to_i.__round_integer(places, half: half)
+      end
+    end
+  end
+
+  # `round` of an Integer with `half:`.
+  def __round_integer(digits = (none = true), half: nil)
+    mode = __rounds(half)
+    return self if none
+
+    1.round(digits)
+    places = __int(digits)
+    return round(places) if mode == 0 || places >= 0
+    return self == 5_000_000_000_000_000_000 || self == -5_000_000_000_000_000_000 ? 0 : round(places) if places < -18
+
+    unit = 10**-places
+    rest = self % unit
+    least = self - rest
+    up = if rest + rest == unit
+      mode == 1 ? (least / unit).odd? : self < 0
+    else
+      rest + rest > unit
+    end
+    up ? least + unit : least
+  end
+
+  # Which way halves are rounded: 0, away from zero; 1, to what is even; 2, towards zero.
+  def __rounds(half)
+    if half.nil?
+      0
+    elsif half.is_a?(Symbol)
+      return 0 if half == :up
+      return 1 if half == :even
+      return 2 if half == :down
+
+      __rounding_mode
+      0
+    elsif half.is_a?(String)
+      return 0 if half == "up"
+      return 1 if half == "even"
+      return 2 if half == "down"
+
+      __rounding_mode
+      0
+    else
+      __rounding_mode
+      0
+    end
+  end
+
+  # `Integer(text)`, and of what else there is.
+  def __to_integer(value, base = (none = true), exception: true)
+    if value.is_a?(String)
+      number = value.__integer(none ? 0 : __int(base))
+      return number unless number.nil?
+
+      exception ? value.__no_number(:"Integer()") : nil
+    elsif none
+      Integer(value)
+    else
+      __base_form
+    end
+  end
+
+  def __to_float(value, exception: true)
+    if value.is_a?(String)
+      number = value.__float(true)
+      return number unless number.nil?
+
+      exception ? value.__no_number(:"Float()") : nil
+    else
+      Float(value)
+    end
+  end
+
+  # -1, 0 or 1, by `<=>`, as sorting sees it.
+  def __compared(other)
+    order = self <=> other
+    __uncomparable(other) if order.nil?
+    __sign(order)
+  end
+
+  def __sign(order)
+    if order > 0
+      1
+    else
+      order < 0 ? -1 : 0
+    end
   end
 
   # What a block that compares gave.

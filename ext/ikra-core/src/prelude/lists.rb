@@ -20,6 +20,18 @@ module List
     out
   end
 
+  def __list_repeated_combination(count)
+    out = []
+    to_a.repeated_combination(count) { |x| out << x }
+    out
+  end
+
+  def __list_repeated_permutation(count)
+    out = []
+    to_a.repeated_permutation(count) { |x| out << x }
+    out
+  end
+
   def __list_each_index
     __build(size) { |i| i }
   end

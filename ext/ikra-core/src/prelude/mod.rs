@@ -181,23 +181,23 @@ pub fn helper(class: &str, enumerable: bool, name: &str) -> Option<MethodId> {
 
 /// Methods of Ruby's own that take more arguments than the prelude's, and what to write instead.
 const LONGER: &[(&[&str], &str)] = &[
-    (&["min"], "write sort.first(n)"),
-    (&["max"], "write sort.reverse.first(n)"),
-    (&["min_by"], "write sort_by { … }.first(n)"),
-    (&["max_by"], "write sort_by { … }.reverse.first(n)"),
-    (&["find", "detect"], "write `find { … } || value`"),
     (&["inject", "reduce"], "write inject(start, :name) or inject(start) { … }"),
-    (&["difference", "intersection", "union", "product"], "give it one array, and call it again on the result"),
-    (&["zip"], "zip up to three arrays, or index them"),
-    (&["dig"], "dig two levels at a time"),
-    (&["start_with?", "end_with?"], "ask for one after the other, with ||"),
-    (&["round", "floor", "ceil", "truncate"], "multiply by a power of ten, round, and divide"),
-    (&["to_i"], "kernels read numbers to the base of 10 only"),
+    (&["dig"], "dig five levels at a time"),
 ];
 
 /// What to write instead of a call with more arguments than the prelude's method takes, where Ruby's own takes more.
 pub fn instead_of_longer(name: &str) -> Option<&'static str> {
     LONGER.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
+}
+
+/// Whether a method of Ruby's own, called without a block, gives an Enumerator whatever its arguments are.
+pub fn needs_block(method: MethodId) -> bool {
+    let Some(method) = method.0.checked_sub(FIRST).and_then(|at| PRELUDE.methods.get(at as usize)) else {
+        return false;
+    };
+    let text = &PRELUDE.files[method.file].text[method.slice.clone()];
+    let own = !method.label.contains("#__") && !method.label.contains(".__");
+    own && text.contains("yield") && !text.contains("block_given?") && !text.contains("(none = true)")
 }
 
 /// Whether a method is the prelude's and becomes part of whoever calls it.

@@ -17,8 +17,89 @@ class Range
   def __first(count = (alone = true))
     return __begin if alone
 
+    n = __int(count)
+    raise ArgumentError, "negative array size (or size too big)" if n < 0
+
     from = __begin
-    (0...count).map { |i| from + i }
+    __build(n) { |i| from + i }
+  end
+
+  # Of Ranges of Integers with so many, and of all others.
+  def min(count = (one = true))
+    least = self.begin
+    greatest = self.end
+    raise RangeError, "cannot get the minimum of beginless range" if least.nil?
+
+    if block_given?
+      raise RangeError, "cannot get the minimum of endless range with custom comparison method" if greatest.nil?
+      return to_a.min { |a, b| yield(a, b) } if one || count.nil?
+
+      return to_a.min(count) { |a, b| yield(a, b) }
+    end
+    unless one
+      return __first(count) if greatest.nil?
+
+      raise TypeError, "can't iterate from Float" if least.is_a?(Float)
+      return first(count)
+    end
+    return least if greatest.nil?
+
+    least > greatest || exclude_end? && least == greatest ? nil : least
+  end
+
+  def max(count = (one = true))
+    least = self.begin
+    greatest = self.end
+    raise RangeError, "cannot get the maximum of endless range" if greatest.nil?
+
+    if block_given? || !one
+      if least.nil?
+        raise RangeError, "cannot get the maximum of beginless range with custom comparison method"
+      end
+      raise TypeError, "can't iterate from Float" if least.is_a?(Float)
+      return block_given? ? to_a.max { |a, b| yield(a, b) } : to_a.max if one || count.nil?
+
+      return block_given? ? to_a.max(count) { |a, b| yield(a, b) } : to_a.max(count)
+    end
+    return nil if !least.nil? && least > greatest
+
+    if exclude_end?
+      raise TypeError, "cannot exclude non Integer end value" unless greatest.is_a?(Integer)
+      return nil if !least.nil? && least == greatest
+      raise TypeError, "cannot exclude end value with non Integer begin value" unless least.is_a?(Integer)
+
+      return greatest - 1
+    end
+    greatest
+  end
+
+  def minmax
+    return to_a.minmax { |a, b| yield(a, b) } if block_given?
+
+    [min, max]
+  end
+
+  def last(count)
+    raise TypeError, "can't iterate from Float" if self.begin.is_a?(Float)
+
+    n = size
+    return __build(0) { |i| self.begin + i } if n == 0
+
+    length = __int(count)
+    raise ArgumentError, "negative array size" if length < 0
+
+    length = n if length > n
+    from = self.begin + (n - length)
+    __build(length) { |i| from + i }
+  end
+
+  def first(count)
+    n = __int(count)
+    raise ArgumentError, "negative array size (or size too big)" if n < 0
+    raise TypeError, "can't iterate from Float" if self.begin.is_a?(Float)
+
+    from = self.begin
+    __build(n < size ? n : size) { |i| from + i }
   end
 
   def __endless

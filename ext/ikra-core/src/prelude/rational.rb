@@ -68,17 +68,32 @@ class Rational
     __numerator.fdiv(__denominator)
   end
 
-  def floor
-    __numerator / __denominator
+  def floor(digits = (none = true))
+    none ? __numerator / __denominator : __to_places(digits) { |x| x.floor }
   end
 
-  def ceil
+  def ceil(digits = (none = true))
+    return __to_places(digits) { |x| x.ceil } unless none
+
     q = __numerator / __denominator
     __numerator % __denominator == 0 ? q : q + 1
   end
 
-  def truncate
+  def truncate(digits = (none = true))
+    return __to_places(digits) { |x| x.truncate } unless none
+
     __numerator < 0 ? ceil : floor
+  end
+
+  # An Integer, or a Rational where digits behind the point are asked for. The block makes an Integer of a Rational.
+  def __to_places(digits)
+    raise TypeError, "not an integer" unless digits.is_a?(Integer)
+
+    if digits > 0
+      Rational.__make(yield(self * (10**digits)), 1) / (10**digits)
+    else
+      yield(self / (10**-digits)) * (10**-digits)
+    end
   end
 
   def to_i
@@ -89,12 +104,23 @@ class Rational
     truncate
   end
 
-  # halves away from zero
-  def round
+  def round(digits = (none = true), half: nil)
+    mode = __rounds(half)
+    none ? __rounded(mode) : __to_places(digits) { |x| x.__rounded(mode) }
+  end
+
+  def __rounded(mode)
     q = __numerator / __denominator
     rest = __numerator % __denominator
     other = __denominator - rest
-    rest > other || (rest == other && __numerator > 0) ? q + 1 : q
+    return rest > other ? q + 1 : q if rest != other
+
+    up = if mode == 0
+      __numerator > 0
+    else
+      mode == 1 ? q.odd? : __numerator < 0
+    end
+    up ? q + 1 : q
   end
 
   def +(other)

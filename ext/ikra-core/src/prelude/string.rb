@@ -112,6 +112,14 @@ class String
     end
   end
 
+  alias slice []
+
+  def codepoints
+    list = []
+    each_char { |char| list << char.ord }
+    list
+  end
+
   # Where a Range begins among `n`.
   def __from(range, n)
     from = range.begin.nil? ? 0 : __int(range.begin)
@@ -187,7 +195,15 @@ class String
     n < 0 ? nil : n
   end
 
-  def start_with?(prefix)
+  def start_with?(prefix = (none = true), *more)
+    return false if none
+    return true if __starts?(prefix)
+
+    more.each { |other| return true if __starts?(other) }
+    false
+  end
+
+  def __starts?(prefix)
     text = __text(prefix)
     __disagree unless __agrees?(text)
     # whether a part of a character counts differs between Rubies
@@ -195,7 +211,15 @@ class String
     text.bytesize <= bytesize && __at?(0, text)
   end
 
-  def end_with?(suffix)
+  def end_with?(suffix = (none = true), *more)
+    return false if none
+    return true if __ends?(suffix)
+
+    more.each { |other| return true if __ends?(other) }
+    false
+  end
+
+  def __ends?(suffix)
     text = __text(suffix)
     __disagree unless __agrees?(text)
     return true if text.bytesize == 0
@@ -227,22 +251,22 @@ class String
     __view(0, i)
   end
 
-  # As Ruby's own: spaces, a sign, `0d`, digits with single underscores between them, and then anything.
-  def to_i
-    i = 0
-    i += 1 while i < bytesize && __space?(i)
-    minus = false
-    if i < bytesize && (__byte(i) == 43 || __byte(i) == 45)
-      minus = __byte(i) == 45
-      i += 1
-    end
-    i += 2 if i + 1 < bytesize && __byte(i) == 48 && (__byte(i + 1) | 32) == 100
+  # As Ruby's own: spaces, a sign, a prefix that fits the base, digits with single underscores between them, and then anything.
+  def to_i(base = 10)
+    radix = __int(base)
+    raise ArgumentError, "invalid radix #{radix}" if radix < 0 || radix == 1 || radix > 36
+
+    i = __after_sign
+    minus = i > 0 && __byte(i - 1) == 45
+    radix = __radix(i, radix)
+    i += 2 if __prefix?(i, radix)
     n = 0
     digit = false
     while i < bytesize
       b = __byte(i)
-      if b >= 48 && b <= 57
-        n = n * 10 - (b - 48)
+      d = __digit(b)
+      if d < radix
+        n = n * radix - d
         digit = true
       elsif b == 95 && digit
         digit = false
@@ -254,65 +278,235 @@ class String
     minus ? n : -n
   end
 
-  # Exact where the digits fit 53 bits and the power of ten is a Float: the quotient or product is then rounded once.
-  def to_f
-    i = 0
-    i += 1 while i < bytesize && __space?(i)
-    minus = false
-    if i < bytesize && (__byte(i) == 43 || __byte(i) == 45)
-      minus = __byte(i) == 45
-      i += 1
-    end
-    __broken if i + 1 < bytesize && __byte(i) == 48 && (__byte(i + 1) | 32) == 120
+  def hex
+    to_i(16)
+  end
+
+  # What `Integer` makes of it; nil where that raises.
+  def __integer(base)
+    raise ArgumentError, "invalid radix #{base}" if base == 1 || base == -1 || base > 36 || base < -36
+
+    i = __after_sign
+    minus = i > 0 && __byte(i - 1) == 45
+    radix = __radix(i, base)
+    i += 2 if __prefix?(i, radix)
     n = 0
-    power = 0
-    digits = 0
-    point = false
-    after = false
+    digit = false
     while i < bytesize
       b = __byte(i)
-      if b >= 48 && b <= 57
-        __many_digits if digits > 15
-        n = n * 10 + (b - 48)
-        digits += 1 if n > 0
-        power -= 1 if point
-        after = true
-      elsif b == 95 && after && i + 1 < bytesize && __byte(i + 1) >= 48 && __byte(i + 1) <= 57
-        after = true
-      elsif b == 46 && !point && i + 1 < bytesize && __byte(i + 1) >= 48 && __byte(i + 1) <= 57
-        point = true
+      d = __digit(b)
+      if d < radix
+        n = n * radix - d
+        digit = true
+      elsif b == 95 && digit
+        digit = false
       else
         break
       end
       i += 1
     end
-    if after && i < bytesize && (__byte(i) | 32) == 101
-      j = i + 1
-      down = false
-      if j < bytesize && (__byte(j) == 43 || __byte(j) == 45)
-        down = __byte(j) == 45
-        j += 1
+    return nil unless digit
+
+    i += 1 while i < bytesize && __space?(i)
+    return nil if i < bytesize
+
+    minus ? n : -n
+  end
+
+  def to_f
+    i = __after_sign
+    # without a sign Ruby reads no hexadecimal digits here
+    return 0.0 if __prefix?(i, 16) && (i == 0 || (__byte(i - 1) != 43 && __byte(i - 1) != 45))
+
+    f = __float(false)
+    f.nil? ? 0.0 : f
+  end
+
+  # The number at its beginning, to the nearest Float; nil where `strict` and anything else is there.
+  def __float(strict)
+    i = 0
+    if strict
+      while i < bytesize
+        __argument_error(:"string for Float contains null byte") if __byte(i) == 0
+        i += 1
       end
-      e = 0
-      while j < bytesize && __byte(j) >= 48 && __byte(j) <= 57
-        __many_digits if e > 1000
-        e = e * 10 + (__byte(j) - 48)
-        j += 1
-      end
-      __many_digits if j < bytesize && __byte(j) == 95
-      power += down ? -e : e
     end
-    __many_digits if n > 9_007_199_254_740_992 || n > 0 && (power > 22 || power < -22)
-    scale = 1.0
-    k = power < 0 ? -power : power
-    if n > 0
+    i = __after_sign
+    minus = i > 0 && __byte(i - 1) == 45
+    __hexadecimal if __prefix?(i, 16)
+    from = i
+    # the first digits as a number, how many there are, and how many digits there are behind the point
+    n = 0
+    digits = 0
+    all = 0
+    places = 0
+    point = false
+    after = false
+    while i < bytesize
+      b = __byte(i)
+      if b >= 48 && b <= 57
+        if digits > 0 || b > 48
+          n = n * 10 + (b - 48) if digits < 15
+          digits += 1
+        end
+        all += 1
+        places += 1 if point
+        after = true
+      elsif b == 95 && after && __figure?(i + 1)
+        after = true
+      elsif b == 46 && !point && __figure?(i + 1)
+        return nil if strict && i > from && __byte(i - 1) == 95
+
+        point = true
+        after = false
+      else
+        break
+      end
+      i += 1
+    end
+    any = all > 0
+    __many_digits if all > 50
+    last = i
+    i += 1 if any && i < bytesize && __byte(i) == 46 && !point && __ruby_reads_points
+    power = -places
+    if any && i + 1 < bytesize && (__byte(i) | 32) == 101
+      j = i + 1
+      down = __byte(j) == 45
+      j += 1 if down || __byte(j) == 43
+      if __figure?(j)
+        e = 0
+        while __figure?(j) || (j < bytesize && __byte(j) == 95 && __figure?(j + 1))
+          e = e * 10 + (__byte(j) - 48) if e < 20_000 && __byte(j) != 95
+          j += 1
+        end
+        power += down ? -e : e
+        i = j
+      end
+    end
+    if strict
+      return nil unless any
+
+      i += 1 while i < bytesize && __space?(i)
+      return nil if i < bytesize
+    end
+    f = if digits == 0
+      0.0
+    elsif digits <= 15 && power >= -22 && power <= 22
+      # both are Floats, so that it is rounded once
+      scale = 1.0
+      k = power < 0 ? -power : power
       while k > 0
         scale *= 10.0
         k -= 1
       end
+      power < 0 ? n.to_f / scale : n.to_f * scale
+    elsif power + digits > 310
+      Float::INFINITY
+    elsif power + digits < -330
+      0.0
+    else
+      __nearest(from, last, power)
     end
-    f = power < 0 ? n.to_f / scale : n.to_f * scale
     # a sign without a digit is no number
-    minus && after ? -f : f
+    minus && any ? -f : f
+  end
+
+  # The Float nearest to the digits between two bytes times a power of ten, by long multiplication and division of Integers
+  # in pieces of 30 bits, the lowest first.
+  def __nearest(from, last, power)
+    pieces = __build(60) { |_| 0 }
+    used = 0
+    sticky = false
+    i = from
+    while i < last
+      d = __byte(i) - 48
+      used = pieces.__scale(used, 10, d) if d >= 0 && d <= 9
+      i += 1
+    end
+    while power > 0
+      step = power < 9 ? power : 9
+      used = pieces.__scale(used, 10**step, 0)
+      power -= step
+    end
+    shift = 0
+    if power < 0
+      # as many zeros behind it as leave 64 bits and more
+      moved = (-power * 3322 / 1000 + 64) / 30 + 1
+      shift = moved * 30
+      j = used - 1
+      while j >= 0
+        pieces.__put(j + moved, pieces.__at(j))
+        j -= 1
+      end
+      j = 0
+      while j < moved
+        pieces.__put(j, 0)
+        j += 1
+      end
+      used += moved
+      while power < 0
+        step = power > -9 ? -power : 9
+        unit = 10**step
+        rest = 0
+        j = used - 1
+        while j >= 0
+          part = (rest << 30) | pieces.__at(j)
+          pieces.__put(j, part / unit)
+          rest = part % unit
+          j -= 1
+        end
+        sticky = true if rest != 0
+        power += step
+      end
+      used -= 1 while used > 0 && pieces.__at(used - 1) == 0
+    end
+    bits = (used - 1) * 30 + pieces.__at(used - 1).bit_length
+    # below the least normal Float there is less room
+    room = bits - shift < -1021 ? bits - shift + 1074 : 53
+    return 0.0 if room < 0
+
+    drop = bits - room
+    n = 0
+    j = used - 1
+    while j >= 0
+      low = j * 30
+      piece = pieces.__at(j)
+      if low >= drop
+        n = (n << 30) | piece
+      elsif low + 30 > drop
+        n = (n << (low + 30 - drop)) | (piece >> (drop - low))
+      end
+      j -= 1
+    end
+    return Math.ldexp(n.to_f, -shift) if drop <= 0
+
+    at = drop - 1
+    half = pieces.__at(at / 30) >> at % 30 & 1
+    sticky = true if pieces.__at(at / 30) & ((1 << at % 30) - 1) != 0
+    j = at / 30 - 1
+    while j >= 0
+      sticky = true if pieces.__at(j) != 0
+      j -= 1
+    end
+    n += 1 if half == 1 && (sticky || n.odd?)
+    Math.ldexp(n.to_f, drop - shift)
+  end
+end
+
+class Array
+  # Of a number in pieces of 30 bits, of which so many are used: times a factor of up to 30 bits, plus something smaller.
+  # Gives how many are used then.
+  def __scale(used, factor, plus)
+    i = 0
+    while i < used
+      n = __at(i) * factor + plus
+      __put(i, n & 0x3fff_ffff)
+      plus = n >> 30
+      i += 1
+    end
+    return used if plus == 0
+
+    __put(used, plus)
+    used + 1
   end
 end

@@ -186,6 +186,50 @@ class String
     found
   end
 
+  # The byte behind spaces and a sign.
+  def __after_sign
+    i = 0
+    i += 1 while i < bytesize && __space?(i)
+    return i unless i < bytesize
+
+    __byte(i) == 43 || __byte(i) == 45 ? i + 1 : i
+  end
+
+  # The base that digits from a byte on have: what is asked for, or what a prefix says.
+  def __radix(i, base)
+    return base if base > 0
+
+    if i + 1 < bytesize && __byte(i) == 48
+      b = __byte(i + 1) | 32
+      return 16 if b == 120
+      return 2 if b == 98
+      return 10 if b == 100
+
+      return 8
+    end
+    base < -1 ? -base : 10
+  end
+
+  # Whether a prefix is there that fits the base.
+  def __prefix?(i, radix)
+    return false unless i + 1 < bytesize && __byte(i) == 48
+
+    b = __byte(i + 1) | 32
+    (b == 120 && radix == 16) || (b == 98 && radix == 2) || (b == 111 && radix == 8) || (b == 100 && radix == 10)
+  end
+
+  # What a byte counts as a digit of the greatest base, or more.
+  def __digit(b)
+    return b - 48 if b >= 48 && b <= 57
+
+    b |= 32
+    b >= 97 && b <= 122 ? b - 87 : 99
+  end
+
+  def __figure?(i)
+    i < bytesize && __byte(i) >= 48 && __byte(i) <= 57
+  end
+
   # Whether a character may begin at a byte.
   def __head?(i)
     return true if __single? || i <= 0 || i >= bytesize

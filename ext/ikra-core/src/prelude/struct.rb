@@ -16,4 +16,22 @@ class Struct
   end
   alias deconstruct to_a
   alias values to_a
+
+  def values_at(*places)
+    places.map { |at| self[__int(at)] }
+  end
+
+  def dig(member, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
+    n = member.is_a?(Symbol) ? __place(member) : __int(member)
+    n += __size if n < 0 && !member.is_a?(Symbol)
+    return nil if n < 0 || n >= __size
+
+    value = __member(n)
+    return value if one
+    return value.__dug(second) if two
+    return value.__dug(second, third) if three
+    return value.__dug(second, third, fourth) if four
+
+    value.__dug(second, third, fourth, fifth)
+  end
 end

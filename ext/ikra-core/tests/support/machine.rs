@@ -826,6 +826,7 @@ impl<'a> Machine<'a> {
                 .map(|part| match part {
                     Part::Text(text) => text.clone(),
                     Part::Value(operand) => text(&operands[*operand]),
+                    Part::Inspect(operand) => self.inspected(&operands[*operand]),
                 })
                 .collect(),
         }

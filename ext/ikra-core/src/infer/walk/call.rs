@@ -235,10 +235,7 @@ impl Walker<'_, '_> {
                 }
                 self.made_array(span, &Ty::never())
             }
-            (
-                Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet | Builtin::RangeFirst),
-                _,
-            ) if let Some(method) = longer_form(atom, target, name, args) => {
+            (Target::Builtin(_), _) if let Some(method) = longer_form(atom, target, name, args) => {
                 self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
             }
             (Target::Builtin(Builtin::Staged), _) => {
@@ -489,15 +486,10 @@ impl Walker<'_, '_> {
             }
             Builtin::RangeStep => {
                 let (known, float) = numbers(args);
-                if !known || float != (atom == Atom::FloatRange) && (float || atom != Atom::FloatRange) {
-                    return Err(self
-                        .error(
-                            span,
-                            "kernels know step of an Integer Range with an Integer, of a Float Range with a number",
-                        )
-                        .into());
+                if !known {
+                    return Err(self.error(span, "kernels know step of a Range with an Integer or a Float").into());
                 }
-                (vec![if atom == Atom::FloatRange { Ty::float() } else { Ty::int() }], itself)
+                (vec![if float || atom == Atom::FloatRange { Ty::float() } else { Ty::int() }], itself)
             }
             Builtin::RangeEach | Builtin::RangeReverseEach | Builtin::RangeEachWithIndex => {
                 if atom == Atom::FloatRange {
@@ -710,11 +702,36 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
         .collect()
 }
 
-/// The prelude's method for `first(n)`, `last(n)`, `a[range]` and `a[i, n]`.
+/// The prelude's method for forms of a builtin that take more: `first(n)`, `last(n)`, `a[range]`, `a[i, n]`, `round(half: …)`,
+/// `Integer(text)`.
 pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Option<crate::id::MethodId> {
-    if atom == Atom::IntRange {
-        return match (target, args.positional.as_slice()) {
-            (Target::Builtin(Builtin::RangeFirst), [_]) if name == "first" => {
+    let Target::Builtin(builtin) = target else { return None };
+    let given = args.positional.as_slice();
+    let may_be_text = |ty: &Ty| ty.atoms().contains(&Atom::Str);
+    match builtin {
+        Builtin::Numeric(crate::ir::lower::numbers::Method::Round)
+            if !args.keywords.is_empty() && args.keywords.iter().all(|(keyword, _)| &**keyword == "half") =>
+        {
+            return crate::prelude::helper(
+                "",
+                false,
+                if atom == Atom::Int { "__round_integer" } else { "__round_float" },
+            );
+        }
+        Builtin::ToInteger if given.first().is_some_and(may_be_text) => {
+            return crate::prelude::helper("", false, "__to_integer");
+        }
+        Builtin::ToFloat if given.first().is_some_and(may_be_text) => {
+            return crate::prelude::helper("", false, "__to_float");
+        }
+        _ => {}
+    }
+    if matches!(atom, Atom::IntRange | Atom::FloatRange) {
+        return match (builtin, given) {
+            (Builtin::RangeFirst, [_]) if name == "first" => crate::prelude::find("Range", "Range", name),
+            (Builtin::RangeLast, [_]) if name == "last" => crate::prelude::find("Range", "Range", name),
+            (Builtin::RangeMin | Builtin::RangeMax, [_]) => crate::prelude::find("Range", "Range", name),
+            (Builtin::RangeMin | Builtin::RangeMax, []) if atom == Atom::FloatRange => {
                 crate::prelude::find("Range", "Range", name)
             }
             _ => None,
@@ -725,14 +742,12 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
         let range = Atom::Object(crate::world::well_known::RANGE);
         ty.atoms().into_iter().any(|atom| matches!(atom, Atom::IntRange | Atom::FloatRange) || atom == range)
     };
-    match (target, args.positional.as_slice()) {
-        (Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast), [_]) => {
-            crate::prelude::find("Array", "Array", name)
-        }
-        (Target::Builtin(Builtin::ArrayGet), [range]) if name == "[]" && ranges(range) => {
+    match (builtin, given) {
+        (Builtin::ArrayFirst | Builtin::ArrayLast, [_]) => crate::prelude::find("Array", "Array", name),
+        (Builtin::ArrayGet, [range]) if name == "[]" && ranges(range) => {
             crate::prelude::find("Array", "Array", "slice")
         }
-        (Target::Builtin(Builtin::ArrayGet), [_, _]) if name == "[]" => crate::prelude::find("Array", "Array", "slice"),
+        (Builtin::ArrayGet, [_, _]) if name == "[]" => crate::prelude::find("Array", "Array", "slice"),
         _ => None,
     }
 }

@@ -172,9 +172,7 @@ impl Body<'_, '_> {
             Target::Builtin(Builtin::Buffer) => {
                 Ty::array(self.an.made_kind(self.here.spec, how.span)).reached(Reach::Fresh)
             }
-            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet | Builtin::RangeFirst)
-                if let Some(method) = longer_form(atom, target, name, types) =>
-            {
+            Target::Builtin(_) if let Some(method) = longer_form(atom, target, name, types) => {
                 self.outcome(&Target::Ruby(method), (atom, reach), name, types, None, how)?
             }
             Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)) => {
@@ -786,9 +784,7 @@ impl Body<'_, '_> {
                 let Some((Val::Int(length), ..)) = args.first() else { return Ok(None) };
                 Ok(Some(self.buffer(*length, span)?))
             }
-            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet | Builtin::RangeFirst)
-                if let Some(method) = longer_form(atom, target, name, types) =>
-            {
+            Target::Builtin(_) if let Some(method) = longer_form(atom, target, name, types) => {
                 self.inline(method, (atom, reach), receiver, args, keywords, types, None, span)
             }
             Target::Builtin(Builtin::MethodMissing) => {

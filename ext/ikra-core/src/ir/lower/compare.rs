@@ -382,6 +382,21 @@ impl Body<'_, '_> {
         Val::int(members.map_or(0, |m| m.len() as i64))
     }
 
+    /// Which member a Symbol names, or -1.
+    pub fn struct_place(&mut self, atom: Atom, name: Operand) -> Val {
+        let members = match atom {
+            Atom::Object(class) => self.an.world.members(class).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let mut place = Operand::I64(-1);
+        for (n, member) in members.iter().enumerate() {
+            let hash = Operand::I64(crate::world::symbol_hash(member));
+            let this = self.cx.b.icmp(Cmp::Eq, name, hash);
+            place = self.cx.b.select(Scalar::I64, this, Operand::I64(n as i64), place);
+        }
+        Val::Int(place)
+    }
+
     /// Whether a call reaches what compares identities alone.
     pub fn is_identity(target: &Target) -> bool {
         matches!(target, Target::Builtin(Builtin::Equal | Builtin::NotEqual | Builtin::Identical))

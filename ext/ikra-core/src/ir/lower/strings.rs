@@ -9,8 +9,9 @@ use super::numbers;
 use super::value::Val;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::Literal;
-use crate::ir::{Cmp, Op, Operand, Scalar, Trap};
+use crate::ir::{Cmp, New, Op, Operand, Part, Piece, Scalar, Trap};
 use crate::types::{Atom, Encoding, Repr, StrWord, Tag};
+use std::sync::Arc;
 
 impl Body<'_, '_> {
     /// A primitive of Strings.
@@ -24,6 +25,11 @@ impl Body<'_, '_> {
         args: &[(Atom, Val)],
         literal: Option<&Literal>,
     ) -> Answer {
+        if let Builtin::StrRefuse(message) = builtin {
+            let error = self.error(asker.span, message);
+            self.trap(Trap::refusal(error.to_string()), None);
+            return Ok(None);
+        }
         let Val::Str(word) = asker.val else { return Ok(None) };
         let first = args.first().map(|a| a.1);
         Ok(match (builtin, first) {
@@ -67,9 +73,20 @@ impl Body<'_, '_> {
                 self.trap(Trap::Raise { class: "ArgumentError", message }, None);
                 None
             }
-            (Builtin::StrRefuse(message), _) => {
-                let error = self.error(asker.span, message);
-                self.trap(Trap::refusal(error.to_string()), None);
+            (Builtin::NoNumber, _) => {
+                let function = match literal {
+                    Some(Literal::Sym(name)) => name.to_string(),
+                    _ => String::new(),
+                };
+                if let Some(class) = self.an.world.class_named("ArgumentError") {
+                    let before = Part::Text(format!("invalid value for {function}: "));
+                    let message = Some(Piece::Text(vec![before, Part::Inspect(0)]));
+                    let name = self.an.class(class).name;
+                    let new = New { class, name, args: None, keywords: vec![], message };
+                    let (repr, words) = self.trap_operand(asker.val);
+                    let site = self.cx.site(Trap::New(Arc::new(new)), vec![repr]);
+                    self.cx.b.trap(site, words);
+                }
                 None
             }
             _ => None,

@@ -505,15 +505,82 @@ fn symbol_key(key: &Ruby) -> Option<&str> {
     }
 }
 
+/// What may be called on the Enumerators of pieces of a list: methods that Enumerable has, and that give the same of an Array.
+const OVER_PIECES: &[&str] = &[
+    "all?",
+    "any?",
+    "collect",
+    "collect_concat",
+    "count",
+    "detect",
+    "drop",
+    "drop_while",
+    "each_with_object",
+    "entries",
+    "filter",
+    "filter_map",
+    "find",
+    "find_all",
+    "find_index",
+    "first",
+    "flat_map",
+    "include?",
+    "inject",
+    "map",
+    "max",
+    "max_by",
+    "member?",
+    "min",
+    "min_by",
+    "minmax_by",
+    "none?",
+    "one?",
+    "partition",
+    "reduce",
+    "reject",
+    "select",
+    "sort",
+    "sort_by",
+    "sum",
+    "take",
+    "take_while",
+    "to_a",
+    "uniq",
+    "zip",
+];
+
 /// A call on what an iterator without a block gives, an Enumerator, which is never made: `map.with_index(1) { … }` becomes
 /// one call, and `each_slice(2).sum { … }` a call on the list of what the iterator yields.
 fn over_enumerator(call: &mut Call) {
     let given = call.block.is_some() || call.block_arg.is_some();
     let Some(Node { kind: Kind::Call(inner), .. }) = &mut call.receiver else { return };
-    if inner.block.is_some() || inner.block_arg.is_some() || inner.safe || inner.receiver.is_none() || call.safe {
+    if inner.safe || inner.receiver.is_none() || call.safe {
+        return;
+    }
+    let pieces = matches!(&*inner.name, "chunk" | "chunk_while" | "slice_when" | "slice_before" | "slice_after");
+    let by_block = inner.block.is_some() || inner.block_arg.is_some();
+    if pieces && (by_block || inner.args.len() == 1) {
+        if &*call.name == "each" && given && call.args.is_empty() {
+            call.name = format!("{PRIMITIVE}each_piece").as_str().into();
+        } else if !OVER_PIECES.contains(&&*call.name) {
+            return;
+        }
+        inner.name = format!("{PRIMITIVE}list_{}", inner.name).as_str().into();
+        return;
+    }
+    if by_block {
         return;
     }
     let fused = match (&*inner.name, &*call.name) {
+        ("cycle", "take" | "first") if inner.args.is_empty() && !given => {
+            format!("{PRIMITIVE}cycle_{}", call.name)
+        }
+        ("cycle", "take" | "first" | "to_a" | "entries" | "map" | "collect" | "each_slice" | "each_cons")
+            if !inner.args.is_empty() =>
+        {
+            inner.name = format!("{PRIMITIVE}list_cycle").as_str().into();
+            return;
+        }
         (
             "map" | "collect" | "each" | "select" | "filter" | "reject" | "filter_map" | "flat_map",
             "with_index" | "each_with_index",
@@ -533,7 +600,15 @@ fn over_enumerator(call: &mut Call) {
         }
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
         | (
-            "each_with_index" | "each_slice" | "each_cons" | "each_char" | "each_byte" | "combination" | "permutation",
+            "each_with_index"
+            | "each_slice"
+            | "each_cons"
+            | "each_char"
+            | "each_byte"
+            | "combination"
+            | "permutation"
+            | "repeated_combination"
+            | "repeated_permutation",
             _,
         ) => {
             inner.name = format!("{PRIMITIVE}list_{}", inner.name).as_str().into();

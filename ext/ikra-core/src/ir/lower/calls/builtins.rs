@@ -6,7 +6,7 @@
 use crate::config::Precision;
 use crate::diagnostic::Span;
 use crate::error::Result;
-use crate::infer::builtins::Builtin;
+use crate::infer::builtins::{Builtin, Novelty};
 use crate::infer::calls::{Args, Literal, Target};
 use crate::infer::structs::KeyValue;
 use crate::ir::lower::body::Body;
@@ -116,12 +116,27 @@ impl Body<'_, '_> {
                     }
                 }
             }
+            StructPlace => match args {
+                [(_, Val::Sym(name))] => Some(self.struct_place(atom, *name)),
+                _ => None,
+            },
             Message => self.message(receiver, asker.span)?,
-            StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | ArgumentError | StrRefuse(_) => {
+            StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | ArgumentError | NoNumber
+            | StrRefuse(_) => {
                 let literal = types.literals.first().and_then(Option::as_ref);
                 self.string_primitive(builtin, asker, args, literal)?
             }
             KeyHash => Some(self.key_hash(receiver)),
+            RubyDoes(Novelty::Eighths | Novelty::BarePoint) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 4))),
+            RubyDoes(Novelty::EvenByParts) => Some(Val::bool(self.cx.shared.options.even_by_parts)),
+            FloatBits => match receiver {
+                Val::Float(x) => Some(Val::Int(self.cx.b.i64(Op::FloatBits, &[x]))),
+                _ => None,
+            },
+            LogGamma => match receiver {
+                Val::Float(x) => Some(Val::Float(self.cx.b.f64(Op::Math(crate::ir::MathFn::Lgamma), &[x]))),
+                _ => None,
+            },
             KeyMissing => {
                 let Some((_, key)) = first else { return Ok(None) };
                 let ((hash, mut words), (repr, more)) = (self.trap_operand(receiver), self.trap_operand(key));
@@ -242,16 +257,8 @@ impl Body<'_, '_> {
                 self.t.asks_index |= builtin == Index;
                 Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[])))
             }
-            ToFloat => match first {
-                Some((_, Val::Int(v))) => Some(Val::Float(self.cx.b.f64(Op::IntToFloat, &[v]))),
-                Some((_, val)) => Some(val),
-                None => None,
-            },
-            ToInteger => match first {
-                Some((_, val @ Val::Float(_))) => Some(numbers::Method::ToI.lower(&mut self.cx, val, &[], None)),
-                Some((_, val)) => Some(val),
-                None => None,
-            },
+            ToFloat => first.map(|(_, val)| numbers::Conversion::Float.lower(&mut self.cx, val)),
+            ToInteger => first.map(|(_, val)| numbers::Conversion::Integer.lower(&mut self.cx, val)),
             RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize | RangeCover | RangeExcludesEnd => {
                 self.range_builtin(builtin, receiver, first)
             }

@@ -55,6 +55,12 @@ impl Body<'_, '_> {
                 })?;
             }
             (Step, _) => self.step(receiver, args, keywords, block, span, place)?,
+            (RangeStep, Val::IntRange { from, to, exclusive }) if matches!(args.first(), Some((Val::Float(_), ..))) => {
+                let step = self.float(args[0].0);
+                self.positive_float_step(step);
+                let (from, to) = (self.float(Val::Int(from)), self.float(Val::Int(to)));
+                self.float_steps(from, to, step, exclusive, receiver, block, span, place)?;
+            }
             (RangeStep, Val::IntRange { from, to, exclusive }) => {
                 let Val::Int(step) = args.first().map_or(Val::int(1), |by| by.0) else { return Ok(()) };
                 self.positive_step(step);
@@ -68,6 +74,7 @@ impl Body<'_, '_> {
             }
             (RangeStep, Val::FloatRange { from, to, exclusive }) => {
                 let step = self.float(args.first().map_or(Val::int(1), |by| by.0));
+                self.positive_float_step(step);
                 self.float_steps(from, to, step, exclusive, receiver, block, span, place)?;
             }
             (RangeEach | RangeReverseEach | RangeEachWithIndex, Val::IntRange { from, to, exclusive }) => {
@@ -271,6 +278,20 @@ impl Body<'_, '_> {
         let site =
             self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be negative".into() }, vec![]);
         self.cx.b.trap_if(negative, site, vec![]);
+    }
+
+    fn positive_float_step(&mut self, step: Operand) {
+        let mut raise_if = |cmp, message: &str| {
+            let wrong = self.cx.b.fcmp(cmp, step, Operand::float(0.0));
+            let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: message.into() }, vec![]);
+            self.cx.b.trap_if(wrong, site, vec![]);
+        };
+        raise_if(Cmp::Eq, "step can't be 0");
+        raise_if(Cmp::Lt, "step can't be negative");
+        let nan = self.cx.b.fcmp(Cmp::Ne, step, step);
+        let message = "comparison of Float with 0 failed".into();
+        let site = self.cx.site(Trap::Raise { class: "ArgumentError", message }, vec![]);
+        self.cx.b.trap_if(nan, site, vec![]);
     }
 
     pub(super) fn float(&mut self, val: Val) -> Operand {
