@@ -820,12 +820,12 @@ class Array
   end
 
   def assoc(key)
-    each { |x| return x if x.is_a?(Array) && x.size > 0 && x.__at(0) == key }
+    each { |x| return x if x.is_a?(Array) && x.size > 0 && x.__at(0).__asked == key }
     nil
   end
 
   def rassoc(value)
-    each { |x| return x if x.is_a?(Array) && x.size > 1 && x.__at(1) == value }
+    each { |x| return x if x.is_a?(Array) && x.size > 1 && x.__at(1).__asked == value }
     nil
   end
 

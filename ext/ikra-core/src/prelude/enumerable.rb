@@ -546,20 +546,20 @@ module Enumerable
   def grep(pattern)
     if block_given?
       out = []
-      each { |x| out << yield(x) if pattern === x }
+      each { |x| out << yield(x) if pattern.__asked === x }
       out
     else
-      select { |x| pattern === x }
+      select { |x| pattern.__asked === x }
     end
   end
 
   def grep_v(pattern)
     if block_given?
       out = []
-      each { |x| out << yield(x) unless pattern === x }
+      each { |x| out << yield(x) unless pattern.__asked === x }
       out
     else
-      reject { |x| pattern === x }
+      reject { |x| pattern.__asked === x }
     end
   end
 
@@ -595,7 +595,7 @@ module Enumerable
       if key.nil?
         out << [last, piece.dup] if open
         open = false
-      elsif open && last == key
+      elsif open && last.__asked == key
         piece << x
       else
         out << [last, piece.dup] if open
@@ -618,7 +618,7 @@ module Enumerable
     piece = []
     first = true
     each do |x|
-      cut = none ? yield(x) : pattern === x
+      cut = none ? yield(x) : pattern.__asked === x
       if !first && cut
         out << piece.dup
         piece = []
@@ -637,7 +637,7 @@ module Enumerable
     each do |x|
       piece << x
       open = true
-      if none ? yield(x) : pattern === x
+      if none ? yield(x) : pattern.__asked === x
         out << piece.dup
         piece = []
         open = false

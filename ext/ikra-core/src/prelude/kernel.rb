@@ -173,7 +173,7 @@ module Kernel
 
   # -1, 0 or 1, by `<=>`, as sorting sees it.
   def __compared(other)
-    order = self <=> other
+    order = self.__asked <=> other
     __uncomparable(other) if order.nil?
     __sign(order)
   end
