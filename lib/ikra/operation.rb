@@ -331,7 +331,8 @@ module Ikra
       while list.size > 1
         list = section(:map, [combine, list, CHUNK], base: 0...chunks(list))
       end
-      list.first
+      # an empty Range has a beginning, and no element
+      list.first unless list.size.zero?
     end
 
     # What {#preduce} comes to where the block adds numbers of one kind, and there are more than a chunk: their sum, by one kernel. For a zero of Floats, of

@@ -32,6 +32,11 @@ RSpec.describe "Arrays" do
   integers = [5, -7, 0, 12]
 
   on_every_backend do
+    it "are filled with something" do
+      expect { |x| [[7, 8].fill(x), [7, 8].fill { |i| i + x }, [7, 8].fill(x, 1), [7, 8].fill(x, 0, 1)] }.to be_same_as_ruby.over(1, 2)
+      expect { |x| [x, 8].fill }.to be_same_as_ruby.over(1)
+    end
+
     it "is read by index, from either end, and nil outside" do
       expect { |i| integers[i] }.to be_same_as_ruby.over(0, 3, 4, -1, -4, -5, Values::MAX, Values::MIN)
       expect { |i| integers.at(i).nil? ? 0 : integers.at(i) + 1 }.to be_same_as_ruby.over(0, 3, 4, -1)

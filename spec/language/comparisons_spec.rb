@@ -1,6 +1,57 @@
 # frozen_string_literal: true
 
+# Objects that are asked for equality, or for what Hashes know them by.
+module Asked
+  Equal = Struct.new(:answer) do
+    def ==(_other) = answer
+  end
+
+  # Equal to a String, which asks it.
+  class Text
+    def to_str = "q"
+    def ==(_other) = true
+  end
+
+  # Has `hash` alone.
+  class Other
+    attr_reader :v
+
+    def initialize(v) = @v = v
+    def hash = 1
+  end
+
+  # Has both.
+  class Both < Other
+    def eql?(other) = v == other.v
+  end
+
+  # Has `eql?` alone.
+  class Alone
+    attr_reader :v
+
+    def initialize(v) = @v = v
+    def eql?(_other) = true
+  end
+end
+
 RSpec.describe "Comparisons" do
+  on_every_backend do
+    it "ask the object on the right where the left one does not know it" do
+      expect { |x| o = Asked::Equal.new(x); [1i == o, 1i != o, Rational(1, 2) == o, 1 == o, 1.5 == o, [1i] == [o], nil == o, :a == o, "q" == o] }
+        .to be_same_as_ruby.over(true, false)
+      expect { [1].pmap(backend: backend) { |_| "q" == Asked::Text.new } }.to raise_error(Ikra::CompileError, /to_str/)
+      expect { [1].pmap(backend: backend) { |_| (case Asked::Text.new when "q" then 1 else 2 end) } }.to raise_error(Ikra::CompileError, /to_str/)
+    end
+
+    it "by eql? are made where hash belongs to it" do
+      expect { |x| [Asked::Other.new(x), Asked::Other.new(1)].uniq.map { |o| o.v } }.to be_same_as_ruby.over(1, 2)
+      expect { |x| [Asked::Both.new(x), Asked::Both.new(1)].uniq.map { |o| o.v } }.to be_same_as_ruby.over(1, 2)
+      expect { |x| ([Asked::Both.new(x)] - [Asked::Both.new(1)]).map { |o| o.v } }.to be_same_as_ruby.over(1, 2)
+      expect { [1].pmap(backend: backend) { |x| [Asked::Alone.new(x), Asked::Alone.new(2)].uniq.size } }.to raise_error(Ikra::CompileError, /no hash/)
+      expect { [1].pmap(backend: backend) { |x| [x, 2].uniq { |y| Asked::Alone.new(y) } } }.to raise_error(Ikra::CompileError, /no hash/)
+    end
+  end
+
   integers = Values.pairs(Values::INTEGERS)
   floats = Values.pairs(Values::FLOATS)
 

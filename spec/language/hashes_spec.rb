@@ -37,6 +37,11 @@ RSpec.describe "Hashes" do
   keys = [:a, 5, "five", nil, true, 2.0, -1, "", "é", 2**40, :b, 6, "fiv", false, 2, 5.0, -0.0, "\xe9", Float::NAN, Values::MAX, Object.new, [1]]
 
   on_every_backend do
+    it "are dug in where a default stands in" do
+      known = Hash.new([1, [2]]).merge!(1 => [3, [4]])
+      expect { |x| [known.dig(x, 0), known.dig(x, 1), known.dig(x)] }.to be_same_as_ruby.over(1, 7)
+    end
+
     it "are looked up" do
       expect { |key| mixed.key?(key) ? mixed.fetch(key) : :none }.to be_same_as_ruby.over(*keys)
       expect { |key| mixed[key] }.to be_same_as_ruby.over(*keys)

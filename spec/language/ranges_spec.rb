@@ -118,5 +118,72 @@ RSpec.describe "Ranges" do
       expect { |x| [x.step.to_a, (x.begin..5).step.to_a] }.to be_same_as_ruby.over(0..3, 2...9, 3..1)
       expect { |x| n = 0; x.step { |i| n += i }; n }.to be_same_as_ruby.over(0..3, 2...9, 3..1)
     end
+
+    it "cover other Ranges" do
+      expect do |r|
+        [(0..10).cover?(r), (0...10).cover?(r), (0.0..10.0).cover?(r), (0..).cover?(r), (..10).cover?(r), (0...).cover?(r), (3..1).cover?(r),
+         (0..10.5).cover?(r), (0..10).include?(r), (0..10) === r]
+      end.to be_same_as_ruby.over(*integers, 3..7, 3...11, 3...10, 7..3, 3.5..9.5, 2.5...11, 2...10.5, 3.., nil..3, nil...10, 5, 4.5, nil)
+      expect { |r| [r.cover?(r), r.cover?(2..3), r.cover?(2...4), r.cover?(1.5..2.0)] }.to be_same_as_ruby.over(1..3, 1...3, 1.5..2.5, 2..2.5, 0.5...4, 2.., nil..3, nil...4)
+    end
+
+    it "without any end have nothing to iterate over" do
+      expect { |x| (nil..nil).cover?(x) && (nil..nil) === x }.to be_same_as_ruby.over(1)
+      expect { |x| (nil..nil).include?(x) }.to be_same_as_ruby.over(1)
+      expect { |x| (nil..nil).member?(x) }.to be_same_as_ruby.over(nil)
+    end
+
+    it "are searched as Ruby searches them, and arrays" do
+      expect { |x| [(1..10).bsearch { 0 }, (1..10).bsearch { |i| x <=> i }, (-5..5).bsearch { |i| i >= x }, (-5...5).bsearch { |i| x - i }, (1..0).bsearch { true }] }
+        .to be_same_as_ruby.over(-9, -5, 0, 1, 3, 5, 10, 11, 2.5)
+      expect { |r| [r.bsearch { 0 }, r.bsearch { true }, r.bsearch { false }, r.bsearch { nil }, r.bsearch { |i| i >= 2 }] }.to be_same_as_ruby.over(*integers)
+      expect { |x| [[1, 2, 3, 4].bsearch { 0 }, [1, 3, 5, 7, 9].bsearch { |i| i >= x }, [1, 3, 5, 7, 9].bsearch_index { |i| x <=> i }] }.to be_same_as_ruby.over(0, 3, 4, 9, 10)
+      expect { |x| (1..10).bsearch { x } }.to be_same_as_ruby.over(:a)
+      expect { |x| (1..10).bsearch { x } }.to be_same_as_ruby.over(Float::NAN)
+      expect { |x| [1, 2].bsearch { [x] } }.to be_same_as_ruby.over(1)
+      expect { |x| [1, 2].bsearch_index { x } }.to be_same_as_ruby.over("a")
+      expect { [1.5].pmap(backend: backend) { |x| (0..x).bsearch { |y| y >= 1.2 } } }.to raise_error(Ikra::CompileError, /bsearch/)
+      expect { [1.5].pmap(backend: backend) { |x| (0.5..x).bsearch { |y| y >= 1.2 } } }.to raise_error(Ikra::CompileError, /bsearch/)
+    end
+
+    it "as places of elements are slices, or refused" do
+      list = [9, 8, 7, 6]
+      expect { |x| [list.values_at(x, 0), list.values_at(1.5), list.values_at] }.to be_same_as_ruby.over(1, -1, 4)
+      expect { |x| list.values_at(x) }.to be_same_as_ruby.over(nil)
+      expect { [1].pmap(backend: backend) { |x| list.values_at(0..x, 3) } }.to raise_error(Ikra::CompileError, /values_at with a Range/)
+      expect { [1].pmap(backend: backend) { |x| a = [1, 2, 3]; a[0..x] = [7]; a } }.to raise_error(Ikra::CompileError, /slices/)
+      expect { [1].pmap(backend: backend) { |x| a = [1, 2, 3]; a[x..] = 7; a } }.to raise_error(Ikra::CompileError, /slices/)
+      expect { |x| x[1..2, 1] }.to be_same_as_ruby.over("hello")
+      expect { |x| x["l", 1] }.to be_same_as_ruby.over("hello")
+    end
+
+    it "of bits have two ends" do
+      open = nil..2
+      expect { |x| [x[0..2], x[1...3], x[2..1]] }.to be_same_as_ruby.over(2, -1, 77)
+      [-> { [2].pmap(backend: backend) { |x| x[..2] } }, -> { [2].pmap(backend: backend) { |x| x[-1..] } }, -> { [2].pmap(backend: backend) { |x| x[open] } }]
+        .each { |call| expect(&call).to raise_error(Ikra::CompileError, /open Range|Ranges of two Integers/) }
+    end
+
+    it "and steps without a block are no arrays" do
+      expect { |x| [1.step(to: Float::INFINITY, by: 42).size, 1.step(10, x).size, 1.step(10, x).to_a, 1.step(10, x).sum, 1.step(by: 2, to: 9).map { |i| i + x }] }
+        .to be_same_as_ruby.over(1, 3)
+      expect { |x| [(1..3).step(x).to_a, (5..1).step(x).to_a, (5...1).step(x).to_a] }.to be_same_as_ruby.over(1, -1, -2, 2)
+      [-> { [1].pmap(backend: backend) { |x| 1.step(9, x)[1] } }, -> { [1].pmap(backend: backend) { |x| 1.step(9, x).class } },
+       -> { [1].pmap(backend: backend) { |x| (x..9).step(2).is_a?(Array) } }, -> { [1].pmap(backend: backend) { |x| [x].each_slice(2) == [[x]] } }]
+        .each { |call| expect(&call).to raise_error(Ikra::CompileError, /without a block gives an Enumerator/) }
+    end
+
+    it "that are empty have no elements for operations" do
+      [7...7, 1..0, []].each do |none|
+        by = %i[preduce pmin pmax pminmax pscan psort].to_h { |name| [name, none.public_send(name, backend: backend) { |a, b| a <=> b }] }
+        expect(by).to eq(preduce: nil, pmin: nil, pmax: nil, pminmax: [nil, nil], pscan: [], psort: [])
+        %i[pmin_by pmax_by pminmax_by psort_by pselect preject ppartition pfilter_map pflat_map pcount pall? pany? pnone? pone? pfind pfind_index psum
+           puniq pgroup_by pmap].each do |name|
+          expect(none.public_send(name, backend: backend) { |x| x }).to eq(none.public_send(name.to_s.delete_prefix("p")) { |x| x }), name.to_s
+        end
+        expect(none.preduce(5, backend: backend) { |a, b| a + b }).to eq(5)
+        expect(none.pmin(2, backend: backend) { |a, b| a <=> b }).to eq([])
+      end
+    end
   end
 end

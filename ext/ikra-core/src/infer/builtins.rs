@@ -114,6 +114,8 @@ pub enum Builtin {
     Unconverted(&'static str),
     /// Whether all elements are known to be of these kinds, decided when compiling.
     ElementsAre(crate::types::Prims),
+    /// Refused where it may be an object with a method of its own by the first name and none by the second.
+    Lacks(&'static str, &'static str),
     /// `x.__uncomparable(y)` raises what a comparison of the two does.
     Uncomparable,
     /// TypeError: an argument that is no number.
@@ -571,6 +573,15 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
                 "join the array after the section; if it is a number, keep Strings out of the array that it comes from";
             Some(Builtin::Refuse(what, advice))
         }
+        (_, "__values_form") => Some(Builtin::Refuse(
+            "kernels do not know values_at with a Range",
+            "add what the slice has: list[0..1] + list.values_at(3)",
+        )),
+        (_, "__bsearch_form") => Some(Builtin::Refuse(
+            "kernels do not know bsearch of a Range of Floats",
+            "write a loop that halves the Range",
+        )),
+        (_, "__keyed") => Some(Builtin::Lacks("eql?", "hash")),
         (_, "__fill_form") => {
             Some(Builtin::Refuse("kernels do not know this form of fill", "write the elements in a loop"))
         }

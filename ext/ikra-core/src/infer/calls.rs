@@ -756,6 +756,10 @@ impl Analysis<'_> {
                     _ => super::compare::truths(&ty),
                 }
             }
+            Numeric(crate::ir::lower::numbers::Method::BitRef) if atoms.contains(&Atom::Object(well_known::RANGE)) => {
+                return Err(Refusal::new("kernels know bits of an Integer by Ranges of two Integers only")
+                    .advise("write both ends; for the bits from one on, x >> from"));
+            }
             Numeric(method) => {
                 if method.asks_argument().is_some() {
                     no_value(name, atoms)?;
@@ -891,6 +895,19 @@ impl Analysis<'_> {
                 Ty::never()
             }
             Uncomparable | NoMatch | MethodMissing => Ty::never(),
+            Lacks(asked, beside) => {
+                let own = |fact: MethodFact| matches!(fact, MethodFact::Ruby { .. } | MethodFact::AttrReader { .. });
+                if matches!(atom, Atom::Object(_))
+                    && own(self.method(receiver_of(atom), asked))
+                    && !own(self.method(receiver_of(atom), beside))
+                {
+                    let class = self.describe(atom);
+                    return Err(Refusal::new(format!("{class} has {asked} of its own, and no {beside}"))
+                        .because(format!("Ruby asks for {beside} first, which differs for each object"))
+                        .advise(format!("define {beside}, too")));
+                }
+                Ty::nil()
+            }
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
@@ -1032,6 +1049,11 @@ impl Analysis<'_> {
                 }
                 _ => Ty::never(),
             },
+            ArraySet if matches!(atoms[0], Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE)) => {
+                return Err(Refusal::new("kernels do not assign to slices of arrays")
+                    .because("an array may change its length by that")
+                    .advise("assign to one element after the other"));
+            }
             ArraySet => match atoms[0] {
                 Atom::Int | Atom::Float => {
                     self.write_element(from, (atom, reach), &Ty::of(atoms[1], args.positional[1].reach))?;
@@ -1410,7 +1432,10 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
     let found = match (from, to, name) {
         (Atom::Int, Atom::Int, _) => Some(RangeForm::Registers(Prims::INT_RANGE)),
         (Atom::Float, Atom::Float, _) => Some(RangeForm::Registers(Prims::FLOAT_RANGE)),
-        (_, _, "include?" | "member?" | "cover?" | "===") => helper("__covers"),
+        (_, _, "include?" | "member?") => helper("__includes"),
+        (_, _, "cover?") => helper("__cover"),
+        (_, _, "===") => helper("__covers"),
+        (Atom::Int, Atom::Float, "bsearch") => None,
         (Atom::Int | Atom::Float, Atom::Int | Atom::Float, "step" | "%") => {
             Some(RangeForm::Registers(Prims::FLOAT_RANGE))
         }

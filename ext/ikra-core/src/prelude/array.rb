@@ -597,6 +597,7 @@ class Array
 
   # Whether one of the first `count` elements is eql? to it.
   def __before?(item, count)
+    item.__keyed
     i = 0
     while i < count
       return true if __at(i).__asked.eql?(item)
@@ -783,6 +784,7 @@ class Array
   alias collect_concat flat_map
 
   def fill(item = (none = true), from = 0, count = nil)
+    raise ArgumentError, "wrong number of arguments (given 0, expected 1..3)" if none && !block_given?
     __fill_form unless from.is_a?(Integer) && (none || !block_given?)
     from += size if from < 0
     from = 0 if from < 0
@@ -892,11 +894,31 @@ class Array
   end
 
   def values_at(*places)
-    places.map { |at| self[at] }
+    places.map do |at|
+      __values_form if at.is_a?(Range)
+      self[at]
+    end
   end
 
   def bsearch_index
-    (0...size).bsearch { |i| yield(__at(i)) }
+    low = 0
+    high = size
+    found = false
+    while low < high
+      middle = low + (high - low) / 2
+      side = __side(yield(__at(middle)))
+      return middle if side == 0
+
+      found = true if side == -2
+      if side < 0
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    return nil if __doubt(!found)
+
+    low
   end
 
   def bsearch

@@ -269,7 +269,7 @@ class Complex
     elsif other.is_a?(Integer) || other.is_a?(Float) || other.is_a?(Rational)
       __real == other && __imaginary == 0
     else
-      false
+      other == self
     end
   end
 

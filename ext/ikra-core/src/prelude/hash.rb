@@ -25,9 +25,11 @@ class Hash
 
   def dig(key, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
     i = __slot(key)
-    return __default if __doubt(i < 0)
-
-    value = __values.__at(i)
+    if __doubt(i < 0)
+      value = __default
+    else
+      value = __values.__at(i)
+    end
     return value if one
     return value.__dug(second) if two
     return value.__dug(second, third) if three

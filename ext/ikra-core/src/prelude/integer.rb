@@ -195,9 +195,19 @@ end
 module Numeric
   def __list_step(limit = nil, step = 1, by: step, to: limit)
     __no_limit if to.nil?
+    raise NoMemoryError, "failed to allocate memory" if to.is_a?(Float) && to.infinite? && (to > 0) == (by > 0)
+
     out = []
     step(to, by) { |x| out << x }
     out
+  end
+
+  # How many it goes through; there may be no end to them.
+  def __step_size(limit = nil, step = 1, by: step, to: limit)
+    return Float::INFINITY if to.nil?
+    return Float::INFINITY if to.is_a?(Float) && to.infinite? && (to > 0) == (by > 0)
+
+    __list_step(to, by).size
   end
 end
 

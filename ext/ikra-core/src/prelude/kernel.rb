@@ -32,6 +32,22 @@ module Kernel
     from + back == 0 ? [self] : []
   end
 
+  # Which way `bsearch` goes: to smaller ones where it is negative (-2: as they may be what is looked for), to larger ones, or no further.
+  def __side(answer)
+    if answer == true
+      -2
+    elsif !answer
+      1
+    elsif answer.is_a?(Integer) || answer.is_a?(Float) || answer.is_a?(Rational)
+      order = answer <=> 0
+      raise ArgumentError, "comparison of #{answer.class} with 0 failed" if order.nil?
+
+      order
+    else
+      raise TypeError, "wrong argument type #{answer.class} (must be numeric, true, false or nil)"
+    end
+  end
+
   # What `dig` finds a step further on.
   def __dug(at, second = (one = true), third = (two = true), fourth = (three = true))
     return nil if nil?

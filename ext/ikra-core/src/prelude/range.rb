@@ -14,6 +14,37 @@ class Range
     __exclude_end ? value < to : value <= to
   end
 
+  def __includes(value)
+    raise TypeError, "can't iterate from NilClass" if __begin.nil? && __end.nil?
+
+    __covers(value)
+  end
+
+  def __cover(value)
+    value.is_a?(Range) ? __cover_range(value) : __covers(value)
+  end
+
+  def __cover_any(value)
+    value.is_a?(Range) ? __cover_range(value) : cover?(value)
+  end
+
+  # Whether it has all that another has. An exclusive one of Integers may end behind it, if what it has does not.
+  def __cover_range(other)
+    from = self.begin
+    to = self.end
+    first = other.begin
+    last = other.end
+    return false if !to.nil? && last.nil? || !from.nil? && first.nil?
+    return false if !first.nil? && !last.nil? && (other.exclude_end? ? first >= last : first > last)
+    return false if !first.nil? && !from.nil? && first < from
+    return false if !first.nil? && !to.nil? && (exclude_end? ? first >= to : first > to)
+    return !(last.nil? && exclude_end? && !other.exclude_end?) if to.nil?
+    return to >= last if exclude_end? == other.exclude_end?
+    return to > last if exclude_end?
+
+    to >= last || first.is_a?(Integer) && last.is_a?(Integer) && to >= last - 1
+  end
+
   def __first(count = (alone = true))
     return __begin if alone
 
@@ -185,25 +216,29 @@ class Range
   end
 
   def bsearch
+    __bsearch_form if first.is_a?(Float)
     low = first
-    high = low + size
+    high = exclude_end? ? self.end - 1 : self.end
+    last = high
     found = false
     while low < high
-      middle = low + (high - low) / 2
-      answer = yield(middle)
-      if answer.is_a?(Integer) || answer.is_a?(Float)
-        return middle if answer == 0
+      middle = (low < 0) == (high < 0) ? low + (high - low) / 2 : (low + high) / 2
+      side = __side(yield(middle))
+      return middle if side == 0
 
-        below = answer < 0
-      else
-        below = answer
-        found = true if answer
-      end
-      if below
+      found = true if side == -2
+      if side < 0
         high = middle
       else
         low = middle + 1
       end
+    end
+    if low == last
+      side = __side(yield(low))
+      return low if side == 0
+
+      found = side == -2 if side > 0 || side == -2
+      return nil if __doubt(side > 0)
     end
     return nil if __doubt(!found)
 
@@ -217,7 +252,20 @@ class Range
 
   def __list_step(by = 1)
     out = []
-    step(by) { |x| out << x }
+    if by < 0
+      i = self.begin
+      to = self.end
+      while exclude_end? ? i > to : i >= to
+        out << i
+        i += by
+      end
+    else
+      step(by) { |x| out << x }
+    end
     out
+  end
+
+  def __step_size(by = 1)
+    __list_step(by).size
   end
 end

@@ -79,7 +79,7 @@ class String
   end
 
   def [](at, length = (one = true))
-    if at.is_a?(Range)
+    if at.is_a?(Range) && one
       n = size
       from = __from(at, n)
       to = __stop(at, n)
@@ -87,7 +87,7 @@ class String
 
       i = __offset(from)
       to <= from ? __view(i, 0) : __view(i, __offset(to) - i)
-    elsif at.is_a?(String)
+    elsif at.is_a?(String) && one
       include?(at) ? at.__view(0, at.bytesize) : nil
     elsif one
       n = __int(at)

@@ -169,6 +169,14 @@ pub struct Node {
     pub kind: Kind,
 }
 
+impl Node {
+    /// Whether this is a Range of an index, `[i..]` or `[..i]`, to which the parser gave an end: that stands where the Range does.
+    pub fn is_closed_range(&self) -> bool {
+        let Kind::Range { from, to, .. } = &self.kind else { return false };
+        [from, to].into_iter().flatten().any(|end| end.span == self.span)
+    }
+}
+
 #[derive(Debug)]
 pub enum Kind {
     Nil,

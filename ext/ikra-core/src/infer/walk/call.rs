@@ -360,6 +360,7 @@ impl Walker<'_, '_> {
             receiver = receiver.filter(|a| a != Atom::Nil);
             env.dead |= receiver.is_never();
         }
+        self.open_index(call, &receiver)?;
         let held = self.sole_holder(call, env);
         self.under_way.extend(held);
         let asking = asking_next(call).filter(|_| self.is_rubys(&receiver, &call.name));
@@ -371,6 +372,22 @@ impl Walker<'_, '_> {
         let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
         *env = self.join_env(env, &skipped);
         Ok(self.join(&ty, &nil))
+    }
+
+    /// Refuses `x[i..]` and `x[..i]` of what is no list: the parser gave the Range the end that it has for these.
+    fn open_index(&self, call: &Call, receiver: &Ty) -> Result<()> {
+        let lists = |atom: &Atom| matches!(atom, Atom::Array(_) | Atom::Str | Atom::Nil);
+        match call.args.as_slice() {
+            [Arg::Positional(arg)]
+                if &*call.name == "[]" && arg.is_closed_range() && !receiver.atoms().iter().all(lists) =>
+            {
+                Err(self
+                    .error(arg.span, "kernels know [] with an open Range of Arrays and Strings only")
+                    .advise("write both ends; for the bits of an Integer from one on, x >> from")
+                    .into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// `self` of a call without a receiver. `rand`, `loop` and the like are Kernel's on whatever `self` is, even one
@@ -707,6 +724,10 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
 pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Option<crate::id::MethodId> {
     let Target::Builtin(builtin) = target else { return None };
     let given = args.positional.as_slice();
+    let ranges = |ty: &Ty| {
+        let range = Atom::Object(crate::world::well_known::RANGE);
+        ty.atoms().into_iter().any(|atom| matches!(atom, Atom::IntRange | Atom::FloatRange) || atom == range)
+    };
     let may_be_text = |ty: &Ty| ty.atoms().contains(&Atom::Str);
     match builtin {
         Builtin::Numeric(crate::ir::lower::numbers::Method::Round)
@@ -724,6 +745,9 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
         Builtin::ToFloat if given.first().is_some_and(may_be_text) => {
             return crate::prelude::helper("", false, "__to_float");
         }
+        Builtin::RangeCover if name == "cover?" && given.len() == 1 && ranges(&given[0]) => {
+            return crate::prelude::helper("Range", false, "__cover_any");
+        }
         _ => {}
     }
     if matches!(atom, Atom::IntRange | Atom::FloatRange) {
@@ -738,10 +762,6 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
         };
     }
     let Atom::Array(_) = atom else { return None };
-    let ranges = |ty: &Ty| {
-        let range = Atom::Object(crate::world::well_known::RANGE);
-        ty.atoms().into_iter().any(|atom| matches!(atom, Atom::IntRange | Atom::FloatRange) || atom == range)
-    };
     match (builtin, given) {
         (Builtin::ArrayFirst | Builtin::ArrayLast, [_]) => crate::prelude::find("Array", "Array", name),
         (Builtin::ArrayGet, [range]) if name == "[]" && ranges(range) => {

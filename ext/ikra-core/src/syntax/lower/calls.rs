@@ -549,6 +549,72 @@ const OVER_PIECES: &[&str] = &[
     "zip",
 ];
 
+/// What Enumerators can do that a list of what they yield can do for them.
+const OF_ENUMERATORS: [&str; 62] = [
+    "all?",
+    "any?",
+    "chunk_while",
+    "collect",
+    "collect_concat",
+    "compact",
+    "count",
+    "cycle",
+    "detect",
+    "drop",
+    "drop_while",
+    "each",
+    "each_cons",
+    "each_entry",
+    "each_slice",
+    "each_with_index",
+    "each_with_object",
+    "entries",
+    "filter",
+    "filter_map",
+    "find",
+    "find_all",
+    "find_index",
+    "first",
+    "flat_map",
+    "grep",
+    "grep_v",
+    "group_by",
+    "include?",
+    "inject",
+    "map",
+    "max",
+    "max_by",
+    "member?",
+    "min",
+    "min_by",
+    "minmax",
+    "minmax_by",
+    "none?",
+    "one?",
+    "partition",
+    "reduce",
+    "reject",
+    "reverse_each",
+    "select",
+    "size",
+    "slice_when",
+    "sort",
+    "sort_by",
+    "sum",
+    "take",
+    "take_while",
+    "tally",
+    "to_a",
+    "to_h",
+    "to_set",
+    "uniq",
+    "with_index",
+    "with_object",
+    "zip",
+    "chunk",
+    "lazy",
+];
+
 /// A call on what an iterator without a block gives, an Enumerator, which is never made: `map.with_index(1) { … }` becomes
 /// one call, and `each_slice(2).sum { … }` a call on the list of what the iterator yields.
 fn over_enumerator(call: &mut Call) {
@@ -598,6 +664,12 @@ fn over_enumerator(call: &mut Call) {
         ("each_with_index", "map" | "collect") if given && inner.args.is_empty() && call.args.is_empty() => {
             "%__map_with_index".to_string()
         }
+        ("step", "size") if !given && call.args.is_empty() => {
+            call.args = std::mem::take(&mut inner.args);
+            "%__step_size".to_string()
+        }
+        // an Enumerator is no Array, and has no other methods
+        (_, name) if !OF_ENUMERATORS.contains(&name) && !(&*inner.name == "step" && name == "last") => return,
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
         | (
             "each_with_index"

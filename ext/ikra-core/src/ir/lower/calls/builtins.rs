@@ -246,6 +246,7 @@ impl Body<'_, '_> {
             | IvarGet
             | IvarSet
             | NoMatch => None,
+            Lacks(..) => Some(Val::NIL),
             NilToInt => Some(Val::int(0)),
             NilToFloat => Some(Val::Float(Operand::float(0.0))),
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
