@@ -667,11 +667,16 @@ impl Analysis<'_> {
                 return Err(Refusal::new(format!("kernels do not know {name} with keywords"))
                     .advise("write out what the keyword asks for"));
             }
+            Target::Builtin(Builtin::RangeStep) if name == "%" && given == 0 => {
+                return Err(Refusal::new("kernels do not know % of a Range without an argument"));
+            }
             Target::Builtin(builtin) if !builtin.arity().contains(&given) => {
                 // methods with forms that we lack must not be mistaken for wrong calls
                 if matches!(
                     builtin,
-                    Builtin::ArrayFirst
+                    Builtin::IvarGet
+                        | Builtin::IvarSet
+                        | Builtin::ArrayFirst
                         | Builtin::ArrayLast
                         | Builtin::ArrayGet
                         | Builtin::ArraySet
@@ -684,6 +689,9 @@ impl Analysis<'_> {
                         | Builtin::ToInteger
                         | Builtin::ToFloat
                 ) {
+                    return Err(Refusal::new(format!("kernels do not know {name} with {given} arguments")));
+                }
+                if builtin.iterates() {
                     return Err(Refusal::new(format!("kernels do not know {name} with {given} arguments")));
                 }
                 Ty::never()
@@ -1436,11 +1444,12 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
         (_, _, "cover?") => helper("__cover"),
         (_, _, "===") => helper("__covers"),
         (Atom::Int, Atom::Float, "bsearch") => None,
+        (Atom::Int, Atom::Float, "__list_step" | "__step_size") => None,
         (Atom::Int | Atom::Float, Atom::Int | Atom::Float, "step" | "%") => {
             Some(RangeForm::Registers(Prims::FLOAT_RANGE))
         }
         (_, _, "min" | "max" | "minmax") => crate::prelude::find("Range", "Range", name).map(RangeForm::Helper),
-        (Atom::Int, Atom::Nil, "first") => helper("__first"),
+        (Atom::Int, _, "first") => helper("__first"),
         // it goes over the Integers up to its end; what asks for the end itself is another matter
         (Atom::Int, Atom::Float, name) if !matches!(name, "last" | "min" | "max" | "minmax" | "size" | "hash") => {
             Some(RangeForm::Registers(Prims::INT_RANGE))

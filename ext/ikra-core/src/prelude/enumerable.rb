@@ -655,7 +655,7 @@ module Enumerable
 
   # What comes first time around is kept for the next.
   def cycle(times = nil)
-    return nil if !times.nil? && times <= 0
+    return nil if !times.nil? && __int(times) <= 0
 
     list = []
     each do |x|

@@ -183,6 +183,9 @@ pub fn helper(class: &str, enumerable: bool, name: &str) -> Option<MethodId> {
 const LONGER: &[(&[&str], &str)] = &[
     (&["inject", "reduce"], "write inject(start, :name) or inject(start) { … }"),
     (&["dig"], "dig five levels at a time"),
+    (&["round", "floor", "ceil", "truncate"], "multiply by a power of ten, round, and divide"),
+    (&["each_with_index", "each_entry", "reverse_each"], "leave them out"),
+    (&["find_index", "index", "fill"], "write a loop"),
 ];
 
 /// What to write instead of a call with more arguments than the prelude's method takes, where Ruby's own takes more.

@@ -48,11 +48,15 @@ class Range
   def __first(count = (alone = true))
     return __begin if alone
 
-    n = __int(count)
-    raise ArgumentError, "negative array size (or size too big)" if n < 0
-
     from = __begin
-    __build(n) { |i| from + i }
+    to = __end
+    length = __int(count)
+    length.__negative_size if length < 0
+
+    list = (0...length).map { |i| from + i }
+    return list if to.nil?
+
+    __exclude_end ? list.take_while { |x| x < to } : list.take_while { |x| x <= to }
   end
 
   # Of Ranges of Integers with so many, and of all others.
