@@ -577,6 +577,9 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "kernels do not know values_at with a Range",
             "add what the slice has: list[0..1] + list.values_at(3)",
         )),
+        (_, "__cover_form") => {
+            Some(Builtin::Refuse("kernels do not know whether a Range has a Complex", "compare its real part"))
+        }
         (_, "__bsearch_form") => Some(Builtin::Refuse(
             "kernels do not know bsearch of a Range of Floats",
             "write a loop that halves the Range",

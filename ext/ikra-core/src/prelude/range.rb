@@ -6,6 +6,7 @@ class Range
   def __covers(value)
     return false unless value.is_a?(Numeric)
 
+    __cover_form if value.is_a?(Complex)
     from = __begin
     to = __end
     return false unless from.nil? || from <= value
