@@ -32,6 +32,14 @@ module Kernel
     from + back == 0 ? [self] : []
   end
 
+  def __not_iterated
+    raise TypeError, "can't iterate from #{self.class}"
+  end
+
+  def __negative_size
+    raise ArgumentError, "negative array size (or size too big)"
+  end
+
   # Which way `bsearch` goes: to smaller ones where it is negative (-2: as they may be what is looked for), to larger ones, or no further.
   def __side(answer)
     if answer == true

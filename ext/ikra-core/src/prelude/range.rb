@@ -16,7 +16,7 @@ class Range
   end
 
   def __includes(value)
-    raise TypeError, "can't iterate from NilClass" if __begin.nil? && __end.nil?
+    nil.__not_iterated if __begin.nil? && __end.nil?
 
     __covers(value)
   end
