@@ -35,6 +35,7 @@ const UNSAFE: &[&str] = &[
     "backend/vectors.rs",
     "backend/libm.rs",
     "backend/team.rs",
+    "backend/cpu/arena.rs",
     "backend/cpu/jit.rs",
     "backend/cuda/blas.rs",
     "backend/cuda/nvrtc.rs",
