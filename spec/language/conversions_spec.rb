@@ -64,7 +64,8 @@ module Conversions
     "Array.new" => ->(o) { Array.new(o) { 1 }.size }, "combination" => ->(o) { [1, 2].combination(o).to_a.size }, "Integer#+" => ->(o) { 1 + o }, "Float#*" => ->(o) { 1.5 * o },
     "Integer#<" => ->(o) { 1 < o }, "Integer#<<" => ->(o) { 1 << o }, "Integer#round" => ->(o) { 15.round(o) }, "digits" => ->(o) { 3.digits(o).size }, "Integer.sqrt" => ->(o) { Integer.sqrt(o) },
     "sum from it on" => ->(o) { [1].sum(o) }, "sum of it" => ->(o) { [1, o].sum }, "Math" => ->(o) { Math.sqrt(o) }, "Math of two" => ->(o) { Math.hypot(o, 1) }, "rand" => ->(o) { rand(o).size },
-    "a Range" => ->(o) { (1..3).cover?(o) }, "start_with?" => ->(o) { "b".start_with?(o) }, "include?" => ->(o) { "b".include?(o) }, "String#index" => ->(o) { "b".index(o) }, "String#==" => ->(o) { "b" == o },
+    "a Range" => ->(o) { (1..3).cover?(o) }, "start_with?" => ->(o) { "b".start_with?(o) }, "include?" => ->(o) { "b".include?(o) },
+    "String#index" => ->(o) { "b".index(o) }, "String#==" => ->(o) { "b" == o },
     "String#<=>" => ->(o) { "b" <=> o }, "String#<" => ->(o) { "a" < o }, "String#[]" => ->(o) { "abc"[o] }, "getbyte" => ->(o) { "abc".getbyte(o) }, "a Struct's index" => ->(o) { PAIR[o] },
     "min by a block" => ->(o) { [1, 2].min { o } }
   }.freeze

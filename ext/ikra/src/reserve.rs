@@ -65,7 +65,7 @@ fn take(layout: Layout) -> *mut u8 {
     }
     let more = |state: u64| {
         let next = given(state) / UNIT + units;
-        (next <= BYTES / UNIT).then_some((state >> 32) + 1 << 32 | next as u64)
+        (next <= BYTES / UNIT).then_some(((state >> 32) + 1) << 32 | next as u64)
     };
     match USE.fetch_update(Relaxed, Relaxed, more) {
         Ok(before) => std::ptr::with_exposed_provenance_mut(start + given(before)),
@@ -146,7 +146,9 @@ mod tests {
         init();
         let layout = |bytes| Layout::from_size_align(bytes, 8).expect("a layout");
         let (a, b) = (take(layout(100)), take(layout(5000)));
-        assert!(has(a as usize) && has(b as usize) && (b as usize - a as usize) == 112 && a as usize % UNIT == 0);
+        assert!(
+            has(a as usize) && has(b as usize) && (b as usize - a as usize) == 112 && (a as usize).is_multiple_of(UNIT)
+        );
         assert!(take(layout(BYTES)).is_null() && take(Layout::from_size_align(8, 64).expect("a layout")).is_null());
         // SAFETY: these parts are had, and given back once.
         unsafe {

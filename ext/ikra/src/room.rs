@@ -126,13 +126,15 @@ pub fn asking<T>(world: &mut dyn World, work: impl FnOnce(&mut dyn World) -> T) 
 
 /// A question that waits for its answer on the stack of who asks.
 type Question<'q> = &'q mut dyn FnMut(&mut dyn World);
+/// Where it is.
+type QuestionAt = *mut dyn FnMut(&mut dyn World);
 
 #[derive(Default)]
 enum State {
     #[default]
     Nothing,
     /// A [`Question`].
-    Asked(Handed<*mut dyn FnMut(&mut dyn World)>),
+    Asked(Handed<QuestionAt>),
     Answered,
     /// Answering it panicked.
     Failed(Box<dyn Any + Send>),

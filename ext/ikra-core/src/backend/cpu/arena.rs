@@ -167,7 +167,11 @@ pub struct Pages {
 impl Pages {
     /// None yet. `fresh`: of a region of their own, as one that others have had too few.
     pub fn new(fresh: bool) -> Self {
-        Self { arena: Arena::of_this_process(), region: None, fresh, chunks: Vec::new(), linked: 0 }
+        Self::of(Arena::of_this_process(), fresh)
+    }
+
+    fn of(arena: &'static Arena, fresh: bool) -> Self {
+        Self { arena, region: None, fresh, chunks: Vec::new(), linked: 0 }
     }
 
     fn chunk(&mut self, bytes: usize, access: libc::c_int) -> Option<Chunk> {
@@ -322,7 +326,7 @@ mod tests {
     #[test]
     fn what_nobody_has_is_had_again() {
         let arena: &'static Arena = Box::leak(Box::new(Arena { process: process::id(), regions: Mutex::default() }));
-        let pages = || Pages { arena, ..Pages::new(false) };
+        let pages = || Pages::of(arena, false);
         let mut seen = std::collections::HashSet::new();
         for _ in 0..1000 {
             seen.insert(code(&mut pages(), 5000));
@@ -333,7 +337,7 @@ mod tests {
         assert_eq!(arena.regions().len(), 3);
         drop(many);
         assert_eq!(arena.regions().len(), 1, "others went back to the system");
-        let mut fresh = Pages { arena, ..Pages::new(true) };
+        let mut fresh = Pages::of(arena, true);
         code(&mut fresh, 10);
         assert_eq!(arena.regions().len(), 2);
     }

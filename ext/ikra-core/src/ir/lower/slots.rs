@@ -449,15 +449,14 @@ impl Body<'_, '_> {
     pub fn spread(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Typed>> {
         let at = self.assumption(span);
         let mut out = Vec::new();
-        let alone = shape.positions(1);
-        for i in 0..shape.parts() {
+        for (i, alone) in shape.positions(1).into_iter().enumerate() {
             let mut part_ty = Ty::never();
             for atom in ty.atoms() {
                 let part = match atom {
                     Atom::Array(_) => {
                         self.an.element(self.here.spec, (atom, ty.reach), &at).map_err(|r| self.refused(r, span))?
                     }
-                    other if alone[i] == Some(0) => Ty::of(other, ty.reach),
+                    other if alone == Some(0) => Ty::of(other, ty.reach),
                     _ => Ty::nil(),
                 };
                 part_ty = self.an.facts.join(&part_ty, &part);
@@ -469,7 +468,7 @@ impl Body<'_, '_> {
                         let index = s.part_index(packed, shape, i);
                         s.element(kind, packed, index, span)?
                     }
-                    _ if alone[i] == Some(0) => val,
+                    _ if alone == Some(0) => val,
                     _ => Val::NIL,
                 }))
             })?;

@@ -669,7 +669,7 @@ fn over_enumerator(call: &mut Call) {
             "%__step_size".to_string()
         }
         // an Enumerator is no Array, and has no other methods
-        (_, name) if !OF_ENUMERATORS.contains(&name) && !(&*inner.name == "step" && name == "last") => return,
+        (_, name) if !(OF_ENUMERATORS.contains(&name) || &*inner.name == "step" && name == "last") => return,
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
         | (
             "each_with_index"
