@@ -422,20 +422,7 @@ mod tests {
                 v8: i64 = copy 0
                 break L1
               }
-              v11: i64 = add v3, 1
-              v12: i64 = xor v3, v11
-              v13: i64 = xor 1, v11
-              v14: i64 = and v12, v13
-              v15: bool = icmp.lt v14, 0
-              if v15 {
-                v4 = copy 1i32
-                v5 = copy 0
-                v6 = copy 0
-                v7 = copy 0
-                v8 = copy 0
-                break L1
-              }
-              v10: i64 = copy v11
+              v10: i64 = checked add v3, 1 else s0
               store ints[v3] = v10
               break L0
             }
@@ -450,19 +437,20 @@ mod tests {
         let callee = {
             let mut b = Builder::new("callee".into(), vec![Scalar::I64]);
             let x = b.param(Scalar::I64, None);
-            let sum = b.checked(CheckedOp::Mul, x.into(), x.into(), OVERFLOW);
-            b.push(Stmt::Return(vec![sum]));
+            let negative = b.icmp(crate::ir::Cmp::Lt, x.into(), Operand::I64(0));
+            b.trap_if(negative, DOMAIN, vec![x.into()]);
+            b.push(Stmt::Return(vec![x.into()]));
             b.finish()
         };
         let text = check(with_functions(vec![callee], |b, job| {
             attempt(b, job, |b| b.call(FuncId(1), vec![job], &[Scalar::I64], None)[0]);
         }));
         assert!(text.contains("v9: i64, v10: i32, v11: i64 = call f2 \"callee rescued\" v3\n"), "{text}");
-        assert!(text.contains("func f1 \"callee\" (v0: i64) -> i64 {\n  v1: i64 = checked mul"), "{text}");
+        assert!(text.contains("    trap s1 v0\n"), "outside of a try it stays: {text}");
         let (_, variant) =
             text.split_once("func f2 \"callee rescued\" (v0: i64) -> i64, i32, i64 {").expect("a variant");
-        assert!(variant.contains("return 0, 1i32, 0\n") && variant.contains("return v1, 0i32, 0\n"), "{text}");
-        assert!(!variant.contains("checked"), "{text}");
+        assert!(variant.contains("return 0, 2i32, v0\n") && variant.contains("return v0, 0i32, 0\n"), "{text}");
+        assert!(!variant.contains("trap"), "{text}");
     }
 
     #[test]

@@ -121,6 +121,13 @@ fn text_over_lines() {
 }
 
 #[test]
+fn a_list_among_arguments_is_counted_when_the_call_runs() {
+    let printed = block("{ |x| x.foo(1, *cap) }");
+    assert!(printed.contains("(= #2 (call %__splat ^cap))"), "{printed}");
+    assert!(printed.contains("(call foo x 1)") && printed.contains("(call foo x 1 (call %__at #2 0))"), "{printed}");
+}
+
+#[test]
 fn calls() {
     assert_bodies(&[
         ("x.foo", "(call foo x)"),
@@ -144,7 +151,6 @@ fn calls() {
         ("x.foo(1, a: 2, **cap)", "(call foo x 1 (a: 2) (** ^cap))"),
         ("x.foo(\"a\" => 2)", "(call foo x (** (hash (\"a\" 2))))"),
         ("x.foo({a: 2})", "(call foo x (hash (:a 2)))"),
-        ("x.foo(*cap)", "(call foo x (splat ^cap))"),
         ("x.foo(&:bar)", "(call foo x (& :bar))"),
         ("x.foo(&cap)", "(call foo x (& ^cap))"),
         ("x.each { |y| y }", "(call each x (block (y) y))"),

@@ -158,7 +158,9 @@ impl Asking {
                 format!("RangeError: {}", crate::ir::out_of_range(f64::from_bits(trap.words[0])))
             }
             Trap::Raise { class, message } => format!("{class}: {message}"),
-            Trap::Mention { class, before, after } => format!("{class}: {before}{shown}{after}"),
+            Trap::Mention { class, before, after } | Trap::Limit { class, before, after } => {
+                format!("{class}: {before}{shown}{after}")
+            }
             Trap::Describe { class, before, after } => {
                 let class_or_constant = match operands[..] {
                     [Repr::Sym] => "Symbol",
