@@ -18,6 +18,8 @@ RSpec.configure do |config|
 
   # Examples that take minutes: bin/test runs them, and `rspec --tag slow`.
   config.filter_run_excluding slow: true unless ENV["IKRA_SLOW"] == "1"
+  # Those that go through whole tables take an hour: rake spec:exhaustive runs them.
+  config.filter_run_excluding exhaustive: true unless ENV["IKRA_EXHAUSTIVE"] == "1"
 
   config.extend Backends::Groups
   config.include Backends::Examples

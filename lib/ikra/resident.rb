@@ -23,7 +23,8 @@ module Ikra
     @whole = {}.compare_by_identity
     @watchers = {}.compare_by_identity
     @written = {}.compare_by_identity
-    @open = 0
+    # How many scopes each Fiber has open: one that is abandoned in a scope never leaves it, and is forgotten with it.
+    @open = ObjectSpace::WeakMap.new
     @lock = Lock.new
 
     class << self
@@ -70,7 +71,7 @@ module Ikra
           kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
           @lock.synchronize do
             unaliased = unalias(owner, name, kind)
-            next watch_later(watcher, owner, name) if @open.zero?
+            next watch_later(watcher, owner, name) unless open?
 
             # it may take other arguments than the one before
             unaliased ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
@@ -101,6 +102,9 @@ module Ikra
           object.singleton_class.prepend(watcher)
         end
       end
+
+      # Whether some Fiber that there is has a scope open.
+      def open? = @open.values.any?(&:positive?)
 
       # What is done with a scope open, which may be the only one.
       def with_scope
@@ -178,12 +182,13 @@ module Ikra
       # What shows objects is there as long as scopes are open.
       def show(more)
         @lock.synchronize do
-          @open += more
+          fiber = Fiber.current
+          @open[fiber] = (@open[fiber] || 0) + more
           # a signal's handler may open and close scopes in the middle of it
           begin
-            shown = @open.positive?
+            shown = open?
             SHOWN.each { |method| shown ? Singles.define_method(method.name, method) : forget(Singles, method.name) }
-          end until shown == @open.positive?
+          end until shown == open?
         end
       end
 

@@ -4,7 +4,7 @@
 RSpec.describe "Redefined methods" do
   # Every public method of ten classes and modules: `spec/support/redefinition/child.rb` says with what programs.
   [%w[each cpu], %w[constant reference], %w[nil cpu], %w[counting cpu]].each do |variant, backend|
-    it "give Ruby's answer or are refused, each in turn (#{variant}, #{backend})", slow: variant != "each" do
+    it "give Ruby's answer or are refused, each in turn (#{variant}, #{backend})", exhaustive: variant != "each" do
       child = File.expand_path("../support/redefinition/child.rb", __dir__)
       output = run_ruby("load #{child.inspect}\nRedefinition.run(#{backend.inspect}, #{variant.inspect})", seconds: 600)
       *wrong, counts = output.lines(chomp: true)

@@ -4,7 +4,7 @@ require "tmpdir"
 require_relative "../support/method_table"
 
 # Each method that kernels know, with each form of its arguments: Ruby's answer, or a CompileError. A run takes some of them, always the same; with
-# `IKRA_SLOW=1`, all.
+# `IKRA_EXHAUSTIVE=1`, all.
 RSpec.describe "The table of methods" do
   def differences(backend, groups, count, random)
     Dir.mktmpdir do |folder|
@@ -23,7 +23,7 @@ RSpec.describe "The table of methods" do
   (Backends.present & %i[reference cpu]).each do |backend|
     it "has Ruby's answers on #{backend}, or none" do
       random = Random.new(48)
-      slow = ENV.fetch("IKRA_SLOW", nil)
+      slow = ENV.fetch("IKRA_EXHAUSTIVE", nil)
       groups = slow ? MethodTable::GROUPS : MethodTable::GROUPS.sample(backend == :reference ? 4 : 2, random: random)
       verbose, $VERBOSE = $VERBOSE, nil
       found = differences(backend, groups, slow ? nil : 25, random)

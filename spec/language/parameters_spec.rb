@@ -27,7 +27,7 @@ RSpec.describe "Parameters" do
     it "of every kind take what every caller gives" do
       seldom = backend == :reference ? 10 : 30
       Dir.mktmpdir do |folder|
-        text = ParameterCases.program(ENV["IKRA_SLOW"] ? 1 : seldom, Random.new(RSpec.configuration.seed))
+        text = ParameterCases.program(ENV["IKRA_EXHAUSTIVE"] ? 1 : seldom, Random.new(RSpec.configuration.seed))
         File.write(path = File.join(folder, "cases.rb"), text)
         cases = silent { eval(text, TOPLEVEL_BINDING, path) }
         different = cases.filter_map do |name, code|

@@ -539,7 +539,7 @@ RSpec.describe "Ikra.resident" do
       list.peach(backend: :cpu) { |o| o.x += 1 }
       expect(list[0].inspect).to end_with("@x=1>")
     end
-    expect(Ikra::Resident.instance_variable_get(:@open)).to eq(0)
+    expect(Ikra::Resident.open?).to be(false)
   end
 
   it "survives the GC" do

@@ -1138,7 +1138,10 @@ impl Section<'_> {
             _ => result,
         };
         let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays))?;
-        now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
+        // a launch whose arrays were poisoned wrote nothing that stays
+        if ended {
+            now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
+        }
         // other threads may have looked at objects before they were written
         resident::changed_for_others(self.scope.as_ref());
         if let (Some(scope), None) = (&self.scope, &self.state) {

@@ -255,11 +255,17 @@ impl Foreign {
         if is_string || is_symbol {
             let encoding = value.funcall::<_, _, Value>("encoding", ())?.to_string();
             let (utf8, ascii) = (encoding == "UTF-8", is_symbol && encoding == "US-ASCII");
-            self.strings |= is_string && !utf8;
+            let of_pattern = is_string && encoding == "US-ASCII" && is_of_pattern(&value.to_string());
+            self.strings |= is_string && !utf8 && !of_pattern;
             self.names |= is_symbol && !utf8 && !ascii;
         }
         Ok(())
     }
+}
+
+/// Whether a String is what Ruby puts into the code of `case … in` to raise with, which is in US-ASCII whatever the file is in.
+fn is_of_pattern(text: &str) -> bool {
+    text.starts_with("deconstruct") && text.contains("must return") || text.contains("%p") || text == "%s"
 }
 
 /// A heredoc of a text: line and column of its beginning, first and last line of its body.

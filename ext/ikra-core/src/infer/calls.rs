@@ -548,8 +548,8 @@ impl Analysis<'_> {
                 None => Target::Builtin(builtin),
             }),
             None => {
-                // a class has none of its instances' methods
-                let is_instance = !matches!(atom, Atom::Module(_)) || is_of_modules(owner);
+                // a class has none of its instances' methods; those of Math are its own
+                let is_instance = !matches!(atom, Atom::Module(_)) || is_of_modules(owner) || owner == "Math";
                 let find = || crate::prelude::find(core_class(atom), owner, name).filter(|_| is_instance);
                 ikras_own(owner, name).or_else(find).map(Target::Ruby)
             }

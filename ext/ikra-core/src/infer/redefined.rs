@@ -130,13 +130,19 @@ impl Analysis<'_> {
     /// # Errors
     /// A text of the library's that does not parse.
     pub(super) fn rubys_own(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Option<Target>> {
+        // a Range that is an object would ask for all else in its registers
+        let is_range = atom == Atom::Object(well_known::RANGE);
+        let kernels = NEVER_ASKED.contains(&name).then(|| builtins::find(atom, "Kernel", name)).flatten();
+        if let (Some(builtin), true) = (kernels, is_range) {
+            return Ok(Some(Target::Builtin(builtin)));
+        }
         for owner in owners(atom) {
             if let Some(target) = self.builtin_target(atom, owner, name)? {
                 return Ok(Some(target));
             }
         }
         if NEVER_ASKED.contains(&name) {
-            return Ok(builtins::find(atom, "Kernel", name).map(Target::Builtin));
+            return Ok(kernels.map(Target::Builtin));
         }
         // Ruby's Enumerable goes over `each`, and over no other method of itself
         let label = &self.spec(from).label;
