@@ -122,7 +122,8 @@ RSpec.describe "The source of a block" do
         p [1].pmap(&SAME)
       RUBY
       expect(output).to eq "#{path} changed since it was loaded: what stands at line 1 now is not the code that runs. " \
-                           "Load it again, or start the program again; a method that other code made of a text (class_eval, def_delegators) is to be written with def\n\nInstead: with unsupported: :ruby the block runs as plain Ruby\n[4]\n"
+                           "Load it again, or start the program again; a method that other code made of a text (class_eval, def_delegators) is to be written with def\n\n" \
+                           "Instead: with unsupported: :ruby the block runs as plain Ruby\n[4]\n"
     end
   end
 

@@ -704,7 +704,9 @@ class Array
     out.__put(3, fourth.__nth(at))
     j = 0
     while j < more.size
-      out.__put(j + 4, more.__at(j).__nth(at))
+      # of an empty list of further ones nothing is known
+      list = more.__at(j)
+      out.__put(j + 4, list.nil? ? nil : list.__nth(at))
       j += 1
     end
     out
