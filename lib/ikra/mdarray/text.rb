@@ -304,7 +304,9 @@ module Ikra
       # A Float as an Integer, of which it is known then that there is one.
       def convert(number, value, dtype)
         limits = DType::LIMITS.fetch(dtype)
-        @lines << "y#{number} = begin; #{value}.truncate; rescue ::RangeError; raise ::Ikra::MDArray::Unfit, \"\#{#{value}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\"; end"
+        # what leaves 64 bits ends the section, and cannot be rescued: it is found out before
+        refuse(value, dtype, "unless #{value} >= -9223372036854775808.0 && #{value} < 9223372036854775808.0")
+        @lines << "y#{number} = #{value}.truncate"
         refuse("y#{number}", dtype, "if y#{number} < #{limits.begin} || y#{number} > #{limits.end}") if dtype != :i64
       end
 
