@@ -420,7 +420,7 @@ RSpec.describe "A GPU's memory that runs out" do
       rescue ZeroDivisionError => e
         p [e.class, e.ikra.index, e.backtrace.first.include?("program.rb:\#{line}:")]
       end
-      [-> { a.map_with_index { |x, i, j| x + rand(3) } }, -> { Ikra::MDArray.new(400, 500) { |i, j| Ikra.index } }, -> { a.each_with_index { |x, i, j| a[i, j] = x + 1 } },
+      [-> { a.map_with_index { |x, i, j| x + rand(3) } }, -> { Ikra::MDArray.new(400, 500) { |i, j| Ikra.index } }, -> { a.peach_with_index { |x, i, j| a[i, j] = x + 1 } },
        -> { a.reshape(2, 100_000).stencil([[0, 1], [0, 0]], 0) { |x, y| x + y } }].each do |block|
         block.call.sync
       rescue Ikra::DeviceMemoryError
