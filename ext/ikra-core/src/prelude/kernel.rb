@@ -203,10 +203,10 @@ module Kernel
   end
 
   def __sign(order)
-    if order > 0
+    if order.__asked > 0
       1
     else
-      order < 0 ? -1 : 0
+      order.__asked < 0 ? -1 : 0
     end
   end
 
@@ -214,9 +214,9 @@ module Kernel
   def __order(order, one, other)
     one.__uncomparable(other) if order.nil?
     return order if order.is_a?(Integer)
-    return 1 if order > 0
+    return 1 if order.__asked > 0
 
-    order < 0 ? -1 : 0
+    order.__asked < 0 ? -1 : 0
   end
 
   # What a number's operators ask their argument, where that may be a Complex, a Rational or a Range.
