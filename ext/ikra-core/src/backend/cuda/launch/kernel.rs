@@ -37,6 +37,9 @@ const MOST_BLOCKS: u64 = i32::MAX as u64;
 /// fewer than these.
 pub(super) const CALL_DEPTH: u32 = 1_000;
 const LEAST_CALL_DEPTH: u32 = 16;
+/// How long a launch that ran out of stack waits for other processes to give memory back, one time after the other.
+const STACK_PAUSES: [Duration; 4] =
+    [Duration::from_millis(10), Duration::from_millis(20), Duration::from_millis(40), Duration::from_millis(80)];
 /// Nested calls that there is room for before some launch has needed more: CUDA reserves stacks for all threads that the device can run, in each process.
 const FIRST_CALL_DEPTH: u32 = 32;
 /// How much more there is room for then.
@@ -309,7 +312,16 @@ impl Executable for CudaKernel {
         let mut known = self.call_depth.lock();
         let Some(depth) = known.filter(|depth| self.emitted.recursive && *depth < CALL_DEPTH) else { return Ok(false) };
         self.maker.device.enter()?;
-        let deeper = self.room_for(depth.saturating_mul(DEEPER).min(CALL_DEPTH))?;
+        let wanted = depth.saturating_mul(DEEPER).min(CALL_DEPTH);
+        let mut deeper = self.room_for(wanted)?;
+        // other processes on the device may have what is missing, and may give it back
+        for pause in STACK_PAUSES {
+            if deeper > depth {
+                break;
+            }
+            std::thread::sleep(pause);
+            deeper = self.room_for(wanted)?;
+        }
         *known = Some(deeper.max(depth));
         Ok(deeper > depth)
     }
