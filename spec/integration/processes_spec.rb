@@ -133,7 +133,7 @@ RSpec.describe "Threads and processes" do
       until Process.clock_gettime(Process::CLOCK_MONOTONIC) > ARGV[0].to_f
         numbers = Ikra::MDArray.arange(1 << 20)
         [[trees.pmap(backend: :cuda) { |tree| tree.sum }, sums],
-         [walkers.pmap(backend: :cuda) { |walker| walker.down(300) }, [300] * 64],
+         [walkers.pmap(backend: :cuda) { |walker| walker.down(100) }, [100] * 64],
          [(0...50_000).pmap(backend: :cuda) { |i| [i, i * i] }.last, [49_999, 49_999**2]],
          [(numbers * 2).sum, (1 << 20) * ((1 << 20) - 1)]].each { |is, wanted| is == wanted ? calls += 1 : wrong += 1 }
       end
