@@ -537,7 +537,9 @@ module Enumerable
     out.__put(2, third.__nth(at))
     j = 0
     while j < more.size
-      out.__put(j + 3, more.__at(j).__nth(at))
+      # of an empty list of further ones nothing is known
+      list = more.__at(j)
+      out.__put(j + 3, list.nil? ? nil : list.__nth(at))
       j += 1
     end
     out
