@@ -764,10 +764,10 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
     let Atom::Array(_) = atom else { return None };
     match (builtin, given) {
         (Builtin::ArrayFirst | Builtin::ArrayLast, [_]) => crate::prelude::find("Array", "Array", name),
-        (Builtin::ArrayGet, [range]) if name == "[]" && ranges(range) => {
+        (Builtin::ArrayGet, [range]) if name != "at" && ranges(range) => {
             crate::prelude::find("Array", "Array", "slice")
         }
-        (Builtin::ArrayGet, [_, _]) if name == "[]" => crate::prelude::find("Array", "Array", "slice"),
+        (Builtin::ArrayGet, [_, _]) if name != "at" => crate::prelude::find("Array", "Array", "slice"),
         _ => None,
     }
 }
