@@ -38,6 +38,7 @@ RSpec.describe "Redefined methods" do
     same "Array.prepend(Module.new { def size = super + 1 })", "[a.size, a.map { |x| x + a.size }]"
     same "class Array; alias old_size size; def size = old_size * 2; end", "[a.size, a.reverse, a.old_size]"
     same "class Array; alias size first; end", "[a.size, a.reverse]"
+    same "class Array; alias old_get []; def [](*at) = old_get(*at); end", "[a[0], a[1..], a[0, 2], a[-1]]"
     same "class Integer; define_method(:succ) { 42 }; end", "[a[0].succ, a.map(&:succ), (1..2).to_a]"
   end
 
