@@ -23,8 +23,6 @@ module Ikra
     @whole = {}.compare_by_identity
     @watchers = {}.compare_by_identity
     @written = {}.compare_by_identity
-    # How many scopes each Fiber has open: one that is abandoned in a scope never leaves it, and is forgotten with it.
-    @open = ObjectSpace::WeakMap.new
     @lock = Lock.new
 
     class << self
@@ -104,7 +102,7 @@ module Ikra
       end
 
       # Whether some Fiber that there is has a scope open.
-      def open? = @open.values.any?(&:positive?)
+      def open? = Ikra.__resident_shown(0)
 
       # What is done with a scope open, which may be the only one.
       def with_scope
@@ -182,8 +180,8 @@ module Ikra
       # What shows objects is there as long as scopes are open.
       def show(more)
         @lock.synchronize do
-          fiber = Fiber.current
-          @open[fiber] = (@open[fiber] || 0) + more
+          # by Fiber: one that is abandoned in a scope never leaves it, and is forgotten with it
+          Ikra.__resident_shown(more)
           # a signal's handler may open and close scopes in the middle of it
           begin
             shown = open?

@@ -65,6 +65,20 @@ RSpec.describe "A scope in a Fiber" do
       expect(list.map(&:v)).to eq([4, 5])
       expect(Ikra.__resident?).to be(false)
     end
+
+    # Ruby 3.1's ObjectSpace::WeakMap breaks the C heap here.
+    it "is counted right while the heap is compacted" do
+      on, list = backend, cars
+      30.times do |turn|
+        Fibers.abandon { Ikra.resident(list) { Fiber.yield } }
+        Ikra.resident(list) { list.peach(backend: on) { |car| car.go } }
+        GC.compact if turn % 10 == 0
+      end
+      Fibers.collect
+      Ikra.resident(list) { list.peach(backend: on) { |car| car.go } }
+      expect(list.map(&:v)).to eq([32, 33])
+      expect(Ikra::Resident.open?).to be(false)
+    end
   end
 
   it "measures and explains that Fiber alone" do

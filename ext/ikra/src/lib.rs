@@ -136,6 +136,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident_slot", roomy!(engine::resident::slot(a, b), 2))?;
     ikra.define_singleton_method("__resident_store", roomy!(engine::resident::store(a, b, c), 3))?;
     ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
+    ikra.define_singleton_method("__resident_shown", function!(engine::resident::shown, 1))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__graphs", function!(kept::describe, 0))?;
     ikra.define_singleton_method("__retained", function!(pending::retained, 2))?;

@@ -132,6 +132,8 @@ pub(super) struct Scope {
 /// Scopes that are open.
 static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+/// How many scopes each Fiber has for which objects' methods are watched; none has 0.
+static SHOWN: Mutex<Vec<(Number, i32)>> = Mutex::new(Vec::new());
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 /// So often columns are fetched while others run.
 const MOST_ATTEMPTS: usize = 4;
@@ -225,6 +227,7 @@ pub fn let_gone_go(ruby: &Ruby, gone: &[Number]) -> Result<(), Error> {
     let left: Vec<Arc<Scope>> = scopes.into_iter().filter(|scope| gone.contains(&scope.fiber)).collect();
     let written = left.iter().map(|scope| scope.write_back(ruby)).fold(Ok(()), Result::and);
     SCOPES.lock().retain(|scope| !gone.contains(&scope.fiber));
+    SHOWN.lock().retain(|(fiber, _)| !gone.contains(fiber));
     OPEN.fetch_sub(left.len(), Ordering::Relaxed);
     left.iter().for_each(|scope| scope.end());
     written
@@ -234,6 +237,24 @@ pub fn let_gone_go(ruby: &Ruby, gone: &[Number]) -> Result<(), Error> {
 pub fn changed() {
     let scopes = SCOPES.lock().clone();
     scopes.iter().for_each(|scope| scope.changed());
+}
+
+/// `Ikra.__resident_shown(more)`: counts `more` scopes of this Fiber, and says whether any Fiber has one. `Ikra::Resident` asks it what must be watched; it counts
+/// before a scope opens and after it is closed.
+///
+/// # Errors
+/// As [`fiber::current`].
+pub fn shown(ruby: &Ruby, more: i32) -> Result<bool, Error> {
+    if more != 0 {
+        let fiber = fiber::current(ruby)?;
+        let mut shown = SHOWN.lock();
+        match shown.iter_mut().find(|(other, _)| *other == fiber) {
+            Some((_, count)) => *count += more,
+            None => shown.push((fiber, more)),
+        }
+        shown.retain(|(_, count)| *count > 0);
+    }
+    Ok(!SHOWN.lock().is_empty())
 }
 
 /// `Ikra.__resident?`: whether some scope is open.
