@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+load File.expand_path("../../bin/prose", __dir__)
+
+# What bin/prose looks for. The rule for sentences has examples of its own, which each run of bin/prose tests.
+RSpec.describe "bin/prose" do
+  def found?(word, text) = text.match?(Prose::Glossary.pattern(word))
+
+  it "finds a retired word in every case, in the plural, and within identifiers" do
+    ["the crew", "Crews", "a crew's", "crew_size", "MAX_CREW", "WorkerCrew", "CrewSize"].each { |text| expect(found?("crew", text)).to be(true), text }
+    ["screw", "crewman", "accrewed"].each { |text| expect(found?("crew", text)).to be(false), text }
+  end
+
+  it "finds an identifier as it is written" do
+    expect(found?("`Left`", "Retry::Left(x)")).to be(true)
+    ["left", "the Leftmost", "LEFT", "TopLeft"].each { |text| expect(found?("`Left`", text)).to be(false), text }
+  end
+
+  it "retires the words of rows that say so, and has a term for each" do
+    rows = File.readlines(Prose::Glossary::FILE).select { |line| line.start_with?("| ") && !line.start_with?("| ---", "| term") }
+    cells = rows.map { |row| row.split("|", -1)[1..-2].map(&:strip) }
+    expect(cells.map(&:size).uniq).to eq([5])
+    expect(cells.map(&:last).uniq - ["", "yes"]).to be_empty
+    expect(cells.map(&:first)).to all(match(/\S/))
+    expect(cells.map(&:first).uniq).to eq(cells.map(&:first))
+  end
+
+  it "counts columns in comments and text, and not in code, tables and blocks of code" do
+    long = "x" * 121
+    Dir.mktmpdir do |folder|
+      { "a.rb" => "#{long}\n# #{long}\n", "b.rs" => "#{long}\n    /// #{long}\n", "c.md" => "| #{long}\n```\n#{long}\n```\n#{long}\n" }.each do |name, text|
+        File.write(File.join(folder, name), text)
+      end
+      lines = Prose::Rules.columns(Dir[File.join(folder, "*")].sort).map { |file, line, _| [File.basename(file), line] }
+      expect(lines).to eq([["a.rb", 2], ["b.rs", 2], ["c.md", 5]])
+    end
+  end
+end
