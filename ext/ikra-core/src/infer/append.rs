@@ -2,7 +2,8 @@
 //!
 //! Here: which variable is the sole holder of an array ([`super::walk::State::sole`]), and what growing does to types. An
 //! array is a value of offset and length, so growing it makes a new value, which is assigned to the variable; nobody else
-//! may hold the old one. Not here: room for more elements ([`crate::ir::lower`]).
+//! may hold the old one. A method that goes over the old array would not see the new one, so growing it there is refused.
+//! Not here: room for more elements ([`crate::ir::lower`]).
 //!
 //! A variable holds an array alone from the assignment of a new array on, until its value is read for anything but a call
 //! that does not keep it.

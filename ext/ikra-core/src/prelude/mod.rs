@@ -5,6 +5,11 @@
 //! their errors are reported at the call. Names that begin with `__` are primitives
 //! ([`crate::infer::builtins::primitive`]) and methods of its own: a program's names mean the program's methods ([`crate::syntax::ast::PRIMITIVE`]).
 //!
+//! A method is found by the receiver's class, or else by the class or module that defines it in Ruby. Arguments that Ruby's
+//! method takes and this one does not are refused (`blocks::knows_form`, `LONGER`). `__doubt(empty)` speculates that a
+//! list is not empty, as an index in range does. Methods of Hash `yield(key, value)`; a block with one parameter is
+//! given an array of both (`blocks::pairs`).
+//!
 //! # Calls that the program may have redefined
 //!
 //! This text stands for Ruby's C code. A call in it on a value of a core class reaches Ruby's own method, whatever the program

@@ -1,5 +1,10 @@
 //! Strings as lowering sees them: words, bytes, views.
 //!
+//! A String is one word ([`crate::types::StrWord`]): where its bytes are in the one column of all bytes, how many they
+//! are, their encoding, and whether the kernel made it. Parts are views of the same bytes. The program's literals come
+//! first in the column. A word that the kernel did not make is the host's own object; one that it made becomes a new
+//! String when the section ends.
+//!
 //! Here: the primitives over which the prelude writes String's methods. Not here: any of those methods.
 
 use super::body::Body;
