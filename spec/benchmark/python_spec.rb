@@ -23,6 +23,8 @@ RSpec.describe "the benchmarks' Python" do
     skip "NOT TESTED: #{missing.join(", ")} not installed (rake benchmark:python)" unless missing.empty?
   end
 
+  define_method(:results) { |code| JSON.parse(python("-c", "import json, results\n#{code}", chdir: File.join(directory, "suite"))) }
+
   # Top-level functions of each file with the number of their parameters, and what each imports.
   define_method(:read) do |paths|
     JSON.parse(python("-c", <<~PYTHON, *paths))
@@ -88,8 +90,6 @@ RSpec.describe "the benchmarks' Python" do
   end
 
   describe "results.py" do
-    define_method(:results) { |code| JSON.parse(python("-c", "import json, results\n#{code}", chdir: File.join(directory, "suite"))) }
-
     it "makes the page without pictures of what is committed" do
       page = python(File.join(directory, "suite/results.py"), File.join(directory, "results"))
       expect(page).to include("<h1>Ikra: benchmarks</h1>", "First calls", "What objects cost", "What the project promises", "Ikra, GPU, faster than Ikra, CPU from", "CUDA by hand, NVRTC")
@@ -167,6 +167,46 @@ RSpec.describe "the benchmarks' Python" do
       expect(found.fetch("no GPU, 2 cores of A, Ruby 3.1").keys).to eq(["programs"])
       expect(programs.fetch("programs").transform_values { |program| [program["size"], program["versions"].keys] }).to eq("map" => [8, ["ruby"]])
       expect(programs.fetch("targets").map { |target| target["name"] }).to eq(["map: fast"])
+    end
+  end
+
+  describe "document.py" do
+    it "wrote the document of the results that are committed, of which none is superseded" do
+      Dir.mktmpdir do |there|
+        path = File.join(there, "performance.md")
+        python(File.join(directory, "suite/document.py"), File.join(directory, "results"), path)
+        expect(File.read(path)).to eq(File.read(File.join(directory, "../docs/performance.md")))
+        expect(python(File.join(directory, "suite/document.py"), "--superseded", File.join(directory, "results")).strip).to eq("")
+      end
+    end
+
+    it "shows a goal beside what was measured, and the worst of several of one kind" do
+      targets = [["map: cpu: fast", 0.5, false], ["map: cpu: small*", 2.0, true]].map { |name, value, met| { name: name, value: value, unit: "×", at_least: 1, met: met } }
+      blocks = [3.0, 14.0].map { |value| { name: "examples/a.rb:#{value.to_i}: source to kernel", value: value, unit: "ms", at_most: 20, met: true } }
+      records = { programs: targets, compile: blocks }.to_h do |benchmark, found|
+        [benchmark, { targets: found.map { |target| target.merge(source: { file: "#{benchmark}.json" }) } }]
+      end
+      code = <<~PYTHON
+        import document
+        records = json.loads(#{JSON.generate(records).inspect})
+        print(json.dumps(document.verdicts({"no GPU, 2 cores of A, Ruby 3.1": records})))
+      PYTHON
+      table = results(code)
+      expect(table).to include("| | goal | A, 2 cores |", "| map: cpu: fast | at least 1 × | **0.50 missed** |", "| map: cpu: small\\* | at least 1 × | 2.00 met |")
+      expect(table).to include("| source to kernel, the slowest of the examples' blocks | at most 20 ms | 14.0 met |", "[compile](../benchmark/results/compile.json).")
+    end
+
+    it "keeps the newest file of each benchmark and machine, and of programs the newest of each version" do
+      files = { "calls-20260101-000000-2cores" => ["1", {}], "calls-20260102-000000-2cores" => ["2", {}], "calls-20260101-000000-h200" => ["1", {}],
+                "programs-20260101-000000-2cores" => ["1", %w[ruby]], "programs-20260102-000000-2cores" => ["2", %w[cpu]], "programs-20260103-000000-2cores" => ["3", %w[cpu]] }
+      Dir.mktmpdir do |there|
+        files.each do |name, (date, versions)|
+          record = { benchmark: name[/[a-z]+/], machine: { date: date }, targets: [], programs: { map: { versions: versions.to_h { |version| [version, {}] } } } }
+          File.write(File.join(there, "#{name}.json"), JSON.generate(record))
+        end
+        found = results("import document\nprint(json.dumps(document.superseded(#{there.inspect})))")
+        expect(found).to eq(%w[calls-20260101-000000-2cores.json programs-20260102-000000-2cores.json])
+      end
     end
   end
 
