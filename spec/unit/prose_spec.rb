@@ -8,13 +8,15 @@ RSpec.describe "bin/prose" do
   def found?(word, text) = text.match?(Prose::Glossary.pattern(word))
 
   it "finds a retired word in every case, in the plural, and within identifiers" do
-    ["the crew", "Crews", "a crew's", "crew_size", "MAX_CREW", "WorkerCrew", "CrewSize"].each { |text| expect(found?("crew", text)).to be(true), text }
-    ["screw", "crewman", "accrewed"].each { |text| expect(found?("crew", text)).to be(false), text }
+    ["the gizmo", "Gizmos", "a gizmo's", "gizmo_size", "MAX_GIZMO", "FreeGizmo", "GizmoSize"].each { |text| expect(found?("gizmo", text)).to be(true), text }
+    ["agizmo", "gizmoid"].each { |text| expect(found?("gizmo", text)).to be(false), text }
   end
 
   it "finds an identifier as it is written" do
-    expect(found?("`Left`", "Retry::Left(x)")).to be(true)
-    ["left", "the Leftmost", "LEFT", "TopLeft"].each { |text| expect(found?("`Left`", text)).to be(false), text }
+    expect(found?("`Gizmo`", "Retry::Gizmo(x)")).to be(true)
+    ["gizmo", "the Gizmos", "GIZMO", "FreeGizmo"].each { |text| expect(found?("`Gizmo`", text)).to be(false), text }
+    expect(["Gizmo::Early", "Right::Early", "FreeGizmo::Early"].map { |text| found?("`Gizmo::`", text) }).to eq([true, false, false])
+    expect(["x.gizmo", "x.gizmos", "gizmo"].map { |text| found?("`.gizmo`", text) }).to eq([true, false, false])
   end
 
   it "retires the words of rows that say so, and has a term for each" do
