@@ -3,7 +3,7 @@
 require "open3"
 require "tmpdir"
 
-# The Ruby of README.md and of the guides under docs/ is run here. The examples of one page are one program, in their order.
+# The Ruby of README.md and of the guides under docs/ is run here. The examples of one page are one program, in order.
 # `expression # => value` must give that value, and `expression # raises Name` must raise that exception.
 # A block of text behind an example is what the example prints.
 module Guides
