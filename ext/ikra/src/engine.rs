@@ -138,7 +138,9 @@ impl Variant {
     /// Whether its columns may stay where they are between calls.
     fn may_stay(&self) -> bool {
         let program = &self.lowered.program;
-        program.heaps.is_empty() && !self.plan.kinds.iter().any(|kind| kind.written) && !program.uses_slots()
+        let arrays_stay = !self.plan.kinds.iter().any(|kind| kind.written);
+        let flags_stay = !self.plan.freezes() && !self.lowered.schema.asks_frozen;
+        program.heaps.is_empty() && arrays_stay && flags_stay && !program.uses_slots()
     }
 }
 

@@ -121,16 +121,43 @@ impl Made {
     }
 }
 
-/// Gives a new object its ivars, and a Struct its members; a Data is `frozen` then.
+unsafe extern "C" fn copy_ivar(ivar: rb_sys::ID, value: Raw, to: rb_sys::st_data_t) -> i32 {
+    // SAFETY: `fill_object` gives a live object; errors leave by its `protect`, over no frame of Rust's that has anything to drop.
+    #[allow(unsafe_code)]
+    unsafe {
+        rb_sys::rb_ivar_set(to as Raw, ivar, value)
+    };
+    rb_sys::st_retval::ST_CONTINUE as i32
+}
+
+/// Gives a new object what its `origin` has, whose copy it is, and then its ivars, and a Struct its members; it is `frozen` then.
 ///
 /// # Errors
 /// When memory ends.
-pub fn fill_object(object: Raw, fields: &[(Field, Raw)], frozen: bool) -> Result<(), Error> {
-    // SAFETY: a live object that nobody else knows, live values, and of a Struct members that it has.
+pub fn fill_object(object: Raw, origin: Option<Raw>, fields: &[(Field, Raw)], frozen: bool) -> Result<(), Error> {
+    // SAFETY: a live object that nobody else knows, live values, and of a Struct members that it has. The origin is a live object of the same class, which
+    // nobody changes meanwhile.
     #[allow(unsafe_code)]
     protect(|| unsafe {
+        if let Some(origin) = origin {
+            rb_sys::rb_ivar_foreach(origin, Some(copy_ivar), object as _);
+            if heap::is_struct(origin) {
+                for member in 0..rb_sys::rb_num2long(rb_sys::rb_struct_size(origin)) {
+                    let index = (member as usize) << 1 | 1;
+                    rb_sys::rb_struct_aset(object, index as Raw, rb_sys::rb_struct_aref(origin, index as Raw));
+                }
+            }
+        }
         for (field, value) in fields {
             match field {
+                // never set, as in the origin
+                Field::Ivar(ivar)
+                    if *value == heap::NIL
+                        && origin.is_some()
+                        && rb_sys::rb_ivar_defined(object, *ivar) == heap::FALSE =>
+                {
+                    heap::NIL
+                }
                 Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, *ivar, *value),
                 Field::Member(index) => rb_sys::rb_struct_aset(object, ((*index as usize) << 1 | 1) as Raw, *value),
                 // of a Hash, which kernels do not make, and of what was made with its parts
@@ -145,15 +172,18 @@ pub fn fill_object(object: Raw, fields: &[(Field, Raw)], frozen: bool) -> Result
     .map(drop)
 }
 
-/// Gives a new Array its elements.
+/// Gives a new Array its elements; it is `frozen` then.
 ///
 /// # Errors
 /// When memory ends.
-pub fn fill_array(array: Raw, elements: &[Raw]) -> Result<(), Error> {
+pub fn fill_array(array: Raw, elements: &[Raw], frozen: bool) -> Result<(), Error> {
     // SAFETY: a live Array that nobody else knows, and live values, which Ruby copies.
     #[allow(unsafe_code)]
     protect(|| unsafe {
         rb_sys::rb_ary_cat(array, elements.as_ptr(), elements.len() as _);
+        if frozen {
+            rb_sys::rb_obj_freeze(array);
+        }
         heap::NIL
     })
     .map(drop)

@@ -243,8 +243,7 @@ pub fn pack(
     if !packer.are_small(program, &columns, &residents) {
         return Err(Misfit::Large);
     }
-    let flags = schema.hierarchies.iter().filter_map(|h| h.frozen).chain(schema.arrays.iter().filter_map(|a| a.frozen));
-    let flags: Vec<usize> = flags.map(|c| c.index()).collect();
+    let flags: Vec<usize> = schema.flags().map(|c| c.index()).collect();
     let fresh = fresh(program, room, &biases, &params, &flags);
     if !packer.unknown.lock().is_empty() {
         return Err(Misfit::Symbols);
@@ -772,8 +771,17 @@ impl<'a> Packer<'a> {
         }
     }
 
+    /// Objects are their own origins, and frozen or not.
     fn frozen(&self, schema: &Schema, program: &Program, columns: &mut [HostColumn]) {
         for (h, hierarchy) in schema.hierarchies.iter().enumerate() {
+            for (class, column) in
+                self.plan.hierarchy(h).flat_map(|class| hierarchy.origin.map(|column| (class, column)))
+            {
+                let (start, first) = (self.row(program, column, class), self.tables.bases[class]);
+                let objects = self.tables.classes[class].objects.len();
+                let origins = &mut columns[column.index()].view_mut::<u32>()[start..start + objects];
+                origins.iter_mut().zip(first..).for_each(|(origin, id)| *origin = id);
+            }
             let Some(column) = hierarchy.frozen else { continue };
             for class in self.plan.hierarchy(h) {
                 let start = self.row(program, column, class);

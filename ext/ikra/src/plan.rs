@@ -94,6 +94,10 @@ pub struct ClassPlan {
     pub apart: bool,
     /// The program writes objects of it and does not check for frozen ones, but maybe of others of its hierarchy.
     pub must_not_be_frozen: bool,
+    /// The flags of frozen objects, where the program writes any.
+    pub freezes: Option<ColumnId>,
+    /// What of its objects that the program makes are copies of.
+    pub origin: Option<ColumnId>,
     /// An object may belong to an owned slot, so the tracer must see to it that it is reached from nowhere else.
     pub ownable: bool,
 }
@@ -107,6 +111,8 @@ pub struct KindPlan {
     /// Written by programs, not by `initialize` or a literal alone.
     pub overwritten: bool,
     pub frozen: Option<ColumnId>,
+    /// The program writes to `frozen`.
+    pub freezes: bool,
     pub must_not_be_frozen: bool,
     /// As of a class.
     pub ownable: bool,
@@ -186,6 +192,8 @@ impl Plan {
                     leads: Vec::new(),
                     apart: true,
                     must_not_be_frozen: written && (hierarchy.frozen.is_none() || !facts.may_be_frozen(*class)),
+                    freezes: hierarchy.frozen.filter(|column| program.columns[column.index()].written),
+                    origin: hierarchy.origin,
                     ownable: false,
                 });
             }
@@ -199,6 +207,7 @@ impl Plan {
             plan.kinds[at].written = array.written;
             plan.kinds[at].overwritten = array.overwritten;
             plan.kinds[at].frozen = array.frozen;
+            plan.kinds[at].freezes = array.frozen.is_some_and(|column| program.columns[column.index()].written);
             plan.kinds[at].must_not_be_frozen = array.overwritten && array.frozen.is_none();
         }
         for field in &schema.fields {
@@ -281,6 +290,7 @@ impl Plan {
             written: false,
             overwritten: false,
             frozen: None,
+            freezes: false,
             must_not_be_frozen: false,
             ownable: false,
         });
@@ -317,6 +327,11 @@ impl Plan {
             value: slot.value,
             tag: slot.tag,
         })
+    }
+
+    /// Whether the program freezes anything.
+    pub fn freezes(&self) -> bool {
+        self.classes.iter().any(|class| class.freezes.is_some()) || self.kinds.iter().any(|kind| kind.freezes)
     }
 
     /// Hierarchy, and class indices within it.

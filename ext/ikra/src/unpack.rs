@@ -12,12 +12,12 @@ use crate::heap::{self, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::list;
 use crate::made::{self, Made, Waiting};
-use crate::plan::{self, Plan, SlotPlan};
+use crate::plan::{self, ClassPlan, KindPlan, Plan, SlotPlan};
 use crate::reflect::{self, value};
 use crate::registry::symbols;
 use crate::trace::Tables;
-use ikra_core::ir::Program;
-use ikra_core::layout::schema::{Accumulator, Schema, Wording};
+use ikra_core::ir::{ColumnId, Program};
+use ikra_core::layout::schema::{Accumulator, NO_ORIGIN, Schema, Wording};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
 use ikra_core::sched::combine::{Number, combine};
@@ -111,33 +111,56 @@ impl Unpacker<'_> {
             self.polls.look(self.ruby)?;
             match next {
                 Waiting::Object(object, class, row) => {
-                    let fields = &self.plan.classes[class].fields;
-                    let (order, frozen) = orders[class].get_or_insert_with(|| {
+                    let ClassPlan { fields, raw, freezes, origin, .. } = &self.plan.classes[class];
+                    let (order, data) = orders[class].get_or_insert_with(|| {
                         let mut order: Vec<usize> = (0..fields.len()).collect();
                         order.sort_by_key(|i| fields[*i].given.unwrap_or(u32::MAX));
-                        (order, reflect::is_data(self.ruby, self.plan.classes[class].raw))
+                        (order, reflect::is_data(self.ruby, *raw))
                     });
+                    let origin = origin.map(|column| self.origin(column, class, row)).transpose()?.flatten();
                     ivars.clear();
                     for number in order.iter() {
                         let field = &fields[*number];
                         let value = self.value(&field.slot, self.start(class, &field.slot) + row)?;
-                        // an ivar that is nil without having been given is one that was never set
-                        if field.given.is_some() || value != heap::NIL {
+                        // an ivar that is nil without having been given is one that was never set; of a copy the origin knows
+                        if origin.is_some() || field.given.is_some() || value != heap::NIL {
                             ivars.push((field.field, value));
                         }
                     }
-                    made::fill_object(object, &ivars, *frozen)?;
+                    let frozen = *data || freezes.is_some_and(|column| self.is_frozen(column, class, row));
+                    made::fill_object(object, origin, &ivars, frozen)?;
                 }
                 Waiting::Array(array, kind, offset, len) => {
-                    let Some(slot) = &self.plan.kinds[kind].slot else { continue };
+                    let KindPlan { slot, frozen, freezes, .. } = &self.plan.kinds[kind];
+                    let Some(slot) = slot else { continue };
                     let value = |row| self.polls.look(self.ruby).and_then(|()| self.value(slot, row));
                     let elements = (offset..offset + len).map(value);
                     let elements = room::collect_results(elements)?;
-                    made::fill_array(array, &elements)?;
+                    let flag = frozen.filter(|_| *freezes).map(|column| &self.columns[column.index()]);
+                    made::fill_array(array, &elements, flag.is_some_and(|flags| flags.view::<u8>()[offset] != 0))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The host's object that one that was made is a copy of, if it is one.
+    fn origin(&self, column: ColumnId, class: usize, row: usize) -> Result<Option<Raw>, Error> {
+        let start = self.tables.first_row(self.plan, self.program.columns[column.index()].space, class);
+        let id = self.columns[column.index()].view::<u32>()[start + row];
+        let hierarchy = self.plan.classes[class].hierarchy as u32;
+        match self.decoder().decode(Repr::Ref(hierarchy), None, 0, id.into()) {
+            _ if id == NO_ORIGIN => Ok(None),
+            Ok(Decoded::Value(origin)) => Ok(Some(origin)),
+            _ if self.trapped => Ok(None),
+            _ => Err(self.broken("a copy of no object")),
+        }
+    }
+
+    /// Whether the program has an object of a class frozen.
+    fn is_frozen(&self, column: ColumnId, class: usize, row: usize) -> bool {
+        let start = self.tables.first_row(self.plan, self.program.columns[column.index()].space, class);
+        self.columns[column.index()].view::<u8>()[start + row] != 0
     }
 
     /// Makes the object that a value needs, and keeps it.

@@ -123,6 +123,7 @@ const LOOK: &[&str] = &[
     "kind_of?",
     "instance_of?",
     "frozen?",
+    "freeze",
     "equal?",
     "each_with_object",
     "class",

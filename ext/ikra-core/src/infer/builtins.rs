@@ -38,6 +38,12 @@ pub enum Builtin {
     ClassOf,
     Itself,
     IsFrozen,
+    /// `freeze` of an object or an array.
+    Freeze,
+    /// `__copy`: a new object of the same class, with the same ivars and members; it is not frozen. Of a String, another String.
+    Copy,
+    /// `__copied?`: whether `dup` makes another value than the receiver.
+    IsCopied,
     // nil, true, false
     NilToInt,
     NilToFloat,
@@ -469,12 +475,9 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "itself" => Some(Itself),
         "frozen?" => Some(IsFrozen),
         // frozen from the start, and never copied
-        "freeze" | "dup" | "clone"
-            if matches!(atom, Atom::Nil | Atom::True | Atom::False | Atom::Int | Atom::Float | Atom::Sym) =>
-        {
-            Some(Itself)
-        }
-        "freeze" if matches!(atom, Atom::IntRange | Atom::FloatRange) => Some(Itself),
+        "freeze" | "dup" if is_immutable(atom) => Some(Itself),
+        "freeze" if matches!(atom, Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE)) => Some(Itself),
+        "freeze" if matches!(atom, Atom::Object(_) | Atom::Array(_)) => Some(Freeze),
         "rand" => Some(Rand(random::Rand::Kernel)),
         "loop" => Some(Loop),
         "lambda" | "proc" | "method" => Some(MakeProc),
@@ -489,6 +492,14 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "raise" | "fail" => Some(Raise),
         _ => None,
     })
+}
+
+/// Whether a value is frozen from the start, and `dup` and `clone` give the value itself.
+pub fn is_immutable(atom: Atom) -> bool {
+    match atom {
+        Atom::Object(class) => values::is_value(class) && class != well_known::RANGE,
+        atom => matches!(atom, Atom::Nil | Atom::True | Atom::False | Atom::Int | Atom::Float | Atom::Sym),
+    }
 }
 
 /// A method of Comparable, by a class's own `<=>`.
@@ -517,6 +528,17 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__encoding") => Some(Builtin::StrEncoding),
         (Atom::Str, "__text") => Some(Builtin::AsText),
         (_, "__position") => Some(Builtin::Position),
+        (_, "__copy") => Some(Builtin::Copy),
+        (_, "__copied?") => Some(Builtin::IsCopied),
+        (Atom::Object(_) | Atom::Array(_), "__freeze") => Some(Builtin::Freeze),
+        (_, "__frozen?") => Some(Builtin::IsFrozen),
+        (_, "__freeze_form") => {
+            Some(Builtin::Refuse("kernels know clone with freeze: true, false and nil only", "give one of these"))
+        }
+        (_, "__clone_of_string") => Some(Builtin::Refuse(
+            "kernels do not know String#clone, as they do not know whether a String is frozen",
+            "write dup",
+        )),
         (_, "__int") => Some(Builtin::AsInt),
         (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),
         (Atom::Str, "__no_number") => Some(Builtin::NoNumber),
@@ -634,9 +656,8 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         }
         ("Kernel", "object_id" | "hash") => "compare objects with equal? or ==, or give each a number of its own",
         ("Kernel", "Array") => "write to_a, or [x]",
-        ("Kernel", "clone") => "make a new object with new, from what the other has; a new array with dup",
         ("Kernel" | "Numeric", "dup" | "clone") => "make a new object with new, from what the other has",
-        ("Kernel", "freeze") => "freeze it before or after the section",
+        ("Kernel" | "String", "freeze") => "freeze it before or after the section",
         ("Kernel", "singleton_class" | "extend" | "define_singleton_method") => {
             "define methods and include modules before the section"
         }

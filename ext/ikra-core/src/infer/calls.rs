@@ -3,7 +3,7 @@
 //! Here: method look-up per kind of receiver, binding of arguments to parameters, and result types of everything that
 //! takes no block. Inference asks while types grow; lowering asks again when they stand still.
 
-use super::builtins::{self, Builtin};
+use super::builtins::{self, Builtin, is_immutable};
 use super::made::Thing;
 use super::redefined::{Origin, known_as};
 use super::structs::KeyValue;
@@ -1002,13 +1002,20 @@ impl Analysis<'_> {
                 let ty = self.element_kind(from, (atom, reach))?;
                 if ty.only(prims) { Ty::prim(Prims::TRUE) } else { Ty::prim(Prims::FALSE) }
             }
-            IsFrozen => match atom {
-                Atom::Object(_) | Atom::Array(_) | Atom::Module(_) | Atom::Str => {
-                    return Err(Refusal::new("kernels do not know frozen? of objects")
-                        .advise("ask in Ruby, before the call, and capture the answer"));
+            IsFrozen => {
+                self.has_flag(from, atom, reach)?;
+                match atom {
+                    Atom::Object(class) if self.is_data(class) => Ty::prim(Prims::TRUE),
+                    atom if is_immutable(atom) => Ty::prim(Prims::TRUE),
+                    _ => Ty::bool(),
                 }
-                _ => Ty::prim(Prims::TRUE),
-            },
+            }
+            Freeze => {
+                self.freezes(from, atom, reach)?;
+                Ty::of(atom, reach)
+            }
+            Builtin::Copy => self.copy(atom, reach)?,
+            IsCopied => flag(!is_immutable(atom)),
             NilToInt => Ty::int(),
             NilToFloat => Ty::float(),
             BoolAnd => match atom {

@@ -264,7 +264,7 @@ impl Analysis<'_> {
     }
 
     /// Whether `Data.define` made a class, or one above it.
-    pub(super) fn is_data(&self, class: ClassId) -> bool {
+    pub fn is_data(&self, class: ClassId) -> bool {
         self.world.members(class).is_some() && self.world.construction(class) == Construction::Data
     }
 

@@ -11,7 +11,7 @@
 use super::builtins::Builtin;
 use super::calls::{Args, Refusal};
 use super::walk::{Env, Walker};
-use super::{Analysis, SpecId};
+use super::{Access, Analysis, SpecId, builtins};
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{ArrayKind, ClassId, MethodId};
@@ -38,6 +38,11 @@ pub struct Made {
     escaping: BTreeSet<Thing>,
     /// Fresh things with what was put into them.
     holds: BTreeSet<(Thing, Thing)>,
+    /// Classes whose objects are copied, each with what is known of an access to their ivars.
+    copied: BTreeMap<ClassId, Access>,
+    /// Classes whose objects are frozen here.
+    frozen: BTreeSet<ClassId>,
+    frozen_arrays: bool,
 }
 
 impl Made {
@@ -46,6 +51,9 @@ impl Made {
         self.kinds.clear();
         self.escaping.clear();
         self.holds.clear();
+        self.copied.clear();
+        self.frozen.clear();
+        self.frozen_arrays = false;
     }
 }
 
@@ -141,6 +149,134 @@ impl Analysis<'_> {
         let made = self.make_value(Analysis::BLOCK, well_known::RANGE, &[Ty::never(), Ty::never(), Ty::never()]);
         let source = self.specs[0].unit.source.clone();
         made.map(drop).map_err(|refusal| refusal.at(&source, source.params_span()))
+    }
+
+    /// `frozen?` and `freeze`: of what has a flag, or is frozen from the start.
+    ///
+    /// # Errors
+    /// Values whose flag kernels do not see, and arrays that hold what kernels cannot: the flags stand beside the elements.
+    pub(super) fn has_flag(&mut self, from: SpecId, atom: Atom, reach: Reach) -> std::result::Result<(), Refusal> {
+        if let Atom::Array(kind) = atom {
+            self.elements(from, kind, reach)?;
+        }
+        let has_flag = match atom {
+            Atom::Object(class) => class != well_known::HASH && class != well_known::RANGE,
+            Atom::Array(kind) => self.facts.storage(kind).is_none(),
+            Atom::IntRange | Atom::FloatRange | Atom::Module(_) | Atom::Str => false,
+            _ => true,
+        };
+        if has_flag {
+            return Ok(());
+        }
+        let what = self.describe(atom);
+        Err(Refusal::new(format!("kernels do not know frozen? of {what}"))
+            .advise("ask in Ruby, before the call, and capture the answer"))
+    }
+
+    /// An object or an array is frozen.
+    ///
+    /// # Errors
+    /// What all elements have in common, and what has no flag.
+    pub(super) fn freezes(&mut self, from: SpecId, atom: Atom, reach: Reach) -> std::result::Result<(), Refusal> {
+        if builtins::is_immutable(atom) {
+            return Ok(());
+        }
+        let what = self.describe(atom);
+        let without_flag = Refusal::new(format!("kernels do not know freeze of {what}"))
+            .advise("freeze it before or after the section");
+        self.has_flag(from, atom, reach).map_err(|_| without_flag)?;
+        if reach == Reach::Same {
+            return Err(Refusal::new(format!("every element freezes the same {what} here"))
+                .because("elements run at the same time, so which of them write to it before is not known")
+                .advise("freeze it before or after the section"));
+        }
+        if self.frozen {
+            return Ok(());
+        }
+        match atom {
+            Atom::Object(class) if !self.is_data(class) => {
+                self.made.frozen.insert(class);
+                self.facts.saw_frozen(class);
+            }
+            Atom::Array(_) => {
+                self.made.frozen_arrays = true;
+                self.facts.saw_frozen_array();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the section freezes objects of a class.
+    pub fn may_freeze(&self, class: ClassId) -> bool {
+        self.made.frozen.contains(&class)
+    }
+
+    /// Whether the section freezes arrays.
+    pub fn freezes_arrays(&self) -> bool {
+        self.made.frozen_arrays
+    }
+
+    /// Whether objects of a class are copied.
+    pub fn copies(&self, class: ClassId) -> bool {
+        self.made.copied.contains_key(&class)
+    }
+
+    /// What `__copy` gives.
+    ///
+    /// # Errors
+    /// Objects that are more than what Ruby's own `initialize_copy` and ivars say.
+    pub(super) fn copy(&mut self, atom: Atom, reach: Reach) -> std::result::Result<Ty, Refusal> {
+        let Atom::Object(class) = atom else {
+            if atom == Atom::Str || builtins::is_immutable(atom) {
+                return Ok(Ty::of(atom, Reach::Mixed));
+            }
+            let what = self.describe(atom);
+            return Err(Refusal::new(format!("kernels do not copy {what}")).advise("copy it before the section"));
+        };
+        let advice = "make a new object with new, from what the other has";
+        let real = self.real_class(class);
+        let label = self.class(real).name;
+        let refusal = Refusal::new(format!("kernels do not copy this {label}")).advise(advice);
+        let members = self.struct_members(class).is_some();
+        if real != class {
+            return Err(refusal.because("it has methods of its own, or a module that it alone was extended with"));
+        }
+        if !self.world.is_ordinary(class) && !members || self.is_data(class) {
+            return Err(Refusal::new(format!("kernels do not copy {label}"))
+                .because("its objects are more than instance variables")
+                .advise("copy it before the section"));
+        }
+        let own = ["initialize_copy", "initialize_dup", "initialize_clone"];
+        let has_own = |s: &mut Self, name: &str| {
+            matches!(s.method(Receiver::Instance(class), name), MethodFact::Ruby { .. } | MethodFact::Foreign { .. })
+        };
+        if members && let Some(name) = own.into_iter().find(|name| has_own(self, name)) {
+            return Err(refusal.because(format!("it is a Struct with {name} of its own, which decides what is copied")));
+        }
+        if !self.frozen {
+            let mut access = self.made.copied.get(&class).copied().unwrap_or_default();
+            access.written_owned = true;
+            access.read_owned |= reach.is_owned();
+            access.read_shared |= !reach.is_owned();
+            if self.made.copied.insert(class, access) != Some(access) {
+                for ivar in self.fields_of(class) {
+                    self.touch_copied(class, &ivar);
+                }
+            }
+        }
+        Ok(Ty::object(class, Reach::Fresh))
+    }
+
+    /// Copies read all ivars that kernels know, and what these hold is in two objects then.
+    pub(super) fn touch_copied(&mut self, class: ClassId, ivar: &Name) {
+        let Some(copied) = self.made.copied.get(&class).copied() else { return };
+        let access = self.fields.entry((class, ivar.clone())).or_default();
+        let first = !access.written();
+        *access = access.and(copied);
+        if first {
+            self.wake(&world::Place::Field(class, ivar.clone()));
+        }
     }
 
     /// Classes of which objects are made.
@@ -627,7 +763,8 @@ impl Birth<'_, '_> {
             MethodFact::Builtin { .. } => match name {
                 "raise" | "fail" => self.now.dead = true,
                 "rand" | "Integer" | "Float" | "loop" | "block_given?" | "lambda" | "proc" | "class" | "is_a?"
-                | "kind_of?" | "instance_of?" | "nil?" | "respond_to?" | "==" | "!=" | "equal?" | "frozen?" | "!" => {}
+                | "kind_of?" | "instance_of?" | "nil?" | "respond_to?" | "==" | "!=" | "equal?" | "frozen?"
+                | "freeze" | "!" => {}
                 _ => self.now.open = true,
             },
             MethodFact::Foreign { .. } | MethodFact::Missing { .. } => self.now.open = true,

@@ -670,7 +670,10 @@ impl Analysis<'_> {
                         self.roots.insert(root.clone(), answer.err());
                     }
                     Place::Field(class, ivar) => match self.world.scan_field(*class, ivar, self.facts) {
-                        Ok(()) => self.starts_as_nil(*class, ivar),
+                        Ok(()) => {
+                            self.starts_as_nil(*class, ivar);
+                            self.touch_copied(*class, ivar);
+                        }
                         Err(opaque) => _ = self.unheld.insert(place.clone(), opaque),
                     },
                     Place::Elements(kind) => {

@@ -35,9 +35,15 @@ pub struct Hierarchy {
     /// I32 parameters with the first id of each class, and one more with the end of the last. None where the program
     /// never asks.
     pub bases: Vec<Option<ParamId>>,
-    /// U8 column over the whole hierarchy: 1 where the object is frozen. None: no object of it is written.
+    /// U8 column over the whole hierarchy: 1 where the object is frozen. None: no object of it is written, and nobody asks.
     pub frozen: Option<ColumnId>,
+    /// U32 column over the whole hierarchy: the id of an object of the host's that is itself, or that it is a copy of, or a copy of a copy. [`NO_ORIGIN`]:
+    /// made by `new`. None: nothing is copied.
+    pub origin: Option<ColumnId>,
 }
+
+/// The origin of an object that `new` made.
+pub const NO_ORIGIN: u32 = u32::MAX;
 
 /// An ivar that the program touches, of one exact class. Classes that share a column name the same ids.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +68,7 @@ pub struct ArrayField {
     pub written: bool,
     /// Also of arrays that the program did not surely make.
     pub overwritten: bool,
-    /// U8 column beside the elements, 1 at the offset of a frozen array. None: no array of the kind is written.
+    /// U8 column beside the elements, 1 at the offset of a frozen array. None: no array of the kind is written, and nobody asks.
     pub frozen: Option<ColumnId>,
 }
 
@@ -176,6 +182,8 @@ pub struct Schema {
     /// U8 column, space Bytes: first the literals' bytes, each with at least one row, then those of the host's Strings,
     /// likewise. None: the program looks at no byte.
     pub bytes: Option<ColumnId>,
+    /// The program asks what is frozen, which nobody can watch.
+    pub asks_frozen: bool,
     /// Strings that the program's text has written out, in the order of their bytes.
     pub literals: Vec<StringLiteral>,
 }
@@ -189,6 +197,11 @@ pub struct StringLiteral {
 }
 
 impl Schema {
+    /// Columns of frozen flags.
+    pub fn flags(&self) -> impl Iterator<Item = ColumnId> {
+        let of_objects = self.hierarchies.iter().filter_map(|h| h.frozen);
+        of_objects.chain(self.arrays.iter().filter_map(|a| a.frozen))
+    }
     /// The bytes of all literals, as they begin the column of bytes.
     pub fn literal_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();

@@ -437,6 +437,13 @@ class Array
     __slice(0, size)
   end
 
+  def clone(freeze: nil)
+    __freeze_form unless freeze.nil? || freeze == true || freeze == false
+    copy = __slice(0, size)
+    copy.__freeze if freeze == true || (freeze.nil? && __frozen?)
+    copy
+  end
+
   def take(length)
     count = __int(length)
     raise ArgumentError, "attempt to take negative size" if count < 0

@@ -103,6 +103,13 @@ class Complex
     Complex.__make(-__real, -__imaginary)
   end
 
+  def clone(freeze: true)
+    __freeze_form unless freeze.nil? || freeze == true || freeze == false
+    raise ArgumentError, "can't unfreeze #{self.class}" if freeze == false
+
+    self
+  end
+
   def +@
     self
   end

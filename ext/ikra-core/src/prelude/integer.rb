@@ -193,6 +193,13 @@ class Float
 end
 
 module Numeric
+  def clone(freeze: true)
+    __freeze_form unless freeze.nil? || freeze == true || freeze == false
+    raise ArgumentError, "can't unfreeze #{self.class}" if freeze == false
+
+    self
+  end
+
   def __list_step(limit = nil, step = 1, by: step, to: limit)
     __no_limit if to.nil?
     raise NoMemoryError, "failed to allocate memory" if to.is_a?(Float) && to.infinite? && (to > 0) == (by > 0)

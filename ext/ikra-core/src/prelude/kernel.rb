@@ -13,6 +13,57 @@ module Kernel
     false
   end
 
+  def dup
+    copy = __copy
+    copy.__begin_dup(self)
+    copy
+  end
+
+  def clone(freeze: nil)
+    __freeze_form unless freeze.nil? || freeze == true || freeze == false
+    unless __copied?
+      raise ArgumentError, "can't unfreeze #{self.class}" if freeze == false
+
+      return self
+    end
+    copy = __copy
+    if freeze.nil?
+      copy.__begin_clone(self)
+      copy.__freeze if __frozen?
+    else
+      copy.__begin_clone_with(self, freeze)
+      copy.__freeze if freeze
+    end
+    copy
+  end
+
+  # They are private.
+  def __begin_dup(other)
+    initialize_dup(other)
+  end
+
+  def __begin_clone(other)
+    initialize_clone(other)
+  end
+
+  def __begin_clone_with(other, freeze)
+    initialize_clone(other, freeze: freeze)
+  end
+
+  # `freeze` is what `clone` was given.
+  def initialize_clone(other, freeze: nil) # rubocop:disable Lint/UnusedMethodArgument
+    initialize_copy(other)
+  end
+
+  def initialize_dup(other)
+    initialize_copy(other)
+  end
+
+  # What `__copy` gave has everything.
+  def initialize_copy(_other)
+    self
+  end
+
   def then
     yield(self)
   end

@@ -15,6 +15,13 @@ class Rational
     Rational.__make(-__numerator, __denominator)
   end
 
+  def clone(freeze: true)
+    __freeze_form unless freeze.nil? || freeze == true || freeze == false
+    raise ArgumentError, "can't unfreeze #{self.class}" if freeze == false
+
+    self
+  end
+
   def +@
     self
   end

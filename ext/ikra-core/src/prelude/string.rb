@@ -47,6 +47,15 @@ class String
     self
   end
 
+  def dup
+    __copy
+  end
+
+  # Whether a String is frozen is not known.
+  def clone(freeze: nil) # rubocop:disable Lint/UnusedMethodArgument
+    __clone_of_string
+  end
+
   def bytes
     list = []
     each_byte { |byte| list << byte }

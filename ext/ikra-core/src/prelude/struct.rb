@@ -11,6 +11,11 @@ class Struct
     self
   end
 
+  # What `__copy` gave has the members, too.
+  def initialize_copy(_other)
+    self
+  end
+
   def to_a
     __build(__size) { |i| __at(i) }
   end

@@ -15,7 +15,7 @@
 //! arrays, which nobody can watch, are compared with what was packed of them. Where the scope says that arrays are fixed, they are compared only after some method of an object was
 //! called, from which the program may have one.
 //!
-//! Programs that make objects, write to arrays, or look at Strings that are not frozen have no state: they run as without a scope.
+//! Programs that make objects, freeze anything or ask what is frozen, write to arrays, or look at Strings that are not frozen have no state: they run as without a scope.
 
 use super::{Section, Site, Variant};
 use crate::buffer;

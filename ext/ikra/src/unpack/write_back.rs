@@ -109,7 +109,7 @@ impl<'a> Unpacker<'a> {
     /// never had.
     pub fn write_back(&self, mut looked: Looked<'a>) -> std::result::Result<(), Error> {
         let arrays = self.plan.kinds.iter().any(|kind| kind.written);
-        if looked.classes.is_empty() && !arrays {
+        if looked.classes.is_empty() && !arrays && !self.plan.freezes() {
             return self.fill_new();
         }
         let decoder = self.decoder();
@@ -162,7 +162,34 @@ impl<'a> Unpacker<'a> {
             }
             heap::NIL
         })?;
-        Ok(())
+        self.freeze()
+    }
+
+    /// Freezes what the program has frozen of what was there.
+    fn freeze(&self) -> std::result::Result<(), Error> {
+        let mut frozen = Vec::new();
+        for (at, class) in self.plan.classes.iter().enumerate() {
+            let Some(column) = class.freezes else { continue };
+            let objects = self.tables.classes[at].objects.iter().enumerate();
+            let of_class = objects.filter(|(row, _)| self.is_frozen(column, at, *row)).map(|(_, object)| *object);
+            of_class.for_each(|object| room::push(&mut frozen, object));
+        }
+        for (kind, rows) in self.plan.kinds.iter().zip(&self.tables.kinds) {
+            let Some(column) = kind.frozen.filter(|_| kind.freezes) else { continue };
+            let flags = self.columns[column.index()].view::<u8>();
+            let arrays = rows.arrays.iter().zip(&rows.offsets[..]);
+            let of_kind = arrays.filter(|(_, offset)| flags[**offset as usize] != 0).map(|(array, _)| *array);
+            of_kind.filter(|array| heap::see(*array) != Seen::Buffer).for_each(|array| room::push(&mut frozen, array));
+        }
+        // SAFETY: live objects and Arrays; `protect` catches NoMemoryError.
+        #[allow(unsafe_code)]
+        protect(|| unsafe {
+            for object in &frozen {
+                rb_sys::rb_obj_freeze(*object);
+            }
+            heap::NIL
+        })
+        .map(drop)
     }
 
     fn written_classes(&self) -> Vec<Class<'a>> {

@@ -80,6 +80,9 @@ impl Body<'_, '_> {
             }
             self.at(call.name_span);
             let Val::Array(_, packed) = self.read_local(local, &ty, call.name_span)? else { return Ok(None) };
+            if self.an.freezes_arrays() {
+                self.check_frozen_array(kind, packed)?;
+            }
             let array = self.cx.b.temp(Scalar::I64);
             self.cx.b.set(array, packed);
             let given = self.growth(growth, kind, array, &args, node.span)?;

@@ -14,7 +14,7 @@ use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
 use crate::infer::made::{Thing, array_builder};
 use crate::ir::{Cmp, HeapId, Op, Operand, Scalar, SiteId, Space, Stmt, Trap};
-use crate::layout::schema::Slot;
+use crate::layout::schema::{NO_ORIGIN, Slot};
 use crate::syntax::ast::Node;
 use crate::types::{Atom, Prims, Reach, Repr, Ty, Unit};
 use crate::world::{values, well_known};
@@ -117,6 +117,10 @@ impl Body<'_, '_> {
         let space = Space::Class { hierarchy, first: position, last: position };
         let (heap, site) = self.heap(space, Thing::Class(class));
         let id = self.cx.b.alloc(Scalar::I32, heap, Operand::I64(1), site);
+        if self.an.copies(class) {
+            self.put_origin(hierarchy, id, Operand::I32(NO_ORIGIN as i32));
+        }
+        self.begin_unfrozen(class, hierarchy, id);
         let unset: Vec<Slot> = self
             .t
             .fields_of(class)
@@ -135,6 +139,41 @@ impl Body<'_, '_> {
         let (_, how) = self.initialize(Atom::Object(class), how)?;
         let (_, given) = self.call_target((object, &ty), "initialize", &args, &keywords, block, how)?;
         Ok((!given.is_never()).then_some(object))
+    }
+
+    /// A new object of the class of another, with what that holds.
+    pub fn copy_of(&mut self, class: ClassId, object: Operand) -> Val {
+        let (hierarchy, position) = self.t.position(class);
+        let slots: Vec<Slot> = self.t.fields_of(class).map(|(_, slot)| slot).collect();
+        let vals: Vec<Val> = slots.iter().map(|slot| self.load_slot(slot, object)).collect();
+        let space = Space::Class { hierarchy, first: position, last: position };
+        let (heap, site) = self.heap(space, Thing::Class(class));
+        let id = self.cx.b.alloc(Scalar::I32, heap, Operand::I64(1), site);
+        let column = self.t.origin(hierarchy);
+        self.t.columns[column.index()].read = true;
+        let origin = self.cx.b.load(Scalar::I32, column, object);
+        self.put_origin(hierarchy, id, origin);
+        self.begin_unfrozen(class, hierarchy, id);
+        for (slot, val) in slots.iter().zip(vals) {
+            self.store_slot(slot, id, val);
+        }
+        self.t.reads(class);
+        self.t.makes(class, |ivar| self.an.given_at_birth(class, ivar));
+        Val::Ref(hierarchy, id)
+    }
+
+    fn put_origin(&mut self, hierarchy: u32, id: Operand, origin: Operand) {
+        let column = self.t.origin(hierarchy);
+        self.t.columns[column.index()].written = true;
+        self.cx.b.store(column, id, origin);
+    }
+
+    /// Rows are used again.
+    fn begin_unfrozen(&mut self, class: ClassId, hierarchy: u32, id: Operand) {
+        if self.an.may_freeze(class) {
+            let column = self.t.frozen(hierarchy);
+            self.put_flag(column, id, false);
+        }
     }
 
     /// An object of a class that is nothing but its parts.
@@ -182,6 +221,10 @@ impl Body<'_, '_> {
             }
         };
         let offset = self.cx.b.alloc(Scalar::I64, heap, count, site);
+        if self.an.freezes_arrays() {
+            let column = self.t.frozen_arrays(self.an, kind)?;
+            self.put_flag(column, offset, false);
+        }
         let high = self.cx.b.i64(Op::Shl, &[offset, Operand::I64(32)]);
         let packed = self.cx.b.i64(Op::Or, &[high, length]);
         Ok((slot, offset, Val::Array(kind, packed)))

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::Shape;
 use crate::infer::accumulate::combine_of;
+use crate::infer::builtins::is_immutable;
 use crate::infer::calls::Target;
 use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Storage, Trap};
 use crate::layout::schema::{Combine, Slot};
@@ -137,7 +138,7 @@ impl Body<'_, '_> {
     /// Writes an ivar of an object of one class; FrozenError where it is frozen.
     pub fn write_field(&mut self, (atom, reach): (Atom, Reach), object: Val, ivar: &Name, val: Val) {
         let (Atom::Object(class), Val::Ref(h, id)) = (atom, object) else { return };
-        if reach != Reach::Fresh {
+        if reach != Reach::Fresh || self.an.may_freeze(class) {
             self.check_frozen(class, h, id);
         }
         let Some(field) = self.t.field_mut(class, ivar) else { return };
@@ -151,11 +152,79 @@ impl Body<'_, '_> {
         if !self.an.facts.may_be_frozen(class) {
             return;
         }
-        let column = self.t.frozen(h);
-        self.t.columns[column.index()].read = true;
-        let frozen = self.cx.b.load(Scalar::Bool, column, id);
+        let frozen = self.frozen_flag(h, id);
         let site = self.cx.site(Trap::Frozen, vec![Repr::Ref(h)]);
         self.cx.b.trap_if(frozen, site, vec![id]);
+    }
+
+    fn frozen_flag(&mut self, h: u32, id: Operand) -> Operand {
+        let column = self.t.frozen(h);
+        self.t.columns[column.index()].read = true;
+        self.cx.b.load(Scalar::Bool, column, id)
+    }
+
+    /// `frozen?`
+    ///
+    /// # Errors
+    /// As [`super::tables::Tables::array`].
+    pub fn is_frozen(&mut self, atom: Atom, val: Val) -> Result<Val> {
+        Ok(match (atom, val) {
+            (Atom::Object(class), Val::Ref(h, id)) if !self.an.is_data(class) && !is_immutable(atom) => {
+                self.t.schema.asks_frozen = true;
+                Val::Bool(self.frozen_flag(h, id))
+            }
+            (Atom::Array(kind), Val::Array(_, packed)) => {
+                let (offset, _) = self.array_parts(packed);
+                let column = self.t.frozen_arrays(self.an, kind)?;
+                self.t.schema.asks_frozen = true;
+                self.t.columns[column.index()].read = true;
+                Val::Bool(self.cx.b.load(Scalar::Bool, column, offset))
+            }
+            _ => Val::bool(true),
+        })
+    }
+
+    /// `freeze` of an object or an array.
+    ///
+    /// # Errors
+    /// As [`super::tables::Tables::array`].
+    pub fn freeze(&mut self, atom: Atom, val: Val) -> Result<()> {
+        let (column, row) = match (atom, val) {
+            (Atom::Object(class), Val::Ref(h, id)) if !self.an.is_data(class) && !is_immutable(atom) => {
+                (self.t.frozen(h), id)
+            }
+            (Atom::Array(kind), Val::Array(_, packed)) => {
+                (self.t.frozen_arrays(self.an, kind)?, self.array_parts(packed).0)
+            }
+            _ => return Ok(()),
+        };
+        self.put_flag(column, row, true);
+        Ok(())
+    }
+
+    /// Writes a frozen flag.
+    pub fn put_flag(&mut self, column: ColumnId, row: Operand, frozen: bool) {
+        if !self.cx.b.ended() {
+            self.t.columns[column.index()].written = true;
+            self.cx.b.store(column, row, Operand::Bool(frozen));
+        }
+    }
+
+    /// FrozenError where an array is frozen.
+    ///
+    /// # Errors
+    /// As [`super::tables::Tables::array`].
+    pub fn check_frozen_array(&mut self, kind: ArrayKind, packed: Operand) -> Result<()> {
+        if !self.an.facts.arrays_may_be_frozen() {
+            return Ok(());
+        }
+        let column = self.t.frozen_arrays(self.an, kind)?;
+        self.t.columns[column.index()].read = true;
+        let (offset, _) = self.array_parts(packed);
+        let frozen = self.cx.b.load(Scalar::Bool, column, offset);
+        let site = self.cx.site(Trap::Frozen, vec![Repr::Array(kind)]);
+        self.cx.b.trap_if(frozen, site, vec![packed]);
+        Ok(())
     }
 
     // ---- arrays ----
@@ -244,20 +313,7 @@ impl Body<'_, '_> {
     /// The row of an element that is written.
     fn element_row(&mut self, kind: ArrayKind, packed: Operand, index: Operand) -> Result<Operand> {
         let (offset, length) = self.array_parts(packed);
-        if self.an.facts.arrays_may_be_frozen() {
-            let column = match self.t.array(self.an, kind)?.frozen {
-                Some(column) => column,
-                None => {
-                    let column = self.t.column("frozen_arrays", crate::ir::Space::Array(kind), crate::ir::Storage::U8);
-                    self.t.array(self.an, kind)?.frozen = Some(column);
-                    column
-                }
-            };
-            self.t.columns[column.index()].read = true;
-            let frozen = self.cx.b.load(Scalar::Bool, column, offset);
-            let site = self.cx.site(Trap::Frozen, vec![Repr::Array(kind)]);
-            self.cx.b.trap_if(frozen, site, vec![packed]);
-        }
+        self.check_frozen_array(kind, packed)?;
         let asked = index;
         let index = self.counted_from_start(index, length);
         let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);

@@ -130,7 +130,7 @@ impl Tables {
                 self.positions.insert(*class, (h as u32, p as u32));
             }
             let bases = vec![None; classes.len() + 1];
-            self.schema.hierarchies.push(Hierarchy { classes, bases, frozen: None });
+            self.schema.hierarchies.push(Hierarchy { classes, bases, frozen: None, origin: None });
         }
     }
 
@@ -298,6 +298,11 @@ impl Tables {
     /// The ivars of a class that the program touches, with their slots.
     pub fn fields_of(&self, class: ClassId) -> impl Iterator<Item = (&Name, Slot)> {
         self.schema.fields.iter().filter(move |f| f.class == class).map(|f| (&f.ivar, f.slot.clone()))
+    }
+
+    /// Whatever objects of a class hold is read.
+    pub fn reads(&mut self, class: ClassId) {
+        self.schema.fields.iter_mut().filter(|f| f.class == class).for_each(|f| f.read = true);
     }
 
     /// Objects of the class are made; `given`: the ivars that all of them have, and their order.
@@ -538,12 +543,39 @@ impl Tables {
     pub fn frozen(&mut self, hierarchy: u32) -> ColumnId {
         let known = self.schema.hierarchies[hierarchy as usize].frozen;
         known.unwrap_or_else(|| {
-            let last = self.schema.hierarchies[hierarchy as usize].classes.len() as u32 - 1;
-            let space = Space::Class { hierarchy, first: 0, last };
-            let column = self.column(&format!("frozen_{hierarchy}"), space, Storage::U8);
+            let column = self.column(&format!("frozen_{hierarchy}"), self.whole(hierarchy), Storage::U8);
             self.schema.hierarchies[hierarchy as usize].frozen = Some(column);
             column
         })
+    }
+
+    /// The column that says of which object of the host's one of a hierarchy is a copy.
+    pub fn origin(&mut self, hierarchy: u32) -> ColumnId {
+        let known = self.schema.hierarchies[hierarchy as usize].origin;
+        known.unwrap_or_else(|| {
+            let column = self.column(&format!("origin_{hierarchy}"), self.whole(hierarchy), Storage::U32);
+            self.schema.hierarchies[hierarchy as usize].origin = Some(column);
+            column
+        })
+    }
+
+    /// The rows of all classes of a hierarchy.
+    fn whole(&self, hierarchy: u32) -> Space {
+        let last = self.schema.hierarchies[hierarchy as usize].classes.len() as u32 - 1;
+        Space::Class { hierarchy, first: 0, last }
+    }
+
+    /// The column of frozen flags of a kind of arrays.
+    ///
+    /// # Errors
+    /// As [`Tables::array`].
+    pub fn frozen_arrays(&mut self, an: &mut Analysis<'_>, kind: ArrayKind) -> Result<ColumnId> {
+        if let Some(column) = self.array(an, kind)?.frozen {
+            return Ok(column);
+        }
+        let column = self.column("frozen_arrays", Space::Array(an.facts.find(kind)), Storage::U8);
+        self.array(an, kind)?.frozen = Some(column);
+        Ok(column)
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::config::Precision;
 use crate::diagnostic::Span;
 use crate::error::Result;
-use crate::infer::builtins::{Builtin, Novelty};
+use crate::infer::builtins::{Builtin, Novelty, is_immutable};
 use crate::infer::calls::{Args, Literal, Target};
 use crate::infer::structs::KeyValue;
 use crate::ir::lower::body::Body;
@@ -15,7 +15,7 @@ use crate::ir::lower::numbers::{self, Kind as Number};
 use crate::ir::lower::tables::Form;
 use crate::ir::lower::value::Val;
 use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Trap};
-use crate::types::{Atom, Reach, Repr, Tag, Ty};
+use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty};
 
 impl Body<'_, '_> {
     /// What a number's method takes and gives, by the section's `precision`. What Ruby's own methods compute inside keeps theirs.
@@ -196,7 +196,21 @@ impl Body<'_, '_> {
             New | Allocate => None,
             Initialize => Some(Val::NIL),
             Itself => Some(receiver),
-            IsFrozen => Some(Val::bool(true)),
+            IsFrozen => Some(self.is_frozen(atom, receiver)?),
+            Freeze => {
+                self.freeze(atom, receiver)?;
+                Some(receiver)
+            }
+            Builtin::Copy => match (atom, receiver) {
+                (Atom::Object(class), Val::Ref(_, object)) => Some(self.copy_of(class, object)),
+                (Atom::Str, Val::Str(word)) => {
+                    // the host makes the new String of its bytes
+                    self.t.bytes();
+                    Some(Val::Str(self.cx.b.i64(Op::Or, &[word, Operand::I64(StrWord::MADE as i64)])))
+                }
+                _ => Some(receiver),
+            },
+            IsCopied => Some(Val::bool(!is_immutable(atom))),
             IsLambda => match atom {
                 Atom::Proc(id) => Some(Val::bool(self.an.proc_info(id).kind.is_lambda())),
                 _ => None,
