@@ -140,7 +140,8 @@ impl Variant {
         let program = &self.lowered.program;
         let arrays_stay = !self.plan.kinds.iter().any(|kind| kind.written);
         let flags_stay = !self.plan.freezes() && !self.lowered.schema.asks_frozen;
-        program.heaps.is_empty() && arrays_stay && flags_stay && !program.uses_slots()
+        let variables_stay = !self.lowered.schema.roots.iter().any(|root| world::is_class_variable(&root.root));
+        program.heaps.is_empty() && arrays_stay && flags_stay && variables_stay && !program.uses_slots()
     }
 }
 
@@ -1210,6 +1211,7 @@ impl Section<'_> {
             }
         }
         if stays { unpacker.fill_new() } else { unpacker.write_back(unpacker.look()) }?;
+        unpacker.schema.roots.iter().try_for_each(|root| world::write_class_variable(self.ruby, &root.root))?;
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;
         }

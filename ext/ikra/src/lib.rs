@@ -36,6 +36,7 @@
 mod backends;
 mod block;
 mod buffer;
+mod class_variables;
 mod collect;
 mod config;
 mod crew;

@@ -6,6 +6,7 @@
 //! Invariant: no lock is held while Ruby runs.
 
 use crate::block::Captures;
+use crate::class_variables;
 use crate::environment::InForce;
 use crate::heap::{self, Raw, Seen};
 use crate::held_procs;
@@ -18,7 +19,8 @@ use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
 use ikra_core::source::Source;
-use ikra_core::syntax::{self, ast::Name, given_at};
+use ikra_core::syntax::ast::{Name, variable_of};
+use ikra_core::syntax::{self, given_at};
 use ikra_core::world::{
     ClassInfo, ConstId, Construction, Facts, Lenient, MethodFact, MethodSource, Opaque, Outside, Receiver, Root, World,
     well_known,
@@ -136,7 +138,10 @@ impl Const {
     fn get(&self) -> Result<Option<Raw>, Error> {
         let id = self.id;
         if self.name.starts_with("@@") {
-            return self.class_variable();
+            return match variable_of(&self.name) {
+                Some(variable) => self.cell(variable),
+                None => self.class_variable(id),
+            };
         }
         // SAFETY: classes and modules of scopes are kept; `protect` catches what `const_missing` and autoload raise.
         #[allow(unsafe_code)]
@@ -166,10 +171,8 @@ impl Const {
     }
 
     /// The value of a class variable now.
-    fn class_variable(&self) -> Result<Option<Raw>, Error> {
-        let From::Scope(nesting) = &self.from else { return Ok(None) };
-        let Some(module) = class_variable_module(nesting)? else { return Ok(None) };
-        let id = self.id;
+    fn class_variable(&self, id: rb_sys::ID) -> Result<Option<Raw>, Error> {
+        let Some(module) = self.class_variable_module()? else { return Ok(None) };
         // SAFETY: classes and modules of scopes are kept; `protect` catches what Ruby raises.
         #[allow(unsafe_code)]
         unsafe {
@@ -178,6 +181,41 @@ impl Const {
             }
             protect(|| rb_sys::rb_cvar_get(module, id)).map(Some)
         }
+    }
+
+    fn class_variable_module(&self) -> Result<Option<Raw>, Error> {
+        match &self.from {
+            From::Scope(nesting) => class_variable_module(nesting),
+            From::Module(_) => Ok(None),
+        }
+    }
+
+    /// The object whose attribute a class variable is in a section that assigns any, with the value of now. None: there is no such variable, or its class is
+    /// frozen.
+    fn cell(&self, variable: &str) -> Result<Option<Raw>, Error> {
+        let ruby = Ruby::get().expect("constants are read under the GVL");
+        let Some(now) = self.class_variable(registry::id(&ruby, variable))? else { return Ok(None) };
+        let Some(module) = self.class_variable_module()? else { return Ok(None) };
+        class_variables::object(&ruby, module, variable, now)
+    }
+}
+
+/// Whether a root is the object of a class variable.
+pub fn is_class_variable(root: &Root) -> bool {
+    matches!(root, Root::Const(id) if variable_of(&NUMBERS.lock().consts[id.index()].name).is_some())
+}
+
+/// Gives a class variable what a section has written to its object; other roots are left alone.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn write_class_variable(ruby: &Ruby, root: &Root) -> Result<(), Error> {
+    let Root::Const(id) = root else { return Ok(()) };
+    let constant = NUMBERS.lock().consts[id.index()].clone();
+    let Some(variable) = variable_of(&constant.name) else { return Ok(()) };
+    match (constant.class_variable_module()?, constant.class_variable(registry::id(ruby, variable))?) {
+        (Some(module), Some(old)) => class_variables::write_back(ruby, module, variable, old),
+        _ => Ok(()),
     }
 }
 

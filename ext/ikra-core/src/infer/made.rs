@@ -187,7 +187,7 @@ impl Analysis<'_> {
         self.has_flag(from, atom, reach).map_err(|_| without_flag)?;
         if reach == Reach::Same {
             return Err(Refusal::new(format!("every element freezes the same {what} here"))
-                .because("elements run at the same time, so which of them write to it before is not known")
+                .because("elements run at the same time, so which of their writes come before that is not known")
                 .advise("freeze it before or after the section"));
         }
         if self.frozen {

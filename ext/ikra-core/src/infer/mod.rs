@@ -276,6 +276,8 @@ pub struct Analysis<'w> {
     pub has_break: bool,
     /// Set once the fixpoint is reached: questions are answered, nothing may grow.
     frozen: bool,
+    /// The section assigns class variables: each is an attribute of an object then ([`crate::syntax::ast::cell`]).
+    pub assigns_class_variables: bool,
 }
 
 /// Types a section's block and everything it reaches.
@@ -327,6 +329,7 @@ pub fn analyse<'w>(
         again: false,
         has_break: false,
         frozen: false,
+        assigns_class_variables: false,
     };
     unrefined(&block.unit.source)?;
     loop {

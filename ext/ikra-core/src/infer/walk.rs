@@ -732,6 +732,20 @@ impl Walker<'_, '_> {
     }
 
     fn constant(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
+        if let Kind::Const(path) = &node.kind
+            && path.name.starts_with("@@")
+        {
+            if ast::variable_of(&path.name).is_some() {
+                // those that were read before
+                self.an.again |= !std::mem::replace(&mut self.an.assigns_class_variables, true);
+            } else if self.an.assigns_class_variables
+                && let Some(id) = self.an.world.constant(self.here.scope, None, &ast::cell(&path.name))
+            {
+                let answer = self.an.root(self.here.id, &Root::Const(id));
+                let object = self.opaque(answer, node.span)?;
+                return self.read_ivar(&object, &path.name[1..].into(), node.span);
+            }
+        }
         match self.constant_root(node, env)? {
             Some(root) => {
                 let answer = self.an.root(self.here.id, &root);
@@ -739,6 +753,13 @@ impl Walker<'_, '_> {
             }
             None => {
                 if let (Kind::Const(path), false) = (&node.kind, env.dead) {
+                    if let Some(variable) = ast::variable_of(&path.name) {
+                        return Err(self
+                            .error(node.span, format!("kernels do not assign {variable} here"))
+                            .because("it has no value yet, or its class is frozen")
+                            .advise("assign it before the section")
+                            .into());
+                    }
                     self.no_const_missing(node.span, path)?;
                 }
                 env.dead = true;

@@ -299,6 +299,16 @@ pub fn primitive(name: &str) -> Option<&str> {
     name.starts_with(PRIMITIVE).then(|| &name[1..])
 }
 
+/// The name of the object that a class variable is the only attribute of, where a section assigns any: as such objects are written and read, it is.
+pub fn cell(variable: &str) -> Name {
+    format!("{variable}=").into()
+}
+
+/// The class variable whose object has this name.
+pub fn variable_of(cell: &str) -> Option<&str> {
+    cell.strip_suffix('=').filter(|name| name.starts_with("@@"))
+}
+
 /// Marks a call that Ruby's C code makes by name, `?==`: the prelude writes it `x.__asked == y`.
 pub const ASKED: char = '?';
 /// Marks a call that somebody else makes for the program, `:abs` of `&:abs`.

@@ -224,11 +224,15 @@ impl Walker<'_, '_> {
             return Ok(());
         }
         let class = self.an.describe(atom);
+        let (what, again) = match class.starts_with("@@") {
+            true => (class.clone(), &*class),
+            false => (format!("{ivar} of the same {class}"), &**ivar),
+        };
         let d = self
-            .error(span, format!("every element writes {ivar} of the same {class} here"))
+            .error(span, format!("every element writes {what} here"))
             .because("elements run at the same time, so which of them writes last is not known")
             .advise(format!(
-                "only add to it ({ivar} += …), or give the value as pmap's result and assign it afterwards"
+                "only add to it ({again} += …), or give the value as pmap's result and assign it afterwards"
             ));
         Err(Error::Conflict(Box::new(d)))
     }

@@ -766,6 +766,15 @@ impl<'p, 'w> Body<'p, 'w> {
 
     fn constant(&mut self, node: &Node, ty: &Ty) -> Result<Val> {
         let Kind::Const(path) = &node.kind else { return Ok(Val::NEVER) };
+        if path.name.starts_with("@@") && self.an.assigns_class_variables && ast::variable_of(&path.name).is_none() {
+            let scope = self.an.spec(self.here.spec).scope;
+            if let Some(id) = self.an.world.constant(scope, None, &ast::cell(&path.name)) {
+                let root = Root::Const(id);
+                let object_ty = self.an.root(self.here.spec, &root).unwrap_or_default();
+                let object = self.root(&root, &object_ty, &path.name)?;
+                return self.read_ivar(object, &object_ty, &path.name[1..].into(), ty, node.span);
+            }
+        }
         let found = match &path.base {
             ast::ConstBase::Lexical => {
                 let scope = self.an.spec(self.here.spec).scope;

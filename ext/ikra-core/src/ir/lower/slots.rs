@@ -480,8 +480,16 @@ impl Body<'_, '_> {
     }
 
     fn read_and_accumulated(&self, node: &Node, target: &ast::Target) -> Error {
-        let (what, again, count) = match target {
-            ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. } => {
+        let variable = match target {
+            ast::Target::Attr { receiver, .. } => match &receiver.kind {
+                Kind::Const(path) => ast::variable_of(&path.name),
+                _ => None,
+            },
+            _ => None,
+        };
+        let (what, again, count) = match (variable, target) {
+            (Some(variable), _) => (variable.to_string(), variable, ""),
+            (None, ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. }) => {
                 (format!("{name} of one object"), &**name, "")
             }
             _ => ("what one Array or Hash holds".into(), "that", ", or count with ptally"),

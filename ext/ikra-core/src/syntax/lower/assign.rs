@@ -1,7 +1,7 @@
 //! Assignments: plain, with an operator, and to several targets.
 
 use super::{Lower, refuse};
-use crate::syntax::ast::{AssignOp, Kind, Node, Target};
+use crate::syntax::ast::{AssignOp, ConstBase, ConstPath, Kind, Node, Target, cell};
 use lib_ruby_parser::{Loc, Node as Ruby, nodes};
 
 impl Lower<'_> {
@@ -117,6 +117,13 @@ impl Lower<'_> {
         match node {
             Ruby::Lvasgn(n) => Target::Local(self.local(&n.name), self.span(&n.name_l)),
             Ruby::Ivasgn(n) => Target::Ivar(n.name.as_str().into(), self.span(&n.name_l)),
+            Ruby::Cvasgn(n) => {
+                let span = self.span(&n.name_l);
+                let base = ConstBase::Lexical;
+                let receiver = self.make(span, Kind::Const(ConstPath { base, name: cell(&n.name) }));
+                let name = n.name.trim_start_matches('@').to_string().into();
+                Target::Attr { receiver: Box::new(receiver), name, span, safe: false }
+            }
             Ruby::Send(n) => self.attr(n.recv.as_deref(), &n.method_name, n.selector_l.as_ref(), node, false),
             Ruby::CSend(n) => self.attr(Some(&n.recv), &n.method_name, n.selector_l.as_ref(), node, true),
             Ruby::IndexAsgn(n) => self.index_target(&n.recv, &n.indexes, &n.end_l, node),
@@ -131,7 +138,6 @@ impl Lower<'_> {
                 let (what, advice) = refuse::target(other);
                 let span = match other {
                     Ruby::Gvasgn(n) => self.span(&n.name_l),
-                    Ruby::Cvasgn(n) => self.span(&n.name_l),
                     Ruby::Casgn(n) => self.span(&n.name_l),
                     other => self.span_of(other),
                 };

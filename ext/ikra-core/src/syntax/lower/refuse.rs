@@ -62,11 +62,6 @@ pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
             "an assignment to a global variable",
             "assign to a local variable of the caller, and to the global after the call",
         ),
-        Ruby::Cvasgn(_) => (
-            "an assignment to a class variable",
-            "collect it in a local variable of the caller (total += …), and assign that after the call: elements, which run \
-             at the same time, share the class variable",
-        ),
         Ruby::Casgn(_) => ("an assignment to a constant", "use a local variable"),
         Ruby::Kwargs(_) => ("keywords in an index assignment", "call a method of your own with these keywords"),
         Ruby::BlockPass(_) => ("a block in an index assignment", "call a method of your own with this block"),

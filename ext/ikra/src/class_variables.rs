@@ -1,0 +1,98 @@
+//! Class variables of sections that assign any: each is the only attribute of an object, so that it is read, written and added to as shared objects are.
+//!
+//! Here: those objects, and the way of values from a class variable to its object and back. Not here: which variable a scope sees ([`crate::world`]).
+//! Invariant: an object has its variable's value from when it is asked for until the section is packed; it is kept for good.
+
+use crate::heap::{self, Raw};
+use crate::identity::RawMap;
+use crate::reflect::{self, value};
+use crate::registry::{self, keep};
+use magnus::prelude::*;
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, RArray, Ruby, Value};
+use parking_lot::Mutex;
+
+/// By the class or module that has them: names and objects.
+static OBJECTS: Mutex<Option<RawMap<Vec<(String, Raw)>>>> = Mutex::new(None);
+
+/// The object of the class variable that `module` sees, with its value `now`. None: its class is frozen.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn object(ruby: &Ruby, module: Raw, variable: &str, now: Raw) -> Result<Option<Raw>, Error> {
+    let owner = owner(ruby, module, variable)?;
+    if heap::is_frozen(owner) {
+        return Ok(None);
+    }
+    let object = match known(owner, variable) {
+        Some(object) => object,
+        None => make(ruby, owner, variable)?,
+    };
+    let ivar = registry::id(ruby, &variable[1..]);
+    // SAFETY: a live object of a class of this file's, and a live value.
+    #[allow(unsafe_code)]
+    protect(|| unsafe { rb_sys::rb_ivar_set(object, ivar, now) })?;
+    Ok(Some(object))
+}
+
+/// Gives a class variable, which is `old`, what a section has written to its object.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn write_back(ruby: &Ruby, module: Raw, variable: &str, old: Raw) -> Result<(), Error> {
+    let Some(object) = known(owner(ruby, module, variable)?, variable) else { return Ok(()) };
+    let (name, ivar) = (registry::id(ruby, variable), registry::id(ruby, &variable[1..]));
+    // SAFETY: a live object, and a live module that sees a variable of this name.
+    #[allow(unsafe_code)]
+    protect(|| unsafe {
+        let new = rb_sys::rb_ivar_get(object, ivar);
+        if new != old {
+            rb_sys::rb_cvar_set(module, name, new);
+        }
+        heap::NIL
+    })
+    .map(drop)
+}
+
+fn known(owner: Raw, variable: &str) -> Option<Raw> {
+    let objects = OBJECTS.lock();
+    let of_owner = objects.as_ref()?.get(&owner)?;
+    of_owner.iter().find(|(name, _)| name == variable).map(|(_, object)| *object)
+}
+
+/// Among the ancestors of `module` the one that has the variable itself.
+fn owner(ruby: &Ruby, module: Raw, variable: &str) -> Result<Raw, Error> {
+    let name = registry::symbol(ruby, variable);
+    let ask: Value = ruby.class_module().funcall("instance_method", ("class_variables",))?;
+    for ancestor in reflect::ancestors(module)? {
+        let own: RArray = ask.funcall("bind_call", (ancestor, false))?;
+        if own.includes(name) {
+            return Ok(ancestor.as_raw());
+        }
+    }
+    Ok(module)
+}
+
+/// Makes the object, and a class with the variable's name, which messages tell.
+fn make(ruby: &Ruby, owner: Raw, variable: &str) -> Result<Raw, Error> {
+    let (label, attribute) = (ruby.str_new(variable), std::ffi::CString::new(&variable[2..]));
+    let attribute = attribute.expect("Ruby's names of variables have no zero bytes");
+    let superclass = ruby.class_object().as_raw();
+    // SAFETY: `rb_class_new` calls no `inherited`; the class is the machine stack's until it is kept. `protect` catches NoMemoryError.
+    #[allow(unsafe_code)]
+    let class = protect(|| unsafe {
+        let class = rb_sys::rb_class_new(superclass);
+        rb_sys::rb_set_class_path_string(class, superclass, label.as_raw());
+        rb_sys::rb_define_attr(class, attribute.as_ptr(), 1, 1);
+        class
+    })?;
+    keep(value(class));
+    // SAFETY: a live class of ordinary objects.
+    #[allow(unsafe_code)]
+    let object = protect(|| unsafe { rb_sys::rb_obj_alloc(class) })?;
+    keep(value(object));
+    keep(value(owner));
+    let mut objects = OBJECTS.lock();
+    objects.get_or_insert_default().entry(owner).or_default().push((variable.into(), object));
+    Ok(object)
+}
