@@ -1,6 +1,14 @@
 # frozen_string_literal: true
 
 module Patterns
+  Triple = Struct.new(:x, :y, :z)
+
+  class Keyed
+    def initialize(a) = @a = a
+
+    def deconstruct_keys(_keys) = { a: @a, b: 2 }
+  end
+
   Point = Struct.new(:x, :y)
   Named = Struct.new(:name, :size, keyword_init: true)
 
@@ -173,6 +181,65 @@ RSpec.describe "Pattern matching in kernels" do
   it "is refused for what it cannot ask" do
     expect { [Patterns::Odd.new].pmap { |x| x in [a] } }.to raise_error(Ikra::CompileError, /deconstruct only where it gives an Array, which Patterns::Odd's may not/)
     expect { [Patterns::Odd.new].pmap { |x| x in { a: 3 } } }.to raise_error(Ikra::CompileError, /Patterns::Odd for deconstruct_keys.*written out/m)
-    expect { [Patterns::Point.new(1, 2)].pmap { |x| x in { x: 1, **rest } } }.to raise_error(Ikra::CompileError, /this form of pattern matching/)
+  end
+
+  it "binds the other keys with **rest, which is asked for some" do
+    triple = Patterns::Triple.new(1, 2, nil)
+    expect([triple, Patterns::Triple.new(3, 4, 5), Patterns::Keyed.new(6), 7]).to map_same_as_ruby { |v|
+      case v
+      in { x: 1, **rest } if rest[:y] == 3 then :never
+      in { x:, **rest } then [x, rest[:y], rest[:x], rest[:w], rest.key?(:z), rest.include?(:x), rest.size, rest.empty?, rest.any?]
+      in { a:, **others } then [a, others[:b], others.length]
+      else v
+      end
+    }
+    expect([triple]).to map_same_as_ruby { |v|
+      v => { x:, y:, z:, **none }
+      [x, y, z, none.size, none.empty?, none.any?]
+    }
+    expect([triple]).to map_same_as_ruby { |v| [(v in { x: Integer, **unread }), (v in { x: 1, **nil }), (v in { x: 1, y: 2, z: nil, **nil })] }
+    expect([Patterns::Triple.new(triple, 2, 3)]).to map_same_as_ruby { |v|
+      v => { x: { y:, **inner }, **outer }
+      [y, inner[:x], inner.size, outer[:z], [1, 2].map { |k| k + outer[:y] }]
+    }
+    hashes = [{ a: 1, b: 2 }, Hash.new(7).merge!(a: 1, c: 3)]
+    expect([0, 1]).to map_same_as_ruby { |i|
+      hashes[i] => { a:, **rest }
+      [a, rest[:a], rest[:b], rest[:c], rest.key?(:b), rest.size]
+    }
+  end
+
+  it "has with **rest what was there when the pattern matched" do
+    expect { [Patterns::Triple.new(1, 2, 3)] }.to each_same_as_ruby { |v|
+      v => { x:, **rest }
+      v.y = 9
+      v.z = [x, rest[:y], v.y].sum
+    }
+  end
+
+  it "has nil in **rest where no pattern has matched" do
+    expect([Patterns::Triple.new(1, 2, 3), 4]).to map_same_as_ruby { |v|
+      case v
+      in { x:, **rest } then rest[:y] + x
+      else
+        begin
+          rest[:y]
+        rescue NoMethodError
+          :none
+        end
+      end
+    }
+  end
+
+  it "makes no Hash of **rest" do
+    refused = [->(v) { v => { x:, **rest }; rest }, ->(v) { v => { x:, **rest }; rest.to_a }, ->(v) { v => { x:, **rest }; rest[v.x] }] # rubocop:disable Style/Semicolon
+    refused.each do |block|
+      expect { [Patterns::Triple.new(1, 2, 3)].pmap(&block) }.to raise_error(Ikra::CompileError, /the Hash that `\*\*` of a pattern gives/)
+    end
+    assigned = lambda do |v|
+      rest = v
+      v in { x: 1, **rest }
+    end
+    expect { [Patterns::Triple.new(1, 2, 3)].pmap(&assigned) }.to raise_error(Ikra::CompileError, /`\*\*` of a pattern binds and something else assigns/)
   end
 end

@@ -10,6 +10,10 @@ class Hash
     __values.__at(i)
   end
 
+  def __rest_default
+    __default
+  end
+
   def fetch(key, default = (none = true))
     i = __slot(key)
     if i >= 0

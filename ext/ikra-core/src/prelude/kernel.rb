@@ -64,6 +64,11 @@ module Kernel
     self
   end
 
+  # What a Hash has for keys that are not there, in a pattern of any object.
+  def __rest_default
+    nil
+  end
+
   def then
     yield(self)
   end

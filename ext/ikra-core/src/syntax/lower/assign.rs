@@ -115,7 +115,13 @@ impl Lower<'_> {
     /// What is assigned to. A place to store, whatever value the parser may have put into the same node.
     pub(super) fn target(&mut self, node: &Ruby) -> Target {
         match node {
-            Ruby::Lvasgn(n) => Target::Local(self.local(&n.name), self.span(&n.name_l)),
+            Ruby::Lvasgn(n) => match (self.local(&n.name), self.span(&n.name_l)) {
+                (local, span) if self.rests.has(local) => {
+                    let (what, advice) = refuse::OTHER_REST;
+                    Target::Unsupported { what, advice, span }
+                }
+                (local, span) => Target::Local(local, span),
+            },
             Ruby::Ivasgn(n) => Target::Ivar(n.name.as_str().into(), self.span(&n.name_l)),
             Ruby::Cvasgn(n) => {
                 let span = self.span(&n.name_l);

@@ -130,6 +130,11 @@ impl Lower<'_> {
         block: Option<(Literal<'_>, Loc)>,
     ) -> Kind {
         let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
+        if let (Some(Ruby::Lvar(v)), None, false) = (recv, &block, head.safe)
+            && let Some(kind) = self.rest_read(&v.name, head.name, args, span)
+        {
+            return kind;
+        }
         if has_list(args) && !head.safe {
             let name = self.called(head.name);
             let mut literal = None;

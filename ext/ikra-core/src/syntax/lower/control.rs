@@ -189,7 +189,7 @@ impl Lower<'_> {
     }
 
     /// `local = value`
-    fn set(&mut self, local: LocalId, value: Node, span: Span) -> Node {
+    pub(super) fn set(&mut self, local: LocalId, value: Node, span: Span) -> Node {
         self.make(span, Kind::Assign { target: Target::Local(local, span), value: Box::new(value) })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Here: parsing of one slice with exact positions, the walk over Ruby's nodes, and [`parse_block`], [`parse_method`]
 //! and [`symbol_block`]. In the files beside: [`scope`] (names to locals), [`params`], [`patterns`], [`assign`], [`calls`],
-//! [`control`], [`defined`], [`literal`], and [`refuse`] (what we say of Ruby that has no node of ours).
+//! [`control`], [`defined`], [`literal`], [`rests`], and [`refuse`] (what we say of Ruby that has no node of ours).
 //! Invariant: nodes are walked in the order of the text, because Ruby scopes a local from where it is first assigned.
 //!
 //! Only the slice is parsed, after a short prefix that makes a program of it. The rest of the file may use newer syntax.
@@ -16,6 +16,7 @@ mod outline;
 mod params;
 mod patterns;
 mod refuse;
+mod rests;
 mod scope;
 #[cfg(test)]
 mod tests;
@@ -53,8 +54,8 @@ pub fn parse_block(source: &Arc<Source>, enclosing_locals: &[&str]) -> Result<Un
     if !parsed.is_all(&parsed.tree) || !is_carrier(call, literal) {
         return Err(parsed.not_one("block", &parsed.tree));
     }
-    let mut lower = Lower::new(&parsed, enclosing_locals, None);
-    let (params, body) = lower.unit_body(args, numbered, body, !literal);
+    let new = || Lower::new(&parsed, enclosing_locals, None);
+    let (lower, params, body) = Lower::unit(new, args, numbered, body, !literal);
     Ok(lower.finish(parsed, params, body, literal))
 }
 
@@ -69,8 +70,8 @@ pub fn parse_method(source: &Arc<Source>) -> Result<Unit, Box<Diagnostic>> {
     if !parsed.is_all(&parsed.tree) {
         return Err(parsed.not_one("method", &parsed.tree));
     }
-    let mut lower = Lower::new(&parsed, &[], Some(name.as_str().into()));
-    let (params, body) = lower.unit_body(args, None, body, false);
+    let new = || Lower::new(&parsed, &[], Some(name.as_str().into()));
+    let (lower, params, body) = Lower::unit(new, args, None, body, false);
     Ok(lower.finish(parsed, params, body, false))
 }
 
@@ -266,6 +267,7 @@ struct Lower<'a> {
     outer_block: Option<LocalId>,
     /// `break` was met in the innermost literal block.
     breaks: bool,
+    rests: rests::Rests,
 }
 
 impl<'a> Lower<'a> {
@@ -282,7 +284,27 @@ impl<'a> Lower<'a> {
             yields: false,
             outer_block: None,
             breaks: false,
+            rests: rests::Rests::default(),
         }
+    }
+
+    /// The walk, and what it gives. Which keys a pattern's `**rest` is asked for is known behind it alone: then it is done again.
+    fn unit(
+        new: impl Fn() -> Self,
+        args: Option<&Ruby>,
+        numbered: Option<u8>,
+        body: Option<&Ruby>,
+        spreads: bool,
+    ) -> (Self, Params, Node) {
+        let mut lower = new();
+        let (params, lowered) = lower.unit_body(args, numbered, body, spreads);
+        if lower.rests.asked.is_empty() {
+            return (lower, params, lowered);
+        }
+        let mut again = new();
+        again.rests.known = lower.rests.asked;
+        let (params, lowered) = again.unit_body(args, numbered, body, spreads);
+        (again, params, lowered)
     }
 
     fn finish(self, parsed: Parsed<'a>, params: Params, body: Node, lambda: bool) -> Unit {
@@ -430,7 +452,10 @@ impl<'a> Lower<'a> {
             Ruby::Erange(r) => self.range(r.left.as_deref(), r.right.as_deref(), true),
             Ruby::Splat(s) => self.splat(s),
 
-            Ruby::Lvar(v) => Kind::Local(self.scopes.read(&v.name)),
+            Ruby::Lvar(v) => match self.scopes.read(&v.name) {
+                local if self.rests.has(local) => refuse::REST,
+                local => Kind::Local(local),
+            },
             Ruby::Ivar(v) => Kind::Ivar(v.name.as_str().into()),
             Ruby::Const(c) => self.constant(c, span),
 

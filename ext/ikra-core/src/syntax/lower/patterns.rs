@@ -1,7 +1,7 @@
 //! Pattern matching (`case … in`, `=>`, `in`), taken apart into tests, reads and assignments.
 //!
 //! Here: each pattern becomes an expression that is true where it matches and has assigned its variables by then, in
-//! Ruby's order. An array literal that is matched against array patterns is never made. Not here: what the primitives
+//! Ruby's order. An array literal that is matched against array patterns is never made. Not here: what `**rest` binds ([`super::rests`]), and what the primitives
 //! (`__list?`, `__parts`, `__at`, `__keys?`, `__member`, `__key_count`, `__no_match`) mean, which inference knows.
 
 use super::{Lower, refuse};
@@ -132,6 +132,10 @@ impl Lower<'_> {
     fn bind(&mut self, name: &str, subject: LocalId, span: Span) -> Node {
         let value = Box::new(self.local_node(subject, span));
         let local = self.local(name);
+        if self.rests.has(local) {
+            let (what, advice) = refuse::OTHER_REST;
+            return self.make(span, refuse::refuse(what, advice));
+        }
         let assign = self.make(span, Kind::Assign { target: Target::Local(local, span), value });
         let yes = self.make(span, Kind::True);
         self.make(span, Kind::Seq(vec![assign, yes]))
@@ -330,7 +334,8 @@ impl Lower<'_> {
         let mut test = self.send(object, "%__keys?", Vec::new(), span);
         // `{}` and `**nil`: there are no other keys
         let mut alone = elements.is_empty();
-        let mut named = 0;
+        let mut named: Vec<Name> = Vec::new();
+        let mut rest = None;
         for element in elements {
             let at = self.span_of(element);
             let (key, pattern): (Name, Option<&Ruby>) = match element {
@@ -342,14 +347,17 @@ impl Lower<'_> {
                     },
                     _ => return self.make(at, refuse::node(element)),
                 },
-                Ruby::MatchRest(r) if r.name.is_none() => continue,
+                Ruby::MatchRest(r) => {
+                    rest = r.name.as_deref();
+                    continue;
+                }
                 Ruby::MatchNilPattern(_) => {
                     alone = true;
                     continue;
                 }
                 _ => return self.make(at, refuse::node(element)),
             };
-            named += 1;
+            named.push(key.clone());
             let object = self.local_node(subject, at);
             let name = self.make(at, Kind::Sym(key.clone()));
             let has = self.send(object, "%__keys?", vec![name], at);
@@ -370,9 +378,13 @@ impl Lower<'_> {
         if alone {
             let object = self.local_node(subject, span);
             let count = self.send(object, "%__key_count", Vec::new(), span);
-            let named = self.make(span, Kind::Int(named));
+            let named = self.make(span, Kind::Int(named.len() as i64));
             let no_more = self.send(count, "==", vec![named], span);
             test = self.both(span, test, no_more);
+        }
+        if let Some(Ruby::MatchVar(v)) = rest {
+            let bind = self.bind_keys(&v.name, subject, &named, span);
+            test = self.both(span, test, bind);
         }
         test
     }

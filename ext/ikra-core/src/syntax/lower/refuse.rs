@@ -6,7 +6,7 @@
 use crate::syntax::ast::Kind;
 use lib_ruby_parser::Node as Ruby;
 
-const fn refuse(what: &'static str, advice: &'static str) -> Kind {
+pub(super) const fn refuse(what: &'static str, advice: &'static str) -> Kind {
     Kind::Unsupported { what, advice }
 }
 
@@ -30,8 +30,15 @@ pub(super) const SUPER_BLOCK: Kind =
     refuse("a block passed on to `super` with `&`", "give `super` a literal block: `super(x) { |y| … }`");
 pub(super) const HASH_SPLAT: Kind =
     refuse("`**` in a Hash literal", "write the keys out, or build the Hash before the call and capture it");
+pub(super) const REST: Kind = refuse(
+    "the Hash that `**` of a pattern gives, but for the keys that are written out",
+    "ask it for rest[:key], rest.key?(:key), rest.size or rest.empty? where the pattern has matched",
+);
 pub(super) const METHOD_NAME: Kind =
     refuse("`__method__` in a block", "store it in a local variable before the call and use that in the block");
+
+pub(super) const OTHER_REST: (&str, &str) =
+    ("a variable that `**` of a pattern binds and something else assigns", "give them different names");
 
 const GLOBAL: (&str, &str) =
     ("a global variable", "copy it into a local variable before the call and use that in the block");

@@ -1,11 +1,9 @@
-# What other keys there are is not known.
+# Kernels make no Hash of the other keys.
 #
-# list = [1, 2]
 # elements = [1]
-# refused: this form of pattern matching
+# refused: the Hash that `**` of a pattern gives
 
 elements.pmap do |x|
-  case list
-  in { a: Integer, **rest } then x
-  end
+  x in { a: Integer, **rest }
+  rest
 end
