@@ -149,5 +149,30 @@ RSpec.describe "Arrays" do
       expect { |x| x.flatten("b") }.to be_same_as_ruby.over([1, [2]])
       expect { |x| x.flatten(nil) }.to be_same_as_ruby.over([1, [2]])
     end
+
+    it "is assigned to in parts, which become longer or shorter in the variable that alone holds it" do
+      list = [10, 11, 12, 13, 14]
+      expect { |x| a = list.dup; a[1..2] = [8, 9]; a[x, 1] = [x]; [a, (a[0, 2] = [1, 2])] }.to be_same_as_ruby.over(0, 3, -1)
+      expect { |x| a = list.dup; a[x, 2] = [7, 8, 9]; b = list.dup; b[x..] = [1]; c = list.dup; c[..x] = []; d = list.dup; d[x...4] = 5; [a, b, c, d] }
+        .to be_same_as_ruby.over(0, 2, 4, 5, 7, -2)
+      expect { |x| a = list.dup; a[0..x] = nil; b = []; 3.times { |i| b[b.size, 0] = [i, x] }; c = list.dup; c[1.9..2.2] = [[x], 1.5]; [a, b, c] }.to be_same_as_ruby.over(0, 3)
+      expect { |x| a = list.dup; a[x, 1] = [1]; a }.to be_same_as_ruby.over(0, -6)
+      expect { |x| a = list.dup; a[0, x] = [1]; a }.to be_same_as_ruby.over(0, -1)
+      expect { |x| a = list.dup; a[x..2] = [1]; a }.to be_same_as_ruby.over(0, -6)
+      expect { |x| a = list.dup; a[x, 2] = [1]; a }.to be_same_as_ruby.over(nil)
+      expect { |x| a = list.dup; begin; a[0, 1] = [1, 1 / x]; rescue ZeroDivisionError; a << 5; end; a }.to be_same_as_ruby.over(0, 1)
+      expect { |x| a = list.dup; (a[0..1], b), c = [[x, x], 7], 8; [a, b, c] }.to be_same_as_ruby.over(1)
+    end
+
+    it "keeps its length where others may hold it" do
+      expect([[1, 2, 3], [4, 5, 6]]).to each_same_as_ruby { |a| a[0..1] = [8, 9]; a[2, 1] = a[0, 1] }
+      expect { |x| a = [x, 2, 3]; b = a; a[1, 2] = [8, 9]; c = [1, 2, 3]; c.each { |y| c[0, 1] = [y] }; [a, b, c] }.to be_same_as_ruby.over(1)
+      expect { |a| a[0, 1] = [3]; a }.to be_same_as_ruby.over([1, 2].freeze)
+      expect { |a| a[0, 0] = []; a }.to be_same_as_ruby.over([1, 2].freeze)
+      lists = [[1, 2, 3]]
+      expect { lists.peach(backend: backend) { |a| a[0..1] = [8] } }.to raise_error(Ikra::CompileError, /changes the length of an array that others may hold/)
+      expect { [1].pmap(backend: backend) { |x| begin; a = [x]; b = a; a[0, 0] = [1]; b; rescue StandardError; 0; end } }.to raise_error(Ikra::CompileError, /changes the length/)
+      expect(lists).to eq([[1, 2, 3]])
+    end
   end
 end

@@ -142,26 +142,48 @@ RSpec.describe "Ranges" do
       expect { |x| (1..10).bsearch { x } }.to be_same_as_ruby.over(Float::NAN)
       expect { |x| [1, 2].bsearch { [x] } }.to be_same_as_ruby.over(1)
       expect { |x| [1, 2].bsearch_index { x } }.to be_same_as_ruby.over("a")
-      expect { [1.5].pmap(backend: backend) { |x| (0..x).bsearch { |y| y >= 1.2 } } }.to raise_error(Ikra::CompileError, /bsearch/)
-      expect { [1.5].pmap(backend: backend) { |x| (0.5..x).bsearch { |y| y >= 1.2 } } }.to raise_error(Ikra::CompileError, /bsearch/)
     end
 
-    it "as places of elements are slices, or refused" do
+    it "of Floats are searched by the places of all Floats, as Ruby does" do
+      ends = [0.0, 1.0, -1.0, 4.5, -4.5, 1e300, -1e-300, 0.1, 2, -3, Float::INFINITY, -Float::INFINITY]
+      [0.0, -4.5, 0.1, -Float::INFINITY].each do |from|
+        expect { |to| [(from..to).bsearch { |x| x >= 0.05 }, (from...to).bsearch { |x| x >= 1 }, (from..to).bsearch { |x| 0.3 <=> x }] }.to be_same_as_ruby.over(*ends)
+        expect { |to| [(from..to).bsearch { |x| -1.0 - x }, (from..to).bsearch { true }, (from..to).bsearch { false }, (from..to).bsearch { 0 }, (from..to).bsearch { nil }] }
+          .to be_same_as_ruby.over(*ends)
+      end
+      expect { |x| [(0..x).bsearch { |y| y >= 0.2 }, (x..9.5).bsearch { |y| y * y >= 50 }] }.to be_same_as_ruby.over(0.5, 7)
+      expect { |n| [(n..).bsearch { |x| x >= 1000 }, (n...).bsearch { |x| x >= n }, (..n).bsearch { |x| x >= -1000 }, (0.5...).bsearch { |x| x >= n }, (..0.5).bsearch { |x| x >= n }] }
+        .to be_same_as_ruby.over(1, -5, 100)
+      expect { |x| (0.0..x).bsearch { :a } }.to be_same_as_ruby.over(2.0)
+      expect { |x| (nil..nil).bsearch { x } }.to be_same_as_ruby.over(1)
+    end
+
+    it "of Integers find what the block was true for, whatever else it gives" do
+      expect { |x| [(0..x).bsearch { |i| i < 1 ? true : -1 }, (0..x).bsearch { |i| i > 60 ? true : i > 30 ? -1 : 1 }] }.to be_same_as_ruby.over(2, 100)
+    end
+
+    it "as places of elements are slices" do
       list = [9, 8, 7, 6]
       expect { |x| [list.values_at(x, 0), list.values_at(1.5), list.values_at] }.to be_same_as_ruby.over(1, -1, 4)
       expect { |x| list.values_at(x) }.to be_same_as_ruby.over(nil)
-      expect { [1].pmap(backend: backend) { |x| list.values_at(0..x, 3) } }.to raise_error(Ikra::CompileError, /values_at with a Range/)
-      expect { [1].pmap(backend: backend) { |x| a = [1, 2, 3]; a[0..x] = [7]; a } }.to raise_error(Ikra::CompileError, /slices/)
-      expect { [1].pmap(backend: backend) { |x| a = [1, 2, 3]; a[x..] = 7; a } }.to raise_error(Ikra::CompileError, /slices/)
+      expect { |x| [list.values_at(0..x, 3), list.values_at(x..), list.values_at(..x), list.values_at(x...9, -1), list.values_at(3..1)] }.to be_same_as_ruby.over(0, 2, 4, 6, -2)
+      expect { |x| list.values_at(1, x..2) }.to be_same_as_ruby.over(-1, -9)
+      expect { |x| list.values_at(x...2) }.to be_same_as_ruby.over(0, -9)
+      expect { |x| list.values_at(nil, x..2) }.to be_same_as_ruby.over(-9)
+      expect { |r| list.values_at(r) }.to be_same_as_ruby.over(0..1, 2..9, 1.2..2.9, -2..-1, 7..8)
+      expect { |x| [[].values_at(0..x), [nil, 1.5].values_at(0..x)] }.to be_same_as_ruby.over(0, 3)
       expect { |x| x[1..2, 1] }.to be_same_as_ruby.over("hello")
       expect { |x| x["l", 1] }.to be_same_as_ruby.over("hello")
     end
 
-    it "of bits have two ends" do
+    it "of bits may be open" do
       open = nil..2
-      expect { |x| [x[0..2], x[1...3], x[2..1]] }.to be_same_as_ruby.over(2, -1, 77)
-      [-> { [2].pmap(backend: backend) { |x| x[..2] } }, -> { [2].pmap(backend: backend) { |x| x[-1..] } }, -> { [2].pmap(backend: backend) { |x| x[open] } }]
-        .each { |call| expect(&call).to raise_error(Ikra::CompileError, /open Range|Ranges of two Integers/) }
+      expect { |x| [x[0..2], x[1...3], x[2..1], x[1, 2], x[-1, 3]] }.to be_same_as_ruby.over(2, -1, 77)
+      expect { |x| [x[0..], x[1..], x[-1..], x[-2..], x[..-1], x[...0], x[2...]] }.to be_same_as_ruby.over(2, -1, 77, 0)
+      expect { |x| [x[..2], x[...3], x[..0]] }.to be_same_as_ruby.over(8, -8, 0, 2**61)
+      expect { |x| x[..70] }.to be_same_as_ruby.over(0, 5, -1)
+      expect { |x| x[..2] }.to be_same_as_ruby.over(8, 9)
+      expect { [2].pmap(backend: backend) { |x| x[open] } }.to raise_error(Ikra::CompileError, /Ranges of two Integers/)
     end
 
     it "and steps without a block are no arrays" do

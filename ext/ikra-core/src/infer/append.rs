@@ -10,6 +10,7 @@
 
 use super::calls::Args;
 use super::walk::{Env, Walker};
+use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::ArrayKind;
 use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node, Target, plain};
@@ -321,6 +322,37 @@ impl Walker<'_, '_> {
         Ok(Some(out.unwrap_or(receiver)))
     }
 
+    /// Whether an assignment to a part of an array gives it to the variable that alone holds it anew, as it may become longer or
+    /// shorter.
+    pub(super) fn replaces(
+        &mut self,
+        receiver: &Node,
+        ty: &Ty,
+        args: &Args,
+        span: Span,
+        env: &Env,
+    ) -> Result<Option<LocalId>> {
+        let Kind::Local(local) = receiver.kind else { return Ok(None) };
+        let part = args.positional.len() == 3 || only_ranges(&args.positional[0]);
+        if env.dead || !part || !matches!(ty.atoms()[..], [Atom::Array(_)]) || !self.reaches_rubys(ty, "[]=") {
+            return Ok(None);
+        }
+        let source = &self.here.unit.source;
+        let place = (source.path.clone(), source.first_line, span);
+        // what goes over it would not see what becomes of it
+        let runs = self.under_way.contains(&(self.here.base + local.index()));
+        let alone = !runs && self.holder(receiver, env).is_some() && ty.reach == Reach::Fresh;
+        if !alone && self.an.shared_parts.insert(place.clone()) && self.an.spec(self.here.id).parts.contains(&span) {
+            self.an.again = true;
+            return Err(crate::error::Error::Internal { stage: "infer", detail: "begins again".into() });
+        }
+        let replaces = !self.an.shared_parts.contains(&place);
+        if replaces {
+            self.an.specs[self.here.id.index()].parts.insert(span);
+        }
+        Ok(replaces.then_some(local))
+    }
+
     fn parts_of(&mut self, args: &Args, call: &Call) -> Result<Ty> {
         let ty = args.positional[0].clone();
         let [Atom::Array(other)] = ty.atoms()[..] else {
@@ -331,6 +363,13 @@ impl Walker<'_, '_> {
         self.an.read_array(other, ty.reach);
         Ok(parts)
     }
+}
+
+/// Whether a value is a Range, of whatever kind.
+pub fn only_ranges(ty: &Ty) -> bool {
+    let is_range =
+        |atom: &Atom| matches!(atom, Atom::IntRange | Atom::FloatRange | Atom::Object(crate::world::well_known::RANGE));
+    !ty.is_never() && ty.atoms().iter().all(is_range)
 }
 
 /// A call that changes the length of what a local variable holds: the variable, and the arguments of each step, of which

@@ -186,6 +186,8 @@ pub enum Builtin {
     RubyDoes(Novelty),
     /// The bits of a Float.
     FloatBits,
+    /// The Float of such bits.
+    FloatOfBits,
     /// log |Γ(x)| of a Float.
     LogGamma,
     /// CompileError: what kernels do not do with Strings.
@@ -546,6 +548,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__ruby_reads_points") => Some(Builtin::RubyDoes(Novelty::BarePoint)),
         (_, "__ruby_rounds_parts") => Some(Builtin::RubyDoes(Novelty::EvenByParts)),
         (Atom::Float, "__bits") => Some(Builtin::FloatBits),
+        (Atom::Int, "__as_bits") => Some(Builtin::FloatOfBits),
         (Atom::Float, "__log_gamma") => Some(Builtin::LogGamma),
         (_, "__draw") => Some(Builtin::Rand(random::Rand::Random)),
         (_, "__many_places") => {
@@ -595,17 +598,12 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
                 "join the array after the section; if it is a number, keep Strings out of the array that it comes from";
             Some(Builtin::Refuse(what, advice))
         }
-        (_, "__values_form") => Some(Builtin::Refuse(
-            "kernels do not know values_at with a Range",
-            "add what the slice has: list[0..1] + list.values_at(3)",
+        (Atom::Array(_), "__resized") => Some(Builtin::StrRefuse(
+            "this assignment to a part changes the length of an array that others may hold, which kernels do not",
         )),
         (_, "__cover_form") => {
             Some(Builtin::Refuse("kernels do not know whether a Range has a Complex", "compare its real part"))
         }
-        (_, "__bsearch_form") => Some(Builtin::Refuse(
-            "kernels do not know bsearch of a Range of Floats",
-            "write a loop that halves the Range",
-        )),
         (_, "__keyed") => Some(Builtin::Lacks("eql?", "hash")),
         (_, "__fill_form") => {
             Some(Builtin::Refuse("kernels do not know this form of fill", "write the elements in a loop"))

@@ -114,6 +114,9 @@ impl Target {
 pub enum Literal {
     Sym(Name),
     Int(i64),
+    /// `[i..]` and `[..i]`: a Range to which the parser gave the other end.
+    From,
+    UpTo,
 }
 
 /// Arguments of a call, by type.
@@ -1065,9 +1068,8 @@ impl Analysis<'_> {
                 _ => Ty::never(),
             },
             ArraySet if matches!(atoms[0], Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE)) => {
-                return Err(Refusal::new("kernels do not assign to slices of arrays")
-                    .because("an array may change its length by that")
-                    .advise("assign to one element after the other"));
+                return Err(Refusal::new("kernels do not know []= with what may be a Range or an index")
+                    .advise("write an if for either"));
             }
             ArraySet => match atoms[0] {
                 Atom::Int | Atom::Float => {
@@ -1081,7 +1083,7 @@ impl Analysis<'_> {
             MakeValue | OfRange => unreachable!("these are no calls of one method"),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
             StrBytes | StrByte | StrEncoding | KeyHash | FloatBits | StructPlace => Ty::int(),
-            LogGamma => Ty::float(),
+            LogGamma | FloatOfBits => Ty::float(),
             RubyDoes(_) => Ty::bool(),
             StrView | Message => Ty::str(),
             StrIsSingle => Ty::bool(),
@@ -1450,7 +1452,7 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
         (_, _, "include?" | "member?") => helper("__includes"),
         (_, _, "cover?") => helper("__cover"),
         (_, _, "===") => helper("__covers"),
-        (Atom::Int, Atom::Float, "bsearch") => None,
+        (Atom::Int | Atom::Float | Atom::Nil, Atom::Int | Atom::Float | Atom::Nil, "bsearch") => helper("__bsearch"),
         (Atom::Int, Atom::Float, "__list_step" | "__step_size") => None,
         (Atom::Int | Atom::Float, Atom::Int | Atom::Float, "step" | "%") => {
             Some(RangeForm::Registers(Prims::FLOAT_RANGE))

@@ -34,7 +34,7 @@ use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
 use accumulate::{Accumulators, Valued};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 define_id!(
@@ -125,6 +125,8 @@ pub struct Spec {
     pub visited: Vec<bool>,
     /// What an operator assignment reads, by its node.
     pub op_reads: BTreeMap<NodeId, Ty>,
+    /// Assignments to parts of arrays (`a[1..2] = list`) that one variable alone holds, which gets what becomes of them.
+    pub parts: HashSet<Span>,
     /// What the subject of a `case` may still be at a test, by the test's node.
     pub subjects: BTreeMap<NodeId, Ty>,
     /// Why some of the calls of a [`Kind::Spread`](crate::syntax::ast::Kind::Spread) cannot be compiled, by their nodes.
@@ -152,6 +154,7 @@ impl Spec {
             types: vec![Ty::never(); unit.nodes],
             locals: vec![Ty::never(); unit.locals.len()],
             op_reads: BTreeMap::new(),
+            parts: HashSet::new(),
             subjects: BTreeMap::new(),
             unspread: BTreeMap::new(),
             passed_on: BTreeMap::new(),
@@ -270,6 +273,8 @@ pub struct Analysis<'w> {
     growing: BTreeSet<ArrayKind>,
     /// Blocks that are known to be looked at.
     valued: Valued,
+    /// Assignments to parts of arrays that others may hold at some time.
+    shared_parts: HashSet<(String, u32, Span)>,
     /// More is known of them than when this began: it must begin again.
     again: bool,
     /// What the section's `break` gives.
@@ -326,6 +331,7 @@ pub fn analyse<'w>(
         lacking: HashMap::new(),
         growing: BTreeSet::new(),
         valued: Valued::default(),
+        shared_parts: HashSet::new(),
         again: false,
         has_break: false,
         frozen: false,

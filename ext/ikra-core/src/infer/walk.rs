@@ -124,6 +124,8 @@ pub fn literal(node: &Node) -> Option<Literal> {
         Kind::Int(n) => Some(Literal::Int(*n)),
         // which nobody sends
         Kind::Sym(name) if ast::primitive(name).is_none() => Some(Literal::Sym(name.clone())),
+        Kind::Range { to: Some(to), .. } if to.span == node.span => Some(Literal::From),
+        Kind::Range { from: Some(from), .. } if from.span == node.span => Some(Literal::UpTo),
         _ => None,
     }
 }

@@ -904,8 +904,147 @@ class Array
 
   def values_at(*places)
     places.map do |at|
-      __values_form if at.is_a?(Range)
+      return __values_in(places) if at.is_a?(Range)
+
       self[at]
+    end
+  end
+
+  # The same where some of the places are Ranges, which go on behind the end with nil.
+  def __values_in(places)
+    count = 0
+    places.each do |at|
+      if at.is_a?(Range)
+        count += __range_length(at, __range_start(at))
+      else
+        # raises in the order of the places
+        __int(at)
+        count += 1
+      end
+    end
+    out = __buffer(count)
+    n = 0
+    places.each do |at|
+      if at.is_a?(Range)
+        from = __range_start(at)
+        last = n + __range_length(at, from)
+        while n < last
+          out.__put(n, self[from])
+          from += 1
+          n += 1
+        end
+      else
+        out.__put(n, self[at])
+        n += 1
+      end
+    end
+    out
+  end
+
+  # Where the part begins that a Range means, which may be behind the end.
+  def __range_start(range)
+    from = range.begin.nil? ? 0 : __int(range.begin)
+    start = from < 0 ? from + size : from
+    if start < 0
+      raise RangeError, "#{range.begin}...#{range.end} out of range" if range.exclude_end?
+      raise RangeError, "#{range.begin}..#{range.end} out of range"
+    end
+    start
+  end
+
+  def __range_length(range, start)
+    if range.end.nil?
+      last = size
+    else
+      last = __int(range.end)
+      last += size if last < 0
+      last += 1 unless range.exclude_end?
+    end
+    last > start ? last - start : 0
+  end
+
+  # `self[range] = value` and `self[from, count] = value`, in place: the part keeps its length.
+  def __set_part(from, count, value = (of_range = true))
+    list = of_range ? __as_part(count) : __as_part(value)
+    start = of_range ? __range_start(from) : __part_start(from, count)
+    length = __part_length(start, of_range ? __range_length(from, start) : __int(count))
+    __resized if length != list.size || start > size
+
+    # a frozen array raises
+    self[0] = __at(0) if length == 0 && size > 0
+    __copy_part(start, list)
+    of_range ? count : value
+  end
+
+  # The array after that, which may be longer or shorter: `self` where it is not.
+  def __with_part(from, count, value = (of_range = true))
+    list = of_range ? __as_part(count) : __as_part(value)
+    start = of_range ? __range_start(from) : __part_start(from, count)
+    length = __part_length(start, of_range ? __range_length(from, start) : __int(count))
+    if length == list.size && start <= size
+      __copy_part(start, list)
+      return self
+    end
+    ahead = start < size ? start : size
+    rest = size - ahead - length
+    out = __buffer(start + list.size + rest)
+    i = 0
+    while i < ahead
+      out.__put(i, __at(i))
+      i += 1
+    end
+    if __doubt(start > size)
+      while i < start
+        out.__put(i, nil)
+        i += 1
+      end
+    end
+    i = 0
+    while i < list.size
+      out.__put(start + i, list.__at(i))
+      i += 1
+    end
+    i = 0
+    while i < rest
+      out.__put(start + list.size + i, __at(ahead + length + i))
+      i += 1
+    end
+    out
+  end
+
+  # What is assigned to a part, as a list that this array does not change.
+  def __as_part(value)
+    if value.is_a?(Array)
+      __same?(value) ? value.__slice(0, value.size) : value
+    else
+      __no_list(value)
+      [value]
+    end
+  end
+
+  def __part_start(from, count)
+    start = __int(from)
+    length = __int(count)
+    raise IndexError, "negative length (#{length})" if length < 0
+
+    least = -size
+    raise IndexError, "index #{start} too small for array; minimum: #{least}" if start < least
+
+    start < 0 ? start + size : start
+  end
+
+  # How many of the elements that are there a part has.
+  def __part_length(start, length)
+    return 0 if start >= size
+
+    length > size - start ? size - start : length
+  end
+
+  def __copy_part(start, list)
+    i = 0
+    while i < list.size
+      self[start + i] = list.__at(i)
+      i += 1
     end
   end
 

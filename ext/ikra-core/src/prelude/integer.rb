@@ -42,6 +42,22 @@ class Integer
     c < 0
   end
 
+  # `self[from..]`, whose Range has been given an end
+  def __bits_from(range)
+    self >> range.begin
+  end
+
+  # `self[..to]`
+  def __bits_up_to(range)
+    last = range.exclude_end? ? range.end - 1 : range.end
+    return 0 if range.end < 0 || last < 0
+
+    none = last > 62 ? self == 0 : self & ((1 << last) * 2 - 1) == 0
+    raise ArgumentError, "The beginless range for Integer#[] results in infinity" unless none
+
+    0
+  end
+
   def gcdlcm(other)
     [gcd(other), lcm(other)]
   end
@@ -80,7 +96,20 @@ class Integer
   end
 end
 
+class Integer
+  # The Float of that place.
+  def __float_at
+    self < 0 ? -(-self).__as_bits : __as_bits
+  end
+end
+
 class Float
+  # The number of its place among all Floats, from that of zero on.
+  def __place
+    bits = abs.__bits
+    self < 0.0 ? -bits : bits
+  end
+
   def coerce(other)
     [Float(other), self]
   end

@@ -221,17 +221,60 @@ class Range
   end
 
   def bsearch
-    __bsearch_form if first.is_a?(Float)
-    low = first
-    high = exclude_end? ? self.end - 1 : self.end
+    if first.is_a?(Float)
+      return __bsearch_floats(first, self.end, exclude_end?) { |x| yield(x) }
+    else
+      __bsearch_between(first, self.end, exclude_end?) { |i| yield(i) }
+    end
+  end
+
+  # Of Ranges that have an end of another kind, or none.
+  def __bsearch
+    from = __begin
+    to = __end
+    if from.is_a?(Float) || to.is_a?(Float)
+      low = from.nil? ? -Float::INFINITY : from.to_f
+      high = to.nil? ? Float::INFINITY : to.to_f
+      return __bsearch_floats(low, high, __exclude_end) { |x| yield(x) }
+    elsif to.nil?
+      raise TypeError, "can't do binary search for NilClass" if from.nil?
+
+      step = 1
+      while true
+        i = from + step
+        side = __side(yield(i))
+        return i if side == 0
+        return __bsearch_between(from, i, false) { |j| yield(j) } if side < 0
+
+        step *= 2
+      end
+    else
+      step = -1
+      while true
+        i = to + step
+        side = __side(yield(i))
+        return i if side == 0
+        return __bsearch_between(i, to, false) { |j| yield(j) } if side > 0
+
+        step *= 2
+      end
+    end
+  end
+
+  def __bsearch_between(low, high, exclusive)
+    high -= 1 if exclusive
     last = high
+    answer = low
     found = false
     while low < high
       middle = (low < 0) == (high < 0) ? low + (high - low) / 2 : (low + high) / 2
       side = __side(yield(middle))
       return middle if side == 0
 
-      found = true if side == -2
+      if side == -2
+        found = true
+        answer = middle
+      end
       if side < 0
         high = middle
       else
@@ -242,12 +285,23 @@ class Range
       side = __side(yield(low))
       return low if side == 0
 
-      found = side == -2 if side > 0 || side == -2
+      if side == -2
+        found = true
+        answer = low
+      end
       return nil if __doubt(side > 0)
     end
     return nil if __doubt(!found)
 
-    low
+    answer
+  end
+
+  # Of Floats Ruby halves the numbers of their places among all Floats.
+  def __bsearch_floats(from, to, exclusive)
+    low = from.__place
+    high = to.__place
+    at = __bsearch_between(low, high, exclusive) { |i| yield(i.__float_at) }
+    at.nil? ? nil : at.__float_at
   end
 
   # What `zip` takes from its argument.

@@ -171,7 +171,15 @@ impl Walker<'_, '_> {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
                 types.push(ty.clone());
                 let at = self.assumption(*span);
-                self.dispatch(&receiver_ty, "[]=", &indexed(args, types), on_self, *span, &at, env)?;
+                let indices = indexed(args, types);
+                if let Some(local) = self.replaces(receiver, &receiver_ty, &indices, *span, env)? {
+                    let ty = self.dispatch(&receiver_ty, "%__with_part", &indices, on_self, *span, &at, env)?;
+                    if !env.dead {
+                        self.assign_new(env, local, &ty, true);
+                    }
+                    return Ok(());
+                }
+                self.dispatch(&receiver_ty, "[]=", &indices, on_self, *span, &at, env)?;
             }
             ast::Target::List { before, rest, after } => {
                 let span = target.span();

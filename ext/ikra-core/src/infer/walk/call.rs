@@ -376,14 +376,14 @@ impl Walker<'_, '_> {
 
     /// Refuses `x[i..]` and `x[..i]` of what is no list: the parser gave the Range the end that it has for these.
     fn open_index(&self, call: &Call, receiver: &Ty) -> Result<()> {
-        let lists = |atom: &Atom| matches!(atom, Atom::Array(_) | Atom::Str | Atom::Nil);
+        let lists = |atom: &Atom| matches!(atom, Atom::Array(_) | Atom::Str | Atom::Nil | Atom::Int);
         match call.args.as_slice() {
             [Arg::Positional(arg)]
                 if &*call.name == "[]" && arg.is_closed_range() && !receiver.atoms().iter().all(lists) =>
             {
                 Err(self
-                    .error(arg.span, "kernels know [] with an open Range of Arrays and Strings only")
-                    .advise("write both ends; for the bits of an Integer from one on, x >> from")
+                    .error(arg.span, "kernels know [] with an open Range of Arrays, Strings and Integers only")
+                    .advise("write both ends")
                     .into())
             }
             _ => Ok(()),
@@ -739,6 +739,15 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
                 if atom == Atom::Int { "__round_integer" } else { "__round_float" },
             );
         }
+        Builtin::Numeric(crate::ir::lower::numbers::Method::BitRef)
+            if given.len() == 1 && given[0].only(Prims::INT_RANGE) =>
+        {
+            return match args.literals.first() {
+                Some(Some(Literal::From)) => crate::prelude::helper("Integer", false, "__bits_from"),
+                Some(Some(Literal::UpTo)) => crate::prelude::helper("Integer", false, "__bits_up_to"),
+                _ => None,
+            };
+        }
         Builtin::ToInteger if given.first().is_some_and(may_be_text) => {
             return crate::prelude::helper("", false, "__to_integer");
         }
@@ -768,6 +777,10 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
             crate::prelude::find("Array", "Array", "slice")
         }
         (Builtin::ArrayGet, [_, _]) if name != "at" => crate::prelude::find("Array", "Array", "slice"),
+        (Builtin::ArraySet, [part, _]) if crate::infer::append::only_ranges(part) => {
+            crate::prelude::helper("Array", false, "__set_part")
+        }
+        (Builtin::ArraySet, [_, _, _]) => crate::prelude::helper("Array", false, "__set_part"),
         _ => None,
     }
 }

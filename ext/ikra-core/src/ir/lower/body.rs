@@ -1147,6 +1147,14 @@ impl<'p, 'w> Body<'p, 'w> {
                     return Ok(());
                 }
                 values.push((val, ty.clone(), None));
+                if let Kind::Local(local) = receiver.kind
+                    && self.an.spec(self.here.spec).parts.contains(span)
+                {
+                    let name = "%__with_part";
+                    let (array, ty) =
+                        self.call_values((object, &receiver_ty), name, &values, &[], on_self, *span, *span)?;
+                    return if ty.is_never() { Ok(()) } else { self.write_local(local, array) };
+                }
                 self.call_values((object, &receiver_ty), "[]=", &values, &[], on_self, *span, *span).map(drop)
             }
             ast::Target::List { before, rest, after } => {

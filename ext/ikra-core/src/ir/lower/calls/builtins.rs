@@ -133,6 +133,10 @@ impl Body<'_, '_> {
                 Val::Float(x) => Some(Val::Int(self.cx.b.i64(Op::FloatBits, &[x]))),
                 _ => None,
             },
+            FloatOfBits => match receiver {
+                Val::Int(bits) => Some(Val::Float(self.cx.b.f64(Op::FloatFromBits, &[bits]))),
+                _ => None,
+            },
             LogGamma => match receiver {
                 Val::Float(x) => Some(Val::Float(self.cx.b.f64(Op::Math(crate::ir::MathFn::Lgamma), &[x]))),
                 _ => None,
