@@ -141,6 +141,12 @@ RSpec.describe "Blocks, lambdas and methods that take them" do
     it "raises what Ruby raises for wrong arguments of lambdas, and is lax with procs" do
       expect { |x| ->(a, b) { a + b }.call(x) }.to be_same_as_ruby.over(1)
       expect { |x| proc { |a, b| a + (b || 5) }.call(x) }.to be_same_as_ruby.over(1, 2)
+      expect { |x|
+        code = lambda do |a, b|
+          a + b
+        end
+        code.call(x)
+      }.to be_same_as_ruby.over(1)
     end
   end
 

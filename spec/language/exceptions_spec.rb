@@ -263,6 +263,19 @@ RSpec.describe "Exceptions" do
       expect { |x| raise Integer if x > 0; x }.to be_same_as_ruby.over(0, 1)
     end
 
+    it "that the program handles when it calls the section are not raised again without a name" do
+      run = -> { [1, 2].pmap(backend: backend) { |x| begin; raise if x == 2; x; rescue ArgumentError; 5; rescue RuntimeError; 6; end } }
+      nested = -> { [1, 2].pmap(backend: backend) { |x| begin; begin; 1 / 0; rescue ZeroDivisionError; raise; end; rescue StandardError; x; end } }
+      expect(run.call).to eq([1, 6])
+      begin
+        raise ArgumentError
+      rescue ArgumentError
+        expect(&run).to raise_error(Ikra::CompileError, /raise without arguments stands for the exception that is being handled/)
+        expect(nested.call).to eq([1, 2])
+      end
+      expect(run.call).to eq([1, 6])
+    end
+
     it "are RuntimeErrors where nothing is said" do
       expect { |x| x > 1 ? raise : x }.to be_same_as_ruby.over(1, 2)
       expect { |x| x > 1 ? raise("no") : fail("never") }.to be_same_as_ruby.over(1, 2)

@@ -259,4 +259,21 @@ RSpec.describe "Captured Procs and Method objects" do
     taking = ->(x, &b) { b.(x) }
     refused(/kernels pass no blocks to Procs/) { |x| taking.(x) { |y| y } }
   end
+
+  it "asks Method objects nothing but what they call" do
+    go = Procs::Scale.new(2).method(:go)
+    refused(/kernels do not know the class of a Method object/) { |x| Proc === go ? x : go.(x) }
+    refused(/kernels do not know is_a\? of a Method object/) { |x| go.is_a?(Proc) ? x : go.(x) }
+    refused(/kernels do not know lambda\? of a Method object/) { |x| go.lambda? ? x : go.(x) }
+    refused(/kernels do not know unbind of a Method object/) { |x| go.unbind; x }
+    refused(/kernels do not know name of a Method object/) { |x| go.name; x }
+  end
+
+  it "compiles anew for a Method object in place of the Proc that it was made of" do
+    code = ->(x) { x + 1 }
+    object = Object.new
+    object.define_singleton_method(:same, &code)
+    kinds = [code, object.method(:same)].map { |f| [1].pmap(backend: :reference) { |x| f.lambda? && f.(x) } rescue :refused }
+    expect(kinds).to eq([[2], :refused])
+  end
 end

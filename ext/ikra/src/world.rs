@@ -258,7 +258,7 @@ pub struct Guards {
     constants: Vec<(ConstId, Option<Raw>)>,
     missing: Vec<ConstId>,
     /// Procs and Method objects that were captured, with their code and the fingerprint of the refinements in force there.
-    outside: Vec<(Root, Raw, u64)>,
+    outside: Vec<(Root, Raw, u64, Nature)>,
     /// Roots that hold one and the same Proc.
     same: Vec<(Root, Root)>,
     /// Methods in which refinements are in force, with their fingerprint: refinements may get more methods.
@@ -266,6 +266,15 @@ pub struct Guards {
     /// Procs made of Symbols, with the names.
     symbols: Vec<(Root, String)>,
     live: Vec<Root>,
+    /// No exception was being handled, and it was asked.
+    unhandled: bool,
+}
+
+/// Whether `$!` is an exception.
+fn is_handling() -> Result<bool, Error> {
+    // SAFETY: the name ends with a zero byte, and a Ruby thread with the GVL asks.
+    let handled = protect(|| unsafe { rb_sys::rb_gv_get(c"$!".as_ptr()) })?;
+    Ok(handled != heap::NIL)
 }
 
 impl Guards {
@@ -274,9 +283,9 @@ impl Guards {
     /// # Errors
     /// What Ruby raises.
     pub fn outside_hold(&self, ruby: &Ruby, captures: &Captures) -> Result<bool, Error> {
-        for (root, iseq, in_force) in &self.outside {
+        for (root, iseq, in_force, nature) in &self.outside {
             let code = captured(ruby, captures, root)?;
-            let same = Code::of(code).is_some()
+            let same = Code::of(code).map(|kind| kind.nature()) == Some(*nature)
                 && reflect::iseq_of(code)?.map(|now| now.as_raw()) == Some(*iseq)
                 && InForce::of(ruby, code)?.fingerprint() == *in_force;
             if !same {
@@ -299,7 +308,7 @@ impl Guards {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(!(self.unhandled && is_handling()?))
     }
 
     /// Whether everything that was looked up is as it was.
@@ -357,7 +366,23 @@ enum Code {
     Method,
 }
 
+/// What it is beside its code: one block may be that of a proc, of a lambda and of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nature {
+    Method,
+    Lambda,
+    Proc,
+}
+
 impl Code {
+    fn nature(&self) -> Nature {
+        match self {
+            Code::Method => Nature::Method,
+            Code::Proc(block) if block.is_lambda() => Nature::Lambda,
+            Code::Proc(_) => Nature::Proc,
+        }
+    }
+
     fn of(value: Value) -> Option<Code> {
         if let Some(block) = Proc::from_value(value) {
             return Some(Code::Proc(block));
@@ -639,13 +664,14 @@ impl<'a> LiveWorld<'a> {
                 }
             }
         };
-        self.guards.outside.push((root.clone(), iseq.as_raw(), in_force));
+        self.guards.outside.push((root.clone(), iseq.as_raw(), in_force, kind.nature()));
         let source = self.read_source(method)?;
+        let is_method = matches!(kind, Code::Method);
         let lenient = match kind {
             Code::Proc(block) if !block.is_lambda() => Some(Lenient::of(&source.unit.params)),
             _ => None,
         };
-        Ok(Some(Outside { method, lenient, same_as }))
+        Ok(Some(Outside { method, lenient, same_as, is_method }))
     }
 
     /// The farthest of the roots that a root leads through that holds the same Proc.
@@ -986,6 +1012,12 @@ impl World for LiveWorld<'_> {
         let name = name.and_then(|name| self.caught(name))??;
         self.guards.symbols.push((root.clone(), name.clone()));
         Some(name.as_str().into())
+    }
+
+    fn is_handling(&mut self) -> bool {
+        let handling = self.caught(is_handling()).unwrap_or(true);
+        self.guards.unhandled |= !handling;
+        handling
     }
 
     fn live(&mut self, root: &Root) -> bool {

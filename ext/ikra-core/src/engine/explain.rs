@@ -585,6 +585,9 @@ impl World for Asked<'_> {
     fn live(&mut self, root: &Root) -> bool {
         self.ask(|w| w.live(root))
     }
+    fn is_handling(&mut self) -> bool {
+        self.ask(|w| w.is_handling())
+    }
 
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> std::result::Result<(), Opaque> {
         self.ask(|w| w.scan_root(root, facts))

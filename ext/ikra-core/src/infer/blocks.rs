@@ -65,6 +65,15 @@ pub enum ProcKind {
 }
 
 impl ProcKind {
+    /// Whether it may be a Method object, which is no Proc.
+    pub fn is_method(&self) -> bool {
+        match self {
+            ProcKind::Method(_) => true,
+            ProcKind::Outside(_, code) => code.is_method,
+            _ => false,
+        }
+    }
+
     pub fn is_lambda(&self) -> bool {
         match self {
             ProcKind::Block(_) | ProcKind::Live(_) => false,

@@ -358,6 +358,9 @@ fn is_protected(fact: &MethodFact) -> bool {
     }
 }
 
+/// What kernels ask Method objects.
+const METHOD_OBJECTS: &[&str] = &["call", "()", "===", "[]", ">>", "<<", "to_proc", "nil?", "!", "itself"];
+
 impl Analysis<'_> {
     /// Whether one kind of receiver has no such method at all: NoMethodError.
     pub fn answers_nothing(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> bool {
@@ -379,6 +382,15 @@ impl Analysis<'_> {
             && let Some(answer) = self.live_method(id, name)
         {
             return answer;
+        }
+        if let Atom::Proc(id) = atom
+            && self.proc_info(id).kind.is_method()
+            && primitive(name).is_none()
+            && !METHOD_OBJECTS.contains(&name)
+        {
+            return Err(Refusal::new(format!("kernels do not know {name} of a Method object"))
+                .because("they know what it calls, and nothing else of it")
+                .advise("ask it in Ruby, before the call, and capture the answer"));
         }
         if let Some(name) = primitive(name) {
             self.stands_for_rubys(atom, name)?;
@@ -816,6 +828,12 @@ impl Analysis<'_> {
             Kin => flag(self.is_kin(atom, atoms[0])),
             IsA | InstanceOf | ModuleCase => {
                 let (value, module) = if builtin == ModuleCase { (atoms[0], atom) } else { (atom, atoms[0]) };
+                if let Atom::Proc(id) = value
+                    && self.proc_info(id).kind.is_method()
+                {
+                    return Err(Refusal::new("kernels do not know the class of a Method object")
+                        .advise("ask it in Ruby, before the call, and capture the answer"));
+                }
                 match module {
                     Atom::Module(_) if value == Atom::Exception => Ty::bool(),
                     Atom::Module(m) if builtin == InstanceOf => {

@@ -85,7 +85,8 @@ impl Analysis<'_> {
         if let Some(id) = self.composed_index.get(&(first, second, receiver)) {
             return *id;
         }
-        let lambda = self.proc_info(receiver).kind.is_lambda();
+        // as the one is that is called with what the new one is called with
+        let lambda = self.proc_info(first).kind.is_lambda();
         let id = ProcId::new(self.procs.len());
         let kind = ProcKind::Composed { first, second, lambda };
         self.procs.push(ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });

@@ -181,6 +181,8 @@ pub struct Outside {
     /// The root that this one leads through and that holds the same Proc: a lambda that calls itself by a variable
     /// around it.
     pub same_as: Option<Root>,
+    /// It is a Method object.
+    pub is_method: bool,
 }
 
 /// How many different Procs may be held at one place: a call of what is there is a choice among the code of all.
@@ -253,6 +255,10 @@ pub trait World {
     /// Whether a root is a *live* object: one that kernels do not hold, but that gives, for each of its methods that they may
     /// call, a lambda in its place ([`Root::Member`]). An `Ikra::MDArray` is.
     fn live(&mut self, root: &Root) -> bool;
+    /// Whether the section runs while the program handles an exception, which `raise` without arguments would raise again.
+    fn is_handling(&mut self) -> bool {
+        false
+    }
     /// Reports the type of a root through [`Facts::saw`] at [`Place::Root`].
     ///
     /// # Errors

@@ -505,6 +505,13 @@ impl Walker<'_, '_> {
         match raise {
             Raise::Again => {
                 let in_block = self.here.section || self.others.iter().any(|body| body.section);
+                if self.rescue.retries.is_empty() && self.an.world.is_handling() {
+                    return Err(self
+                        .error(call.name_span, "raise without arguments stands for the exception that is being handled")
+                        .because("the section is called from a rescue or ensure clause, and kernels do not hold its exception")
+                        .advise("name the class, or call the section behind the clause")
+                        .into());
+                }
                 if self.rescue.retries.is_empty() && !in_block {
                     let error = self
                         .error(call.name_span, "this method raises what a rescue clause that calls it has rescued")

@@ -442,6 +442,8 @@ impl Body<'_, '_> {
         let bindings = match bind(&block.params, &types) {
             Ok(bindings) => bindings,
             Err(message) => {
+                // Ruby raises it where the lambda is written
+                self.at(block.span);
                 self.trap(Trap::Raise { class: "ArgumentError", message }, None);
                 return Ok(());
             }
