@@ -80,6 +80,19 @@ module Defined
   end
 end
 
+module Defined
+  # Sections within methods that are given a block, or none.
+  class Sections
+    def initialize(backend) = @backend = backend
+    def plain(list) = list.pmap(backend: @backend) { |x| [defined?(yield), block_given? ? x : 0] }
+
+    def nested(list)
+      asks = ->(x) { defined?(yield) ? x : nil }
+      list.pmap(backend: @backend) { |x| [[x].sum { |y| defined?(yield) ? yield(y) : 0 }, asks.(x)] }
+    end
+  end
+end
+
 RSpec.describe "defined?" do
   on_every_backend do
     let(:asking) { Defined::Asking.new }
@@ -136,5 +149,13 @@ RSpec.describe "defined?" do
     expect(asks.call).to eq(["constant"])
   ensure
     Defined.send(:remove_const, :LATER)
+  end
+
+  it "asks for the block of the method around a section" do
+    [:reference, :cpu].each do |backend|
+      asked = Defined::Sections.new(backend)
+      expect([asked.plain([1]), asked.plain([1]) { |x| x }, asked.plain([1])]).to eq([[[nil, 0]], [["yield", 1]], [[nil, 0]]])
+      expect([asked.nested([2]) { |x| x + 1 }, asked.nested([2])]).to eq([[[3, 2]], [[0, nil]]])
+    end
   end
 end

@@ -133,6 +133,18 @@ RSpec.describe "Exceptions" do
       end.to be_same_as_ruby.over(0, 1, 2, 3, 9, -4)
     end
 
+    it "are rescued by lists of classes" do
+      few = [ZeroDivisionError, TypeError]
+      none = []
+      modules = [Comparable, ArgumentError]
+      expect { |x| begin; 6 / x; rescue *few => e; e.is_a?(TypeError) ? :type : :zero; end }.to be_same_as_ruby.over(0, 2, nil)
+      expect { |x| begin; 6 / x; rescue *modules, *none, NoMethodError, *few; -1; end }.to be_same_as_ruby.over(0, 2)
+      expect { |x| begin; x > 2 ? Integer("z") : 6 / x; rescue *few; 1; rescue *modules; 2; end }.to be_same_as_ruby.over(0, 2, 3)
+      expect { |x| begin; 6 / x; rescue *none; -1; end }.to be_same_as_ruby.over(0, 2)
+      expect { |x| begin; 6 / 0; rescue *[[TypeError], [ZeroDivisionError]][x]; 3; rescue ZeroDivisionError; 5; end }.to be_same_as_ruby.over(0, 1)
+      expect { [1].pmap(backend: backend) { |x| begin; x; rescue *[x]; 3; end } }.to raise_error(Ikra::CompileError, /classes and modules/)
+    end
+
     it "match no clause of another class" do
       expect do |x|
         begin

@@ -90,6 +90,15 @@ RSpec.describe "A splat in a call" do
       end.to be_same_as_ruby.over([1, 2], [3, 4])
     end
 
+    it "stands in a call that nil skips, with its arguments" do
+      expect do |list|
+        n = 0
+        object = list.size > 1 ? Splats : nil
+        [object&.rest(*list, (n += 1)), n, list.first&.+(*list.drop(1).take(1)), (object&.rest(*list, *list) { |x| x })] # rubocop:disable Style/Semicolon
+      end.to be_same_as_ruby.over([1, 2], [3, 4, 5])
+      expect { |list| n = 0; object = list.size > 9 ? Splats : nil; [object&.rest(*list, (n += 1)), n] }.to be_same_as_ruby.over([1, 2], [1])
+    end
+
     it "is refused where a list turns out to be longer than kernels know" do
       expect { [[1] * 8, [1] * 9].pmap(backend:) { |list| Splats.rest(*list) } }.to raise_error(Ikra::CompileError, /splats of up to 8 elements/)
     end

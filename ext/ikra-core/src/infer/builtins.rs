@@ -627,7 +627,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Object(_), "__at") => Some(Builtin::StructGet),
         (_, "__answers?") => Some(Builtin::Answers),
         (_, "__list?") => Some(Builtin::IsList),
-        (Atom::Nil, "__patterns") => Some(Builtin::IsNil),
+        (Atom::Nil, "__patterns") | (_, "__nil?") => Some(Builtin::IsNil),
         (_, "__keys?") => Some(Builtin::HasKeys),
         (_, "__no_match") => Some(Builtin::NoMatch),
         (_, "__uncomparable") => Some(Builtin::Uncomparable),

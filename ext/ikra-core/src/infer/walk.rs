@@ -833,13 +833,7 @@ impl Walker<'_, '_> {
                 }
                 root.is_some()
             }
-            Kind::Yield(_) if self.here.section || self.an.spec(self.here.id).around.is_some() => {
-                return Err(self
-                    .error(asked.span, "kernels do not know defined?(yield) in a section's block")
-                    .advise("ask before the section, into a local variable")
-                    .into());
-            }
-            Kind::Yield(_) => self.here.block.is_some(),
+            Kind::Yield(_) => self.own_block(asked.span, env)?.is_some(),
             _ => {
                 let Some(method) = self.an.spec(self.here.id).key.method else {
                     return Err(self.error(asked.span, "kernels do not know super in a section's block").into());

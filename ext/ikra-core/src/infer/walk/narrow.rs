@@ -65,7 +65,7 @@ impl Walker<'_, '_> {
             (name, args) => {
                 let Some(local) = local(receiver) else { return };
                 let question = match (name, args) {
-                    ("nil?", []) => Question::Is(Atom::Nil),
+                    ("nil?" | "%__nil?", []) => Question::Is(Atom::Nil),
                     ("==" | "!=", [Arg::Positional(n)]) if matches!(n.kind, Kind::Nil) => Question::Is(Atom::Nil),
                     ("%__kin?" | "%__array?", [Arg::Positional(_)]) => Question::Kin(self.here.self_ty.atoms()[0]),
                     ("is_a?" | "kind_of?", [Arg::Positional(class)]) => match types(class)[..] {

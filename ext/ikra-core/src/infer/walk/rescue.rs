@@ -364,25 +364,50 @@ impl Walker<'_, '_> {
 
     /// A class in a `rescue` clause.
     fn rescued_class(&mut self, class: &Node, env: &mut Env) -> Result<()> {
-        if matches!(class.kind, Kind::Splat(_)) {
-            return Err(self
-                .error(class.span, "kernels do not know splats in rescue clauses")
-                .advise("write the classes out")
-                .into());
+        if let Kind::Splat(list) = &class.kind {
+            return self.rescued_list(list, env);
         }
         let ty = self.eval(class, env)?;
         if env.dead {
             return Ok(());
         }
-        let module = match ty.atoms().as_slice() {
-            [Atom::Module(module)] => *module,
-            _ => {
+        match ty.atoms().as_slice() {
+            [Atom::Module(module)] => self.may_rescue(*module, class),
+            _ => Err(self
+                .error(class.span, "kernels know rescue with classes and modules")
+                .advise("name each class")
+                .into()),
+        }
+    }
+
+    /// `rescue *list`
+    fn rescued_list(&mut self, list: &Node, env: &mut Env) -> Result<()> {
+        let ty = self.eval(list, env)?;
+        if env.dead {
+            return Ok(());
+        }
+        let classes = match ty.atoms()[..] {
+            [Atom::Array(kind)] => {
+                self.an.read_array(kind, ty.reach);
+                let answer = self.an.elements(self.here.id, kind, ty.reach);
+                self.opaque(answer, list.span)?
+            }
+            _ => Ty::nil(),
+        };
+        for atom in classes.atoms() {
+            let Atom::Module(module) = atom else {
                 return Err(self
-                    .error(class.span, "kernels know rescue with classes and modules")
+                    .error(list.span, "kernels know rescue with lists of classes and modules only")
                     .advise("name each class")
                     .into());
-            }
-        };
+            };
+            self.may_rescue(module, list)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what kernels do not rescue.
+    fn may_rescue(&mut self, module: ClassId, class: &Node) -> Result<()> {
         if self.an.world.class_named("SystemStackError") == Some(module) {
             return Err(self
                 .error(class.span, "kernels do not rescue SystemStackError")

@@ -155,7 +155,10 @@ impl Body<'_, '_> {
     }
 
     /// Runs `each` for the numbers below a length.
-    fn each_index(&mut self, length: Operand, each: impl FnOnce(&mut Self, Operand) -> Result<()>) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn each_index(&mut self, length: Operand, each: impl FnOnce(&mut Self, Operand) -> Result<()>) -> Result<()> {
         let i = self.cx.b.temp(Scalar::I64);
         self.cx.b.set(i, Operand::I64(0));
         let done = self.cx.b.label();

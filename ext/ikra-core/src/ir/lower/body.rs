@@ -566,6 +566,10 @@ impl<'p, 'w> Body<'p, 'w> {
                 {
                     self.eval(base)?;
                 }
+                if matches!(asked.kind, Kind::Yield(_)) {
+                    // a later call of the method around may be given one
+                    self.own_block(asked.span)?;
+                }
                 Val::bool(ty.may_be_truthy())
             }
             // of a `when`

@@ -274,6 +274,10 @@ impl Body<'_, '_> {
             classes.extend(self.an.world.class_named("StandardError"));
         }
         for class in &clause.classes {
+            if let Kind::Splat(list) = &class.kind {
+                self.test_list(list, exception, matches)?;
+                continue;
+            }
             self.eval(class)?;
             if let [Atom::Module(class)] = self.ty(class).atoms()[..] {
                 classes.push(class);
@@ -294,6 +298,27 @@ impl Body<'_, '_> {
         let body = self.cx.b.close();
         self.cx.b.push(Stmt::Block { label: skip, body });
         Ok(())
+    }
+
+    /// Goes to `matches` where an exception is of one of the classes in a list.
+    fn test_list(&mut self, list: &Node, exception: Val, matches: LabelId) -> Result<()> {
+        let (val, ty) = (self.eval(list)?, self.ty(list));
+        let ([Atom::Array(kind)], Val::Array(_, packed)) = (&ty.atoms()[..], val) else { return Ok(()) };
+        let (kind, classes) = (*kind, self.an.elements(self.here.spec, *kind, ty.reach).unwrap_or_default());
+        if classes.is_never() {
+            return Ok(());
+        }
+        let nothing = self.result_place(&Ty::nil(), list.span)?;
+        let (_, length) = self.array_parts(packed);
+        self.each_index(length, |s, i| {
+            let class = s.element_in_range(kind, packed, i)?;
+            s.dispatch(class, &classes, &nothing, |s, atom, _| {
+                if let Atom::Module(class) = atom {
+                    s.test_classes(&mut vec![class], exception, matches);
+                }
+                Ok(None)
+            })
+        })
     }
 
     fn test_classes(&mut self, classes: &mut Vec<ClassId>, exception: Val, matches: LabelId) {

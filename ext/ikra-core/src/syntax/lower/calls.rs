@@ -135,28 +135,12 @@ impl Lower<'_> {
         {
             return kind;
         }
-        if has_list(args) && !head.safe {
-            let name = self.called(head.name);
-            let mut literal = None;
-            let mut block = block;
-            let make = |s: &mut Self, receiver, args, block_arg| {
-                // it stands behind the arguments in the text
-                if let Some((b, at)) = block.take() {
-                    literal = Some(Arc::new(s.block(b, &at, true)));
-                }
-                let (name, block) = (name.clone(), literal.clone());
-                Kind::Call(Box::new(Call {
-                    receiver,
-                    name,
-                    name_span,
-                    args,
-                    block,
-                    block_arg,
-                    safe: false,
-                    matches: false,
-                }))
+        if has_list(args) {
+            let receiver = recv.map(|r| self.node(r));
+            return match receiver {
+                Some(receiver) if head.safe => self.spread_safely(receiver, head, args, span, block),
+                receiver => self.spread_call(receiver, head, args, span, block),
             };
-            return self.spread(recv, args, span, make).expect("it has a list");
         }
         let mut receiver = recv.map(|r| self.node(r));
         let mut asked = false;
@@ -185,11 +169,63 @@ impl Lower<'_> {
         }
     }
 
+    fn spread_call(
+        &mut self,
+        receiver: Option<Node>,
+        head: &Head<'_>,
+        args: &[Ruby],
+        span: Span,
+        mut block: Option<(Literal<'_>, Loc)>,
+    ) -> Kind {
+        let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
+        let name = self.called(head.name);
+        let mut literal = None;
+        let make = |s: &mut Self, receiver, args, block_arg| {
+            // it stands behind the arguments in the text
+            if let Some((b, at)) = block.take() {
+                literal = Some(Arc::new(s.block(b, &at, true)));
+            }
+            let (name, block) = (name.clone(), literal.clone());
+            Kind::Call(Box::new(Call {
+                receiver,
+                name,
+                name_span,
+                args,
+                block,
+                block_arg,
+                safe: false,
+                matches: false,
+            }))
+        };
+        self.spread(receiver, args, span, make).expect("it has a list")
+    }
+
+    /// `a&.f(*list)`, whose arguments are evaluated only where there is a receiver.
+    fn spread_safely(
+        &mut self,
+        receiver: Node,
+        head: &Head<'_>,
+        args: &[Ruby],
+        span: Span,
+        block: Option<(Literal<'_>, Loc)>,
+    ) -> Kind {
+        let at = receiver.span;
+        let (keep, local) = self.keep(receiver);
+        let asked = self.local_node(local, at);
+        let none = self.send(asked, "%__nil?", Vec::new(), at);
+        let nothing = self.nil(span);
+        let there = self.local_node(local, at);
+        let call = self.spread_call(Some(there), head, args, span, block);
+        let call = self.make(span, call);
+        let kind = Kind::If { cond: Box::new(none), then: Box::new(nothing), otherwise: Box::new(call) };
+        Kind::Seq(vec![keep, self.make(span, kind)])
+    }
+
     /// A call with a splat of a list that is not written out: one call for each number of elements that the list may have.
     /// What stands beside the splat is evaluated before, in Ruby's order. None: there is no such splat.
     fn spread(
         &mut self,
-        recv: Option<&Ruby>,
+        recv: Option<Node>,
         args: &[Ruby],
         span: Span,
         mut make: impl FnMut(&mut Self, Option<Node>, Vec<Arg>, Option<Node>) -> Kind,
@@ -198,8 +234,7 @@ impl Lower<'_> {
             return None;
         }
         let mut before = Vec::new();
-        let mut receiver = recv.map(|recv| {
-            let value = self.node(recv);
+        let mut receiver = recv.map(|value| {
             // a list that grows is called by its own variable
             match value.kind {
                 Kind::Local(local) => Again::Kept(local, value.span),

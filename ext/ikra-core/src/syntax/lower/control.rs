@@ -223,6 +223,18 @@ impl Lower<'_> {
         }
     }
 
+    /// The classes of a `rescue` clause; a list that is written out is these.
+    fn rescued(&mut self, classes: &[Ruby]) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for class in classes {
+            match class {
+                Ruby::Splat(s) if let Some(elements) = written_out(s) => nodes.extend(self.list(elements)),
+                other => nodes.push(self.node(other)),
+            }
+        }
+        nodes
+    }
+
     fn rescue(&mut self, n: &nodes::Rescue, span: Span) -> Kind {
         let body = Box::new(self.body(n.body.as_deref(), span));
         let mut rescues = Vec::new();
@@ -230,8 +242,8 @@ impl Lower<'_> {
             if let Ruby::RescueBody(r) = clause {
                 let at = self.span_of(clause);
                 let classes = match r.exc_list.as_deref() {
-                    Some(Ruby::Array(a)) => self.list(&a.elements),
-                    Some(one) => vec![self.node(one)],
+                    Some(Ruby::Array(a)) => self.rescued(&a.elements),
+                    Some(one) => self.rescued(std::slice::from_ref(one)),
                     None => Vec::new(),
                 };
                 let binding = r.exc_var.as_deref().map(|v| self.target(v));
