@@ -7,6 +7,16 @@ module Procs
 
   def self.leaving = proc { |_| return 3 }
 
+  # A tree whose methods make such lambdas.
+  Leaf = Struct.new(:left, :right, :value) do
+    def depth = (deep = ->(leaf) { leaf ? 1 + [deep.(leaf.left), deep.(leaf.right)].max : 0 }; deep.(self))
+
+    def total(factor)
+      sum = ->(leaf) { leaf.nil? ? 0 : leaf.value * factor + value + sum.(leaf.left) + sum.(leaf.right) }
+      sum.(self)
+    end
+  end
+
   class Scale
     def initialize(k) = @k = k
 
@@ -275,5 +285,49 @@ RSpec.describe "Captured Procs and Method objects" do
     object.define_singleton_method(:same, &code)
     kinds = [code, object.method(:same)].map { |f| [1].pmap(backend: :reference) { |x| f.lambda? && f.(x) } rescue :refused }
     expect(kinds).to eq([[2], :refused])
+  end
+end
+
+RSpec.describe "Lambdas that call themselves where the block makes them" do
+  def yielding(list) = list.pmap(backend: :reference) { |x| f = ->(n) { n < 1 ? yield(n) : f.(n - 1) }; f.(x) }
+
+  on_every_backend do
+    it "are functions of what they are given and of the variables around them" do
+      list = [1, 2, 3]
+      expect { |x| f = ->(n) { n < 2 ? 1 : n * f.(n - 1) }; g = lambda { |n| n < 2 ? n + x : g[n - 1] + g.call(n - 2) }; [f.(x), g.(x), f.(3)] }.to be_same_as_ruby.over(1, 5)
+      expect { |x| f = ->(n) { n < 1 ? x : list[n % 3] + f.(n - 1) }; a = f.(4); x += 50; [a, f.(4), list.map(&f), (f >> ->(y) { y * 2 }).(2)] }.to be_same_as_ruby.over(1, 5)
+      expect { |x| odd = nil; even = ->(n) { n == 0 ? true : odd.(n - 1) }; odd = ->(n) { n == 0 ? false : even.(n - 1) }; [odd.(x), even.(x)] }.to be_same_as_ruby.over(0, 5, 8)
+      expect { |x| f = ->(n, kept = [], by: 1) { n <= 0 ? kept : f.(n - by, kept + [n], by: by) }; [f.(x), f.(x, [9], by: 2)] }.to be_same_as_ruby.over(1, 5)
+      expect { |x| f = ->(n, *rest) { n == 0 ? rest : f.(n - 1, n, *rest) }; f.(x) }.to be_same_as_ruby.over(0, 3)
+      expect { |x| f = ->(n) { return 1 if n < 2; next 2 if n == 2; break 7 if n > 9; n + f.(n - 1) }; f.(x) }.to be_same_as_ruby.over(1, 5, 11)
+      expect { |x| f = ->(n) { n.is_a?(Array) ? n.sum { |y| f.(y) } : n }; f.(x) }.to be_same_as_ruby.over([[1, [2, [3, [4]]]], [1, 2]])
+      expect { |x| f = ->(n) { n > 9 ? n : f.(n * 1.5) }; [f.(x), f.(20)] }.to be_same_as_ruby.over(1, 5)
+      expect { |x| sum = 0; 3.times { |i| f = ->(n) { n < 1 ? i : n + f.(n - 1) }; sum += f.(x) }; sum }.to be_same_as_ruby.over(1, 3)
+      expect { |a| s = ->(l) { l.size < 2 ? l : s.(l.drop(1).select { |e| e < l[0] }) + [l[0]] + s.(l.drop(1).reject { |e| e < l[0] }) }; s.(a) }
+        .to be_same_as_ruby.over([[3, 1, 2, 9, 4], [1]])
+      expect { |x| f = ->(n) { g = ->(m) { m < 1 ? 0 : m + g.(m - 1) }; n < 1 ? 0 : g.(n) + f.(n - 1) }; f.(x) }.to be_same_as_ruby.over(1, 5)
+    end
+
+    it "raise as they do in Ruby" do
+      expect { |x| f = ->(n) { n < 1 ? 6 / n : 1 + f.(n - 1) }; f.(x) }.to be_same_as_ruby.over(2)
+      expect { |x| f = ->(n) { n < 1 ? 6 / n : 1 + f.(n - 1) }; begin; f.(x); rescue ZeroDivisionError; -1; end }.to be_same_as_ruby.over(2)
+      expect { |x| f = ->(n) { n < 1 ? 0 : 1 + f.(n - 1, 2) }; f.(x) }.to be_same_as_ruby.over(2)
+      expect { [100_000].pmap(backend: backend) { |x| f = ->(n) { n < 1 ? 0 : 1 + f.(n - 1) }; f.(x) } }.to raise_error(SystemStackError)
+    end
+  end
+
+  it "belong to methods, with their self" do
+    tree = Procs::Leaf.new(Procs::Leaf.new(nil, Procs::Leaf.new(nil, nil, 4), 3), nil, 7)
+    expect([tree, tree.left]).to map_same_as_ruby { |leaf| [leaf.depth, leaf.total(2)] }
+  end
+
+  it "are refused where they would not be functions" do
+    assigns = -> { [1].pmap { |x| c = 0; f = ->(n) { c += 1; n < 2 ? c : f.(n - 1) }; f.(x) } }
+    expect(&assigns).to raise_error(Ikra::CompileError, /calls itself.*assigns a variable from around it/m)
+    expect { yielding([1]) { |n| n } }.to raise_error(Ikra::CompileError, /asks for the block/)
+    code = -> { [1].pmap { |x| f = proc { |n| n < 1 ? 0 : f.(n - 1) }; f.(x) } }
+    expect(&code).to raise_error(Ikra::CompileError, /procs that call themselves/)
+    code = -> { [1].pmap { |x| f = ->(n, g) { n < 1 ? 1 : g.(n) + f.(n - 1, g) }; f.(x, ->(y) { y * x }) } }
+    expect(&code).to raise_error(Ikra::CompileError, /variables from around it are not known/)
   end
 end

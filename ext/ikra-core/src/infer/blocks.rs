@@ -349,6 +349,13 @@ impl Walker<'_, '_> {
         let id = self.an.inlined(at)?;
         let unit = self.an.spec(id).unit.clone();
         let label = self.an.spec(id).label.clone();
+        if self.others.iter().chain([&self.here]).any(|body| body.id == id) {
+            return Err(self
+                .error(span, format!("{label} is called here while the same call of it runs"))
+                .because("a lambda that is called within itself became part of the code that calls it")
+                .advise("make the lambda a method")
+                .into());
+        }
         self.refused(check_params(&unit.params, &label), span)?;
         self.refused(check_keywords(&unit.params, args, &label), span)?;
         let bindings = match bind(&unit.params, args) {
@@ -454,6 +461,9 @@ impl Walker<'_, '_> {
         let old = self.an.proc_info(id).result.clone();
         let all = self.join(&old, &ty);
         self.an.proc_info_mut(id).result = all.clone();
+        if all != old {
+            self.an.lifted_gives_more(id);
+        }
         Ok(if env.dead { Ty::never() } else { all })
     }
 
@@ -483,12 +493,24 @@ impl Walker<'_, '_> {
             let between = self.call_proc(first, args, true, span, env)?;
             return self.call_proc(second, &Args::of(vec![between]), true, span, env);
         }
-        if info.kind.is_lambda() && self.running.iter().filter(|running| **running == id).count() >= MAX_NESTED_LAMBDAS
-        {
+        if let ProcKind::Lambda(block) = &info.kind {
+            if self.an.is_lifted(info.home, block) {
+                return self.call_lifted(id, block, args, span, env);
+            }
+            let nested = self.running.iter().filter(|running| **running == id).count();
+            let nested = nested >= MAX_NESTED_LAMBDAS || nested > 0 && self.an.names_itself(id, block);
+            let bodies = || self.others.iter().chain([&self.here]).map(|body| body.id);
+            let left =
+                bodies().all(|body| body != info.home) && bodies().any(|body| self.an.stands_for(body, info.home));
+            if nested || left {
+                return Err(self.lift(id, block, span));
+            }
+        }
+        if self.running.iter().filter(|running| **running == id).count() > MAX_OF_ONE {
             return Err(self
-                .error(span, "kernels do not know lambdas that call themselves where the block makes them")
-                .because("such a lambda becomes part of the code that calls it")
-                .advise("make the lambda before the section's call and outside of its block, or make it a method")
+                .error(span, "kernels do not know procs that call themselves where the block makes them")
+                .because("such a proc becomes part of the code that calls it")
+                .advise("make it a lambda, or a method")
                 .into());
         }
         let Some(entered) = self.enter_home(info.home) else {

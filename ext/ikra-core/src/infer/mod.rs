@@ -14,6 +14,7 @@ pub mod builtins;
 pub mod calls;
 pub mod compare;
 mod library;
+pub mod lifted;
 mod locals;
 pub mod made;
 pub mod outside;
@@ -275,6 +276,8 @@ pub struct Analysis<'w> {
     valued: Valued,
     /// Assignments to parts of arrays that others may hold at some time.
     shared_parts: HashSet<(String, u32, Span)>,
+    /// Lambdas that call themselves.
+    lifted: lifted::Lifted,
     /// More is known of them than when this began: it must begin again.
     again: bool,
     /// What the section's `break` gives.
@@ -332,6 +335,7 @@ pub fn analyse<'w>(
         growing: BTreeSet::new(),
         valued: Valued::default(),
         shared_parts: HashSet::new(),
+        lifted: lifted::Lifted::default(),
         again: false,
         has_break: false,
         frozen: false,
@@ -376,6 +380,7 @@ impl Analysis<'_> {
         self.outside_index.clear();
         self.composed_index.clear();
         self.inlinings.clear();
+        self.lifted.restart();
         self.lacking.clear();
         self.clauses = 0;
         self.called_in_clauses.clear();
@@ -490,6 +495,7 @@ impl Analysis<'_> {
         for proc in self.procs.iter_mut().chain(self.held_procs.values_mut()) {
             proc.result = self.facts.resolve(&proc.result);
         }
+        self.lifted.resolve(&self.facts);
         // as above, the later one
         let mut inlinings: Vec<_> = std::mem::take(&mut self.inlinings).into_iter().collect();
         inlinings.sort_by_key(|(_, id)| *id);
@@ -804,14 +810,19 @@ impl Analysis<'_> {
 
     /// Specialisations that may call themselves, directly or not.
     pub fn recursive(&self) -> BTreeSet<SpecId> {
+        // several became one where merges made their types the same
+        let now = |id: SpecId| self.index.get(&self.spec(id).key).copied().unwrap_or(id);
+        let mut calls: BTreeMap<SpecId, BTreeSet<SpecId>> = BTreeMap::new();
+        for id in (0..self.specs.len()).map(SpecId::new) {
+            calls.entry(now(id)).or_default().extend(self.spec(id).callees.iter().map(|callee| now(*callee)));
+        }
         let mut found = BTreeSet::new();
-        for start in 0..self.specs.len() {
-            let start = SpecId::new(start);
-            let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
+        for start in calls.keys() {
+            let (mut seen, mut open) = (BTreeSet::new(), vec![*start]);
             while let Some(id) = open.pop() {
-                for callee in &self.spec(id).callees {
-                    if *callee == start {
-                        found.insert(start);
+                for callee in calls.get(&id).into_iter().flatten() {
+                    if callee == start {
+                        found.insert(*start);
                     }
                     if seen.insert(*callee) {
                         open.push(*callee);

@@ -11,6 +11,7 @@ mod rescue;
 
 pub use assign::{Shape, takes_apart};
 pub use call::{asking_next, longer_form, super_locals};
+pub use narrow::assigned;
 use rescue::Exit;
 pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 

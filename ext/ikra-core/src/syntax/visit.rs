@@ -111,7 +111,8 @@ fn args<'a>(given: &'a [Arg], see: &mut impl FnMut(&'a Node)) {
     }
 }
 
-fn block<'a>(given: &'a Block, see: &mut impl FnMut(&'a Node)) {
+/// Every node of a block.
+pub fn block<'a>(given: &'a Block, see: &mut impl FnMut(&'a Node)) {
     params(&given.params, see);
     node(&given.body, see);
 }

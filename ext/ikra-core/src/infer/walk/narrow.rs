@@ -112,7 +112,7 @@ impl Walker<'_, '_> {
 }
 
 /// Notes the variables that running a node may assign; false: a lambda may assign others.
-fn assigned(node: &Node, locals: &mut Vec<LocalId>) -> bool {
+pub fn assigned(node: &Node, locals: &mut Vec<LocalId>) -> bool {
     fn note(target: &ast::Target, locals: &mut Vec<LocalId>) {
         match target {
             ast::Target::Local(local, _) => locals.push(*local),

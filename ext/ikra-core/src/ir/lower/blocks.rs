@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::id::{MethodId, ProcId};
 use crate::infer::blocks::{Inlining, Pairs, ProcKind, place_of};
 use crate::infer::calls::{Args, Target, bind, rest_positions};
+use crate::infer::lifted::LiftedCall;
 use crate::infer::outside::receiver_of;
 use crate::infer::{Binding, SpecId};
 use crate::ir::{LabelId, Stmt, Trap};
@@ -344,6 +345,11 @@ impl Body<'_, '_> {
             let val = self.load(&between);
             return self.call_proc(second, &[(val, ty, None)], &[], span, result);
         }
+        if let ProcKind::Lambda(block) = &info.kind
+            && self.an.is_lifted(info.home, block)
+        {
+            return self.call_lifted(id, block, args, keywords, span, result);
+        }
         let entered = if self.here.spec == info.home {
             None
         } else {
@@ -371,6 +377,52 @@ impl Body<'_, '_> {
             std::mem::swap(&mut self.here, &mut self.others[k]);
         }
         outcome
+    }
+
+    /// Calls the function of a lambda that calls itself.
+    fn call_lifted(
+        &mut self,
+        id: ProcId,
+        block: &Block,
+        args: &[Arg],
+        keywords: &[Keyword],
+        span: Span,
+        result: Option<&Place>,
+    ) -> Result<()> {
+        let home = self.an.proc_info(id).home;
+        let from = self.here.spec;
+        let found = self.an.lifted_call(from, id, block, &Args::of_values(args, keywords));
+        let Some(LiftedCall { method, around }) = found else {
+            return Err(self.error(span, "this lambda has outlived its method"));
+        };
+        let at = match self.an.stands_for(from, home) {
+            true => None,
+            false => self.others.iter().rposition(|body| self.an.stands_for(body.spec, home)),
+        };
+        if let Some(k) = at {
+            std::mem::swap(&mut self.here, &mut self.others[k]);
+        }
+        let frame = self.here.spec;
+        let read = || -> Result<_> {
+            let mut all = Vec::new();
+            for (local, ty) in around {
+                all.push((self.read_local(local, &ty, span)?, ty, None));
+            }
+            Ok((all, self.self_value()?))
+        };
+        let read = read();
+        if let Some(k) = at {
+            std::mem::swap(&mut self.here, &mut self.others[k]);
+        }
+        let (mut all, receiver) = read?;
+        all.extend_from_slice(args);
+        let (atom, reach) = self.an.lifted_self(frame);
+        let types = Args::of_values(&all, keywords);
+        let val = self.call_method(method, (atom, reach), receiver, "call", &all, keywords, &types, span)?;
+        if let (Some(val), Some(place)) = (val, result) {
+            self.store(place, val);
+        }
+        Ok(())
     }
 
     fn call_outside(
