@@ -322,8 +322,8 @@ impl Walker<'_, '_> {
         Ok(Some(out.unwrap_or(receiver)))
     }
 
-    /// Whether an assignment to a part of an array gives it to the variable that alone holds it anew, as it may become longer or
-    /// shorter.
+    /// Whether an assignment to a part of an array gives the variable that alone holds it a new array, as it may become
+    /// longer or shorter.
     pub(super) fn replaces(
         &mut self,
         receiver: &Node,

@@ -1,11 +1,13 @@
-//! Lambdas that call themselves where the program's own code makes them: `fact = ->(n) { n < 2 ? 1 : n * fact.(n - 1) }`.
+//! Lambdas that call themselves where the program's own code makes them, such as
+//! `fact = ->(n) { n < 2 ? 1 : n * fact.(n - 1) }`.
 //!
 //! Here: which lambdas are *lifted*, which means that each call of them is a call of a function of its own, and that
-//! function: its parameters are the variables from around the lambda, by value, then what the lambda is called with; its body
-//! calls the lambda as it is written. Not here: other lambdas, which become part of the code that calls them
+//! function: its parameters are the variables from around the lambda, by value, then what the lambda is called with; its
+//! body calls the lambda as it is written. Not here: other lambdas, which become part of the code that calls them
 //! ([`super::blocks`]), and captured ones ([`super::outside`]).
 //!
-//! By value is right as nothing assigns those variables while the function runs: the lambda does not, and the body that made it waits.
+//! By value is right as nothing assigns those variables while the function runs: the lambda does not, and the body that
+//! made it waits.
 
 use super::calls::Args;
 use super::walk::{Env, Walker};
@@ -91,7 +93,8 @@ impl Analysis<'_> {
         form.is_none_or(|(form, _)| form.span != block.span)
     }
 
-    /// Whether a body has the variables of another one that are around a lifted lambda: it is that, or the lambda's function.
+    /// Whether a body has the variables of another one that are around a lifted lambda: it is that body, or the lambda's
+    /// function.
     pub fn stands_for(&self, body: SpecId, home: SpecId) -> bool {
         let form = || self.spec(body).key.method.and_then(|method| self.lifted.form(method));
         body == home || form().is_some_and(|(form, _)| form.home == home)
@@ -164,7 +167,7 @@ impl Analysis<'_> {
 }
 
 impl Walker<'_, '_> {
-    /// Makes a lambda that calls itself a function: what is given says that analysis begins again, or why it cannot be one.
+    /// Makes a lambda that calls itself a function. The error says that analysis begins again, or why it cannot be one.
     pub(super) fn lift(&mut self, id: ProcId, block: &Block, span: Span) -> Error {
         let home = self.an.proc_info(id).home;
         let place = self.an.place_of_lambda(home, block);

@@ -126,7 +126,7 @@ pub struct Spec {
     pub visited: Vec<bool>,
     /// What an operator assignment reads, by its node.
     pub op_reads: BTreeMap<NodeId, Ty>,
-    /// Assignments to parts of arrays (`a[1..2] = list`) that one variable alone holds, which gets what becomes of them.
+    /// Assignments to parts of arrays (`a[1..2] = list`) that one variable alone holds: it gets what becomes of them.
     pub parts: HashSet<Span>,
     /// What the subject of a `case` may still be at a test, by the test's node.
     pub subjects: BTreeMap<NodeId, Ty>,

@@ -255,7 +255,8 @@ pub trait World {
     /// Whether a root is a *live* object: one that kernels do not hold, but that gives, for each of its methods that they may
     /// call, a lambda in its place ([`Root::Member`]). An `Ikra::MDArray` is.
     fn live(&mut self, root: &Root) -> bool;
-    /// Whether the section runs while the program handles an exception, which `raise` without arguments would raise again.
+    /// Whether the section runs while the program handles an exception, which `raise` without arguments would raise
+    /// again.
     fn is_handling(&mut self) -> bool {
         false
     }

@@ -533,7 +533,7 @@ impl Walker<'_, '_> {
                 if self.rescue.retries.is_empty() && self.an.world.is_handling() {
                     return Err(self
                         .error(call.name_span, "raise without arguments stands for the exception that is being handled")
-                        .because("the section is called from a rescue or ensure clause, and kernels do not hold its exception")
+                        .because("a rescue or ensure clause calls the section, and kernels do not hold its exception")
                         .advise("name the class, or call the section behind the clause")
                         .into());
                 }
