@@ -207,6 +207,8 @@ impl Analysis<'_> {
             ("Numeric", "eql?") if number => &["=="],
             ("Numeric", "nonzero?") if number => &["zero?"],
             ("Integer", "digits") => &["<"],
+            // Ruby 3.3 and later write it in Ruby
+            ("Integer", "times") => &["<", "succ"],
             (_, "===") if matches!(atom, Atom::Nil | Atom::True | Atom::False | Atom::Array(_)) => &["=="],
             _ => &[],
         };
