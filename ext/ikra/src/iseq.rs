@@ -249,7 +249,12 @@ impl Foreign {
             return list.into_iter().try_for_each(|item| self.look_at(item));
         }
         if let Some(hash) = RHash::from_value(value) {
-            return self.look_at(hash.funcall("to_a", ())?);
+            let mut items = Vec::new();
+            hash.foreach(|key: Value, item: Value| {
+                items.extend([key, item]);
+                Ok(magnus::r_hash::ForEach::Continue)
+            })?;
+            return items.into_iter().try_for_each(|item| self.look_at(item));
         }
         let (is_string, is_symbol) = (RString::from_value(value).is_some(), Symbol::from_value(value).is_some());
         if is_string || is_symbol {
@@ -311,6 +316,14 @@ pub struct Text {
     heredocs: Mutex<Option<Arc<[Heredoc]>>>,
     /// With the names of the locals around it.
     nodes: Mutex<Option<Compiled>>,
+}
+
+/// Whether a text has `<<` with what may be a heredoc's name behind it.
+fn may_begin_heredoc(text: &str) -> bool {
+    text.match_indices("<<").any(|(at, _)| {
+        let name = text[at + 2..].trim_start_matches(['~', '-']);
+        name.starts_with(|c: char| c == '_' || c == '"' || c == '\'' || c == '`' || c.is_alphabetic())
+    })
 }
 
 struct Cached {
@@ -402,6 +415,20 @@ impl Text {
     }
 
     fn find_heredocs(&self, ruby: &Ruby) -> Result<Vec<Heredoc>> {
+        self.lex_heredocs(ruby).map_err(|error| {
+            // Ripper is written in Ruby, and calls what the program may have redefined
+            if error.is_kind_of(ruby.exception_standard_error())
+                || error.is_kind_of(ruby.exception_script_error())
+                || error.is_kind_of(ruby.exception_sys_stack_error())
+            {
+                let path = &self.path;
+                return Failure::NoSource(format!("Ripper, which finds heredocs in {path}, raised {error}"));
+            }
+            error.into()
+        })
+    }
+
+    fn lex_heredocs(&self, ruby: &Ruby) -> std::result::Result<Vec<Heredoc>, Error> {
         ruby.require("ripper")?;
         let ripper: Value = ruby.class_object().const_get("Ripper")?;
         let (mut found, mut begun) = (Vec::new(), std::collections::VecDeque::new());
@@ -467,7 +494,7 @@ impl Text {
         let last_line = &self.text[last_start.max(begins)..ends];
         let mut blank = Vec::new();
         let mut heredocs = end..end;
-        if last_line.contains("<<") || first < last && before.contains("<<") {
+        if may_begin_heredoc(last_line) || first < last && may_begin_heredoc(before) {
             for doc in self.heredocs(ruby)?.iter() {
                 let at = (doc.line, doc.column);
                 let bounds = self.line_start(doc.first).zip(self.line_start(doc.last));

@@ -158,20 +158,40 @@ pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>,
 /// An alias counts as its class's own. This goes up to the class that defined the method, from which `super` in it starts.
 fn unaliased(ruby: &Ruby, found: Found, name: &str) -> Result<Found, Error> {
     let original = found.original_name()?;
-    let Some(iseq) = found.iseq.filter(|_| original != name) else { return Ok(found) };
+    let Some(iseq) = found.iseq else { return Ok(found) };
+    // an alias of an alias may have the name again that the method was defined by
+    let renamed = original != name;
+    if !renamed && !is_from_above(found.unbound)? {
+        return Ok(found);
+    }
     let own = definition(found.unbound)?;
-    for ancestor in ancestors(found.owner)? {
-        let Some(above) = look_up_own(ruby, ancestor.as_raw(), &original)? else { continue };
+    for ancestor in ancestors(found.owner)?.into_iter().map(|a| a.as_raw()).filter(|a| renamed || *a != found.owner) {
+        let Some(above) = look_up_own(ruby, ancestor, &original)? else { continue };
         let above = defined(ruby, above, &original)?;
-        // an alias of a module's method has another definition with the same code
-        let same = definition(above.unbound)? == own || above.iseq.is_some_and(|code| code.as_raw() == iseq.as_raw());
-        if above.owner == ancestor.as_raw() && same {
+        if above.owner == ancestor && (definition(above.unbound)? == own || has_code_of(&found, &above, iseq, renamed)?)
+        {
             return Ok(Found { owner: above.owner, ..found });
         }
     }
     // it was defined anew since: where it stands in the class's own body, it was the class's own
     let nesting = crate::world::method_nesting(ruby, iseq, found.owner)?;
     Ok(Found { lost: nesting.first() != Some(&found.owner), ..found })
+}
+
+/// Whether Ruby shows a method as `C(M)#m`, an alias in C of what M defined.
+fn is_from_above(unbound: Value) -> Result<bool, Error> {
+    let shown: String = unbound.funcall("inspect", ())?;
+    Ok(shown.split('#').nth(1).is_some_and(|owners| owners.ends_with(')')))
+}
+
+/// Whether one is an alias of another: that of a module's method has another definition with the same code. So have two
+/// methods of one name that one `def` made in two classes, of which the one calls the other by `super`.
+fn has_code_of(found: &Found, above: &Found, iseq: Value, renamed: bool) -> Result<bool, Error> {
+    if above.iseq.is_none_or(|code| code.as_raw() != iseq.as_raw()) {
+        return Ok(false);
+    }
+    let beyond: Option<Value> = found.unbound.funcall("super_method", ())?;
+    Ok(renamed || beyond.map(definition).transpose()? != Some(definition(above.unbound)?))
 }
 
 /// The class or module that defines what a Method object calls.

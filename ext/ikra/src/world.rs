@@ -917,7 +917,12 @@ impl World for LiveWorld<'_> {
         let Some(class) = self.class_of(receiver) else { return foreign() };
         let list = reflect::ancestors(class);
         let Some(list) = self.caught(list) else { return foreign() };
-        let after = list.into_iter().map(|a| a.as_raw()).skip_while(|a| *a != owner).skip(1);
+        let list: Vec<Raw> = list.into_iter().map(|a| a.as_raw()).collect();
+        // a module may be an ancestor at several places, and it is not known from which of them the method runs
+        if list.iter().filter(|a| **a == owner).count() > 1 {
+            return foreign();
+        }
+        let after = list.into_iter().skip_while(|a| *a != owner).skip(1);
         for ancestor in after.filter(|ancestor| !reflect::is_watcher(*ancestor)) {
             // a method that comes between would be found here
             keep(value(ancestor));
