@@ -34,6 +34,26 @@ RSpec.describe "Redefined methods" do
     same "class String; def bytesize = 99; end", "['abc'.size, 'abc'.index('c'), 'abc'.bytesize]"
   end
 
+  # Ripper, which finds heredocs, is written in Ruby.
+  it "that Ripper calls do no harm, or the block is refused" do
+    same "class Hash; def to_a = raise; end", "m = []; m << a.size; m"
+    output = run_ruby(<<~'RUBY')
+      require "ripper"
+      block = proc { |x| <<~TEXT.size + x }
+        text
+      TEXT
+      module Enumerable; alias own sort_by; def sort_by(*) = 42; end
+      begin
+        [1].pmap(&block)
+      rescue Ikra::CompileError => e
+        puts e.message[/Ripper, which finds heredocs in .*, raised/]
+      end
+      module Enumerable; alias sort_by own; end
+      p [1].pmap(&block)
+    RUBY
+    expect(output).to match(/\ARipper, which finds heredocs in .*program.rb, raised\n\[6\]\n\z/)
+  end
+
   it "are called where they are prepended, aliased, and call super" do
     same "Array.prepend(Module.new { def size = super + 1 })", "[a.size, a.map { |x| x + a.size }]"
     same "class Array; alias old_size size; def size = old_size * 2; end", "[a.size, a.reverse, a.old_size]"

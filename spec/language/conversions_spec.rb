@@ -55,7 +55,7 @@ module Conversions
     "parameters of a method" => ->(o) { Conversions.nested(o) }, "a proc" => ->(o) { proc { |_, b| b }.call(o) },
     "parameters of a lambda" => ->(o) { ->((_, b)) { b }.call(o) }, "an assignment" => ->(o) { _, b = o; b }, "for" => ->(o) { r = 0; for _, b in [o] do r = b; end; r },
     "then" => ->(o) { o.then { |_, b| b } }, "select" => ->(o) { [o].select { |_, b| b }.size }, "sum" => ->(o) { [o].sum { |_, b| b || 5 } },
-    "a splat" => ->(o) { [*o].size }, "flatten" => ->(o) { [o, [3]].flatten.size }, "flat_map" => ->(o) { [1].flat_map { o }.size }, "flat_map of a Range" => ->(o) { (1..2).flat_map { o }.size },
+    "a splat" => ->(o) { [*o].size }, "flatten" => ->(o) { [o, [3]].flatten.size }, "flatten of two levels" => ->(o) { [[o]].flatten.size }, "flat_map" => ->(o) { [1].flat_map { o }.size }, "flat_map of a Range" => ->(o) { (1..2).flat_map { o }.size },
     "+" => ->(o) { ([0] + o).size }, "-" => ->(o) { ([0] - o).size }, "&" => ->(o) { ([0] & o).size }, "|" => ->(o) { ([0] | o).size },
     "*" => ->(o) { ([0] * o).size }, "product" => ->(o) { [1].product(o).size }, "transpose" => ->(o) { [o].transpose.size }, "==" => ->(o) { [1, 2] == o }, "<=>" => ->(o) { [1, 2] <=> o },
     "an index" => ->(o) { [10, 20][o] }, "an index to write" => ->(o) { a = [1, 2]; a[o] = 9; a }, "a length" => ->(o) { [10, 20][0, o].size }, "at" => ->(o) { [10, 20].at(o) },

@@ -140,6 +140,29 @@ module Inheritance
   class Lonely
     def missing = super
   end
+
+  # An alias of an alias has the first name again.
+  class Renamed < Dog
+    include Hushed
+    alias other volume
+    def volume = 0
+    alias volume other # rubocop:disable Lint/DuplicateMethods
+  end
+
+  # What stands twice among the ancestors of a class.
+  module Twice
+    def count = [1] + super
+  end
+
+  class Base
+    prepend Twice
+    def count = [2]
+  end
+
+  class Above < Base
+    prepend Twice
+    def count = [3] + super
+  end
 end
 
 RSpec.describe "Inheritance" do
@@ -217,6 +240,15 @@ RSpec.describe "Inheritance" do
       expect { |animal| animal.volume }.to be_same_as_ruby.over([Inheritance::Kitten.new(9)])
       expect { [Inheritance::Kitten.new(9)].pmap(backend:) { |animal| animal.soft } }
         .to raise_error(Ikra::CompileError, /the method that `super` calls/)
+    end
+
+    it "begins super in an alias of an alias there, too" do
+      expect { |animal| animal.volume }.to be_same_as_ruby.over([Inheritance::Renamed.new(3)])
+    end
+
+    it "refuses super in a module that is an ancestor at several places" do
+      expect { |base| base.count }.to be_same_as_ruby.over([Inheritance::Base.new])
+      expect { [Inheritance::Above.new].pmap(backend:) { |above| above.count } }.to raise_error(Ikra::CompileError, /the method that `super` calls/)
     end
 
     it "calls an own divmod whose results go to two variables" do

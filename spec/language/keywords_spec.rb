@@ -27,6 +27,9 @@ module Keywords
 
   def self.yields(x) = yield(a: x)
   def self.declares(x, by: 1) = x * by
+  def self.needs(x, by:, to: 1) = x * by + to
+  def self.needs_two(by:, to:) = by * to
+  def self.forwards(...) = declares(...)
 
   FORMS = {
     "a method" => ->(x) { Base.new.size(a: x) }, "a method with a splat" => ->(x) { Base.new.any(a: x) }, "both" => ->(x) { Base.new.any(x, a: x) },
@@ -53,6 +56,18 @@ RSpec.describe "Keywords" do
       expect { |x| x > 1 ? Keywords.declares(x, to: 1) : 0 }.to be_same_as_ruby.over(1, 2)
       expect { |x| x > 1 ? Keywords.declares(by: 1) : 0 }.to be_same_as_ruby.over(1, 2)
       expect { |x| Keywords.yields(x) { 3 } }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "that are required are named with wrong numbers of arguments" do
+      expect { |x| x > 1 ? Keywords.needs(by: 1) : 0 }.to be_same_as_ruby.over(1, 2)
+      expect { |x| x > 1 ? Keywords.needs(x, x, by: 1) : 0 }.to be_same_as_ruby.over(1, 2)
+      expect { |x| x > 1 ? Keywords.needs_two(x) : 0 }.to be_same_as_ruby.over(1, 2)
+      expect { |x| x > 1 ? ->(a, by:) { a + by }.call(by: 1) : 0 }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "of procs, and `...`, are refused" do
+      expect { [1].pmap(backend:) { |x| proc { |a, by:| a + by }.call(x, by: 2) } }.to raise_error(Ikra::CompileError, /only plain parameters of blocks/)
+      expect { [1].pmap(backend:) { |x| Keywords.forwards(x, x) } }.to raise_error(Ikra::CompileError, /argument forwarding/)
     end
 
     it "or other arguments find no method of instances in their class" do

@@ -29,6 +29,7 @@ RSpec.describe "Methods of Ruby's own in their longer forms" do
       expect { |l| [l.min(2) { |a, b| b <=> a }, l.max(3) { |a, b| (a.to_i / 2) - (b.to_i / 2) }] }.to be_same_as_ruby.over(*lists)
       expect { |l| [l.min_by(2) { |x| x.to_i / 2 }, l.max_by(3) { |x| x.to_i / 2 }, l.min_by(nil) { |x| -x }] }.to be_same_as_ruby.over(*lists)
       expect { |l| l.minmax { |a, b| b <=> a } }.to be_same_as_ruby.over(*lists)
+      expect { |l| [l.minmax { 1 }, l.minmax { -1 }, l.minmax { 0 }, l.minmax { |a, _| a }] }.to be_same_as_ruby.over([3, 1, 2, 9], [4], [5, 5, 1])
       expect { |n| [3, 1, 2].min(n) }.to be_same_as_ruby.over(-1, 2.5, 2**62, "a", nil)
       expect { |l| l.min(1) }.to be_same_as_ruby.over([3, nil], [1, "a", 2], [[1, 2], [0, 5]])
       expect { |l| l.max(1) { |_, _| nil } }.to be_same_as_ruby.over([3, 1], [1])

@@ -6,6 +6,22 @@ RSpec.describe "Numeric methods" do
   moderate = floats.select { |x| x.finite? && x.abs < 2.0**62 }
 
   on_every_backend do
+    it "raise in Ruby's words and order" do
+      expect { |x| x.divmod(1i) }.to be_same_as_ruby.over(1)
+      expect { |x| x.divmod(1i) }.to be_same_as_ruby.over(1.5)
+      expect { |x| x.digits(nil) }.to be_same_as_ruby.over(1)
+      expect { |x| [x].fetch(2.5) }.to be_same_as_ruby.over(1)
+      expect { |x| x.instance_variable_get(:a) }.to be_same_as_ruby.over(1)
+      expect { |x| "ab".index(x, nil) }.to be_same_as_ruby.over(1)
+      expect { |x| "ab".rindex(x, :b) }.to be_same_as_ruby.over(1)
+      expect { |x| "ab".byteslice(0..x, 1) }.to be_same_as_ruby.over(1)
+    end
+
+    it "refuse to sum Floats from what is no number on" do
+      expect { [1].pmap(backend:) { |_| [0.5].sum(nil) } }.to raise_error(Ikra::CompileError, /sum of numbers from such a start on/)
+      expect { [1].pmap(backend:) { |_| [0.5].sum(1i) rescue 0 } }.to raise_error(Ikra::CompileError, /sum of numbers from such a start on/)
+    end
+
     it "has abs and magnitude" do
       expect { |x| x.abs }.to be_same_as_ruby.over(integers)
       expect { |x| x.abs }.to be_same_as_ruby.over(floats)

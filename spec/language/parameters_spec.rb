@@ -50,6 +50,12 @@ RSpec.describe "Parameters" do
       expect(Parameters::MIXED).to map_same_as_ruby(on: backend) { |a = 8, *b| [a, b] }
     end
 
+    it "with defaults that read what is taken apart behind them are refused" do
+      expect { |x| [[[x, 2]]].map { |(a, b), c = 3, (d, e)| [a, b, c, d, e] } }.to be_same_as_ruby.over(1, 2)
+      expect { [1].pmap(backend:) { |x| [[[x, 2]]].map { |(a, _), c = a| c } } }.to raise_error(Ikra::CompileError, /a default that reads a parameter in parentheses/)
+      expect { [1].pmap(backend:) { |x| ->((a, _), c: a) { c }.call([x, 2]) } }.to raise_error(Ikra::CompileError, /a default that reads a parameter in parentheses/)
+    end
+
     it "of operations' blocks take two values" do
       expect([1, 2, 3].preduce(backend: backend) { |*a, b| a[0] + b }).to eq(6)
       expect([1, 2, 3].preduce(backend: backend) { |a, *b| a + b[0] }).to eq(6)

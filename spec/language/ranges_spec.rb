@@ -16,6 +16,12 @@ RSpec.describe "Ranges" do
   mixed = [1..3, 1.5..2.5, -0.0..0.0, 0.0...Float::INFINITY, 2..2.5, 0.5...1, 7.., nil..2, nil...2.0, nil, 4]
 
   on_every_backend do
+    it "of an Integer and a Float are what their iterators give" do
+      expect { |x| [(0...2.5).each { |v| v }, (x..2.5).step(1) { |v| v }, (0..x + 0.5).each_slice(2) { |v| v }, (x / 2.0..x).step(0.5) { |v| v }] }
+        .to be_same_as_ruby.over(1, 4)
+      expect { |x| (x..-0.0).reverse_each { |v| v } }.to be_same_as_ruby.over(1, 4)
+    end
+
     it "are elements, and come back" do
       expect { |r| [r, r.begin, r.end, r.exclude_end?, r.include?(2), r === 2.5, r.first, r.last] }.to be_same_as_ruby.over(*integers)
       expect { |r| r }.to be_same_as_ruby.over(*mixed)

@@ -522,9 +522,11 @@ impl Walker<'_, '_> {
         };
         self.running.push(id);
         let result = match &info.kind {
-            ProcKind::Block(block) if !args.keywords.is_empty() && block.params.take_any() => {
-                let answer = check_keywords(&block.params, args, "this block");
-                self.refused(answer, span).map(|()| Ty::never())
+            ProcKind::Block(block)
+                if block.params.take_any()
+                    && let Err(refusal) = check_keywords(&block.params, args, "this block") =>
+            {
+                self.refused(Err(refusal), span)
             }
             ProcKind::Lambda(block) if let Err(refusal) = check_keywords(&block.params, args, "this lambda") => {
                 self.refused(Err(refusal), span)

@@ -589,7 +589,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__no_text") => Some(Builtin::Unconverted("to_str")),
         (_, "__no_order") => Some(Builtin::Unconverted("<=>")),
         (_, "__sum_of_object") => Some(Builtin::Refuse(
-            "kernels do not know sum of Integers from an object on",
+            "kernels do not know sum of numbers from such a start on",
             "write inject(start) { |a, b| a + b }",
         )),
         (_, "__makes_strings") => {

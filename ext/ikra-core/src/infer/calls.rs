@@ -261,7 +261,13 @@ pub fn positions(params: &Params, given: usize) -> std::result::Result<Vec<Optio
             (false, true) => format!("{least}..{most}"),
             (false, false) => least.to_string(),
         };
-        return Err(format!("wrong number of arguments (given {given}, expected {expected})"));
+        let keywords: Vec<&str> = params.keywords.iter().filter(|k| k.default.is_none()).map(|k| &*k.name).collect();
+        let required = match &*keywords {
+            [] => String::new(),
+            [one] => format!("; required keyword: {one}"),
+            all => format!("; required keywords: {}", all.join(", ")),
+        };
+        return Err(format!("wrong number of arguments (given {given}, expected {expected}{required})"));
     }
     let filled = (given - least).min(optional);
     let first = (0..required).map(Some);
@@ -909,7 +915,10 @@ impl Analysis<'_> {
                         Refusal::new("kernels flatten one level of arrays only").advise("write flatten(1), twice")
                     );
                 }
-                _ => Ty::nil(),
+                _ => {
+                    self.asks_conversion(atoms[0], "to_ary")?;
+                    Ty::nil()
+                }
             },
             Uncoercible => {
                 if let Some(Atom::Object(well_known::COMPLEX | well_known::RATIONAL)) = atoms.first() {
@@ -1455,6 +1464,17 @@ pub enum RangeForm {
     Registers(Prims),
     /// As a method of the prelude, on the object.
     Helper(MethodId),
+}
+
+/// Whether a method of a Range gives the Range itself, which registers have with other ends.
+pub fn gives_range(name: &str, block: bool) -> bool {
+    let names = ["each", "each_entry", "each_with_index", "reverse_each", "each_slice", "each_cons", "step", "%"];
+    block && names.contains(&plain(name))
+}
+
+/// What a method gives that was called on registers in place of a Range.
+pub fn of_range(ty: Ty, name: &str, block: bool, range: &Ty) -> Ty {
+    if gives_range(name, block) && !ty.is_never() { range.clone() } else { ty }
 }
 
 /// How a method is called on a Range from one kind of number to another.

@@ -753,9 +753,36 @@ class Array
   end
 
   def minmax
-    return [min { |a, b| yield(a, b) }, max { |a, b| yield(a, b) }] if block_given?
+    return [min, max] unless block_given?
+    return [nil, nil] if __doubt(size == 0)
 
-    [min, max]
+    # of each pair, the lesser one is compared with the least, and the greater one with the greatest
+    least = __at(0)
+    greatest = least
+    i = 0
+    while i < size
+      low = __at(i)
+      high = low
+      if i + 1 < size
+        high = __at(i + 1)
+        order = __order(yield(low, high), low, high)
+        if order.__asked > 0
+          low = high
+          high = __at(i)
+        elsif !(order.__asked < 0)
+          high = low
+        end
+      end
+      if i == 0
+        least = low
+        greatest = high
+      else
+        least = low if __order(yield(low, least), low, least).__asked < 0
+        greatest = high if __order(yield(high, greatest), high, greatest).__asked > 0
+      end
+      i += 2
+    end
+    [least, greatest]
   end
 
   def flatten(levels = -1)
@@ -814,7 +841,7 @@ class Array
     elsif block_given?
       yield(at)
     elsif none
-      raise IndexError, "index #{at} outside of array bounds: #{-size}...#{size}"
+      raise IndexError, "index #{__int(at)} outside of array bounds: #{-size}...#{size}"
     else
       default
     end

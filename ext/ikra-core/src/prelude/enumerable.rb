@@ -164,10 +164,11 @@ module Enumerable
           sum += x
         end
       else
-        # an Array adds up such elements before the start
+        # an Array adds up such elements before the start, and makes a Float of the start where one is a Float
         unless start.is_a?(Integer) || start.is_a?(Float) || start.is_a?(Rational) || start.is_a?(Complex)
-          __sum_of_object if is_a?(Array) && (x.is_a?(Integer) || x.is_a?(Rational))
+          __sum_of_object if is_a?(Array) && (x.is_a?(Integer) || x.is_a?(Rational) || x.is_a?(Float))
         end
+        __sum_of_object if is_a?(Array) && start.is_a?(Complex) && x.is_a?(Float)
         f += whole if ahead && whole != 0
         ahead = false
         sum = f + c if float

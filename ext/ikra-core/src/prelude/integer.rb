@@ -4,6 +4,7 @@
 class Integer
   def divmod(other)
     return to_r.divmod(other) if other.is_a?(Rational)
+    return Complex(self, 0).divmod(other) if other.is_a?(Complex)
 
     q, r = self.divmod(other)
     [q, r]
@@ -11,6 +12,8 @@ class Integer
 
   def digits(base = 10)
     raise Math::DomainError, "out of domain" if self < 0
+
+    raise TypeError, "no implicit conversion of nil into Integer" if base.nil?
 
     base = __int(base)
     raise ArgumentError, "negative radix" if base < 0
@@ -215,6 +218,8 @@ class Float
     self >= 4_503_599_627_370_496.0 ? self : round.to_f
   end
   def divmod(other)
+    return Complex(self, 0).divmod(other) if other.is_a?(Complex)
+
     other = other.to_f if other.is_a?(Rational)
     q, r = self.divmod(other)
     [q, r]

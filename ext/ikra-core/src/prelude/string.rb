@@ -145,7 +145,7 @@ class String
   end
 
   def byteslice(at, length = (one = true))
-    if at.is_a?(Range)
+    if one && at.is_a?(Range)
       from = __from(at, bytesize)
       to = __stop(at, bytesize)
       return nil if __doubt(from < 0 || from > bytesize)
@@ -174,8 +174,8 @@ class String
   end
 
   def index(other, from = 0)
-    text = __text(other)
     n = __int(from)
+    text = __text(other)
     n += size if n < 0
     return nil if n < 0
 
@@ -190,9 +190,9 @@ class String
   end
 
   def rindex(other, from = (none = true))
-    text = __text(other)
     last = size
     n = none ? last : __int(from)
+    text = __text(other)
     n += last if n < 0
     return nil if n < 0
 

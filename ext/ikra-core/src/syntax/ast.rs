@@ -122,19 +122,18 @@ impl Params {
         named || !(self.required.is_empty() && self.optional.is_empty() && self.post.is_empty())
     }
 
+    /// The variables of what is taken apart, as `(a, b)`. Ruby assigns them after it ran the defaults of others.
+    pub fn locals_apart(&self) -> Vec<LocalId> {
+        let mut out = Vec::new();
+        let patterns = self.required.iter().chain(&self.post);
+        patterns.filter(|p| matches!(p, Pattern::List { .. })).for_each(|pattern| pattern.locals(&mut out));
+        out
+    }
+
     /// The variables that they are.
     pub fn locals(&self) -> Vec<LocalId> {
-        fn of_pattern(pattern: &Pattern, out: &mut Vec<LocalId>) {
-            match pattern {
-                Pattern::Local(local) => out.push(*local),
-                Pattern::List { before, rest, after } => {
-                    before.iter().chain(after).for_each(|pattern| of_pattern(pattern, out));
-                    out.extend(rest.and_then(|Rest(local)| local));
-                }
-            }
-        }
         let mut out = Vec::new();
-        self.required.iter().chain(&self.post).for_each(|pattern| of_pattern(pattern, &mut out));
+        self.required.iter().chain(&self.post).for_each(|pattern| pattern.locals(&mut out));
         out.extend(self.optional.iter().map(|(local, _)| *local));
         out.extend(self.rest.iter().chain(&self.keyword_rest).filter_map(|Rest(local)| *local));
         out.extend(self.keywords.iter().map(|keyword| keyword.local));
@@ -160,6 +159,18 @@ pub struct Keyword {
 pub enum Pattern {
     Local(LocalId),
     List { before: Vec<Pattern>, rest: Option<Rest>, after: Vec<Pattern> },
+}
+
+impl Pattern {
+    fn locals(&self, out: &mut Vec<LocalId>) {
+        match self {
+            Pattern::Local(local) => out.push(*local),
+            Pattern::List { before, rest, after } => {
+                before.iter().chain(after).for_each(|pattern| pattern.locals(out));
+                out.extend(rest.and_then(|Rest(local)| local));
+            }
+        }
+    }
 }
 
 #[derive(Debug)]

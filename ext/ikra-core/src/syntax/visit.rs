@@ -94,13 +94,22 @@ pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
 /// Whether a block reads one of these variables.
 pub fn reads_any(block: &Block, locals: &[LocalId]) -> bool {
     let mut reads = false;
-    self::block(block, &mut |node| {
-        reads |= match &node.kind {
-            Kind::Local(local) | Kind::OpAssign { target: Target::Local(local, _), .. } => locals.contains(local),
-            _ => false,
-        }
-    });
+    self::block(block, &mut |node| reads |= reads_one(node, locals));
     reads
+}
+
+/// Whether a default value reads one of these variables.
+pub fn default_reads_any(given: &Params, locals: &[LocalId]) -> bool {
+    let mut reads = false;
+    params(given, &mut |node| reads |= reads_one(node, locals));
+    reads
+}
+
+fn reads_one(node: &Node, locals: &[LocalId]) -> bool {
+    match &node.kind {
+        Kind::Local(local) | Kind::OpAssign { target: Target::Local(local, _), .. } => locals.contains(local),
+        _ => false,
+    }
 }
 
 fn args<'a>(given: &'a [Arg], see: &mut impl FnMut(&'a Node)) {

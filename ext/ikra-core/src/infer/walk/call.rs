@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::{self, Args, Literal, RangeForm, Target};
+use crate::infer::calls::{self, Args, Literal, RangeForm, Target, of_range};
 use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, marked_as, plain};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, Receiver, Root, well_known};
@@ -197,7 +197,7 @@ impl Walker<'_, '_> {
                                     self.an.lacking.insert(place, error.to_string());
                                     continue;
                                 }
-                                ty => ty?,
+                                ty => of_range(ty?, name, block.is_some(), &Ty::of(atom, reach)),
                             }
                         }
                         RangeForm::Helper(method) => {

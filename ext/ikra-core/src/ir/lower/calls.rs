@@ -15,7 +15,9 @@ use crate::error::{Error, Result};
 use crate::id::{MethodId, ProcId};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::{Args, Literal, RangeForm, Refusal, Target, asked, bind, positions, range_form};
+use crate::infer::calls::{
+    Args, Literal, RangeForm, Refusal, Target, asked, bind, gives_range, of_range, positions, range_form,
+};
 use crate::infer::outside::Producer;
 use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_locals};
 use crate::ir::stages::Stage;
@@ -110,7 +112,9 @@ impl Body<'_, '_> {
                             Ty::never()
                         }
                         RangeForm::Registers(range) => {
-                            self.outcome_of(&Ty::prim(range), written, types, block, How { on_self: false, ..how })?
+                            let how = How { on_self: false, ..how };
+                            let ty = self.outcome_of(&Ty::prim(range), written, types, block, how)?;
+                            of_range(ty, name, block.is_some(), &Ty::of(atom, reach))
                         }
                         RangeForm::Helper(method) => {
                             self.outcome(&Target::Ruby(method), (atom, reach), name, types, block, how)?
@@ -263,6 +267,7 @@ impl Body<'_, '_> {
                     let val = s.range_of(range, ends[0].1, ends[1].1, exclusive);
                     let (ty, how) = (Ty::prim(range), How { on_self: false, ..how });
                     let (val, ty) = s.call_target((val, &ty), name, args, keywords, block.clone(), how)?;
+                    let val = if gives_range(name, block.is_some()) { receiver } else { val };
                     Ok((!ty.is_never()).then_some(val))
                 }
                 RangeForm::Helper(method) => {
@@ -670,7 +675,7 @@ impl Body<'_, '_> {
 
     /// NameError of a name that no ivar has.
     fn wrong_ivar(&mut self, name: &Name) {
-        let message = format!("'{name}' is not allowed as an instance variable name");
+        let message = format!("`{name}' is not allowed as an instance variable name");
         self.trap(Trap::Name { message, name: name.clone() }, None);
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Lower, refuse};
 use crate::syntax::ast::{Keyword, LocalId, Node, Origin, Params, Pattern, Rest};
+use crate::syntax::visit;
 use lib_ruby_parser::Node as Ruby;
 
 impl Lower<'_> {
@@ -58,7 +59,10 @@ impl Lower<'_> {
                 Ruby::Shadowarg(a) => {
                     self.scopes.own(&a.name);
                 }
+                // the body is refused, whatever it is called with
                 other => {
+                    params.rest = Some(Rest(None));
+                    params.keyword_rest = Some(Rest(None));
                     let span = self.span_of(other);
                     refused.get_or_insert_with(|| self.make(span, refuse::FORWARDING));
                 }
@@ -68,6 +72,11 @@ impl Lower<'_> {
         if spreads && plain.clone().count() == 1 && plain.clone().all(|a| matches!(a, Ruby::Arg(_))) {
             // `|a, |`: without the comma the parser says Procarg0.
             params.rest = Some(Rest(None));
+        }
+        let apart = params.locals_apart();
+        if !apart.is_empty() && visit::default_reads_any(&params, &apart) {
+            let span = self.span(&args.expression_l);
+            refused.get_or_insert_with(|| self.make(span, refuse::DEFAULT_OF_APART));
         }
         (params, refused)
     }

@@ -26,6 +26,10 @@ pub(super) const LINE_NUMBERS: Kind =
     refuse("a flip-flop of line numbers", "compare with something: `if (x == 2)..(x == 4)`");
 pub(super) const FORWARDING: Kind =
     refuse("argument forwarding (`...`, `*`, `**`, `&`)", "name the parameters and pass them on by name");
+pub(super) const DEFAULT_OF_APART: Kind = refuse(
+    "a default that reads a parameter in parentheses",
+    "assign the default in the body: Ruby takes an array apart after the defaults, which see nil",
+);
 pub(super) const SUPER_BLOCK: Kind =
     refuse("a block passed on to `super` with `&`", "give `super` a literal block: `super(x) { |y| … }`");
 pub(super) const HASH_SPLAT: Kind =
