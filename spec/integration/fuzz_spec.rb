@@ -20,4 +20,18 @@ RSpec.describe "generated programs" do
       end
     end
   end
+
+  # Those of single kinds (spec/support/fuzz/kinds.rb); many with IKRA_EXHAUSTIVE=1.
+  it "of single kinds give what Ruby gives, or are refused" do
+    skip "the words are those of Ruby 3.1" unless RUBY_VERSION.start_with?("3.1.")
+
+    script = File.expand_path("../support/fuzz/kinds.rb", __dir__)
+    count = ENV["IKRA_EXHAUSTIVE"] ? 2000 : 6
+    backends = (Backends.present - [:cuda_shim]).map(&:to_s)
+    output = IO.popen([RbConfig.ruby, "--disable=gems", "-I#{Fuzz::Runners::ROOT}/lib", script, "all", count.to_s, seed.to_s, "0", *backends], &:read)
+    failures, tallies = output.lines(chomp: true).partition { |line| !line.match?(/\A\w+: \d+ \w+/) }
+    expect(failures).to be_empty, -> { failures.first(40).join("\n") }
+    expect(tallies.size).to eq(13)
+    expect(tallies.select { |line| line.match?(/: (.*, )?[1-9]\d* equal/) }.size).to be >= 12
+  end
 end
