@@ -337,6 +337,11 @@ RSpec.describe "Exceptions" do
         .to raise_error(Ikra::CompileError, /this method raises what a rescue clause that calls it has rescued/)
     end
 
+    it "are not raised by catch without a tag, which is refused" do
+      expect { [1].pmap(backend:) { |x| catch { |tag| throw tag, x } } }.to raise_error(Ikra::CompileError, /catch without a tag/)
+      expect { [1].pmap(backend:) { |x| Complex([x, 2]) rescue 0 } }.to raise_error(Ikra::CompileError, /Complex/)
+    end
+
     it "are not what throw is, which goes to its catch" do
       expect do |x|
         n = 0

@@ -579,6 +579,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__clamp_form") => {
             Some(Builtin::Refuse("kernels know clamp of Rationals with two arguments only", "write clamp(min, max)"))
         }
+        (_, "__no_tag") => Some(Builtin::Refuse(
+            "kernels do not know catch without a tag",
+            "give it a Symbol: catch(:done) { … throw :done }",
+        )),
         (_, "__uncoercible") => Some(Builtin::Uncoercible),
         (Atom::Array(_), "__put") => Some(Builtin::ArrayPut),
         (Atom::Array(_), "__take") => Some(Builtin::TakeOf),

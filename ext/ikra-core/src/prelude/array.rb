@@ -178,13 +178,13 @@ class Array
       length += 1
       next if length < most
 
-      last = kept.__part(kept, length, n, sign) { |a, b| yield(a, b) }
+      last = kept.__split_around(kept, length, n, sign) { |a, b| yield(a, b) }
       limit = kept.__at(last)
       length = n
       full = true
     end
     if length > n
-      kept.__part(kept, length, n, sign) { |a, b| yield(a, b) }
+      kept.__split_around(kept, length, n, sign) { |a, b| yield(a, b) }
       length = n
     end
     sorted = kept.__slice(0, length).__merge_sort { |a, b| yield(a, b) > 0 }
@@ -214,13 +214,13 @@ class Array
       length += 1
       next if length < most
 
-      last = keys.__part(list, length, n, sign) { |a, b| a.__compared(b) }
+      last = keys.__split_around(list, length, n, sign) { |a, b| a.__compared(b) }
       limit = keys.__at(last)
       length = n
       full = true
     end
     if length > n
-      keys.__part(list, length, n, sign) { |a, b| a.__compared(b) }
+      keys.__split_around(list, length, n, sign) { |a, b| a.__compared(b) }
       length = n
     end
     sorted = list.__slice(0, length).__by(keys)
@@ -237,7 +237,7 @@ class Array
 
   # Brings the least of `length` elements before the others, so that `n` are apart, as Ruby does; another list follows. The
   # block compares. Gives the place of the last pivot.
-  def __part(other, length, n, sign)
+  def __split_around(other, length, n, sign)
     left = 0
     right = length - 1
     while true

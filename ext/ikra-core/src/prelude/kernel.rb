@@ -143,7 +143,8 @@ module Kernel
   end
 
   # `throw` goes to its end.
-  def catch(tag = nil)
+  def catch(tag = (none = true))
+    __no_tag if none
     yield(tag)
   end
 
