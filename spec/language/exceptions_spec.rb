@@ -339,6 +339,7 @@ RSpec.describe "Exceptions" do
 
     it "are not raised by catch without a tag, which is refused" do
       expect { [1].pmap(backend:) { |x| catch { |tag| throw tag, x } } }.to raise_error(Ikra::CompileError, /catch without a tag/)
+      expect { [1].pmap(backend:) { |x| method(:Integer).lambda? && x } }.to raise_error(Ikra::CompileError, /lambda\? of a Method object/)
       expect { [1].pmap(backend:) { |x| Complex([x, 2]) rescue 0 } }.to raise_error(Ikra::CompileError, /Complex/)
     end
 

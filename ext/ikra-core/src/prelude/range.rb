@@ -310,6 +310,7 @@ class Range
   end
 
   def __list_step(by = 1)
+    by = __int(by) unless by.nil? || by.is_a?(Numeric)
     out = []
     if by < 0
       i = self.begin
