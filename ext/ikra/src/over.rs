@@ -310,7 +310,10 @@ pub fn scan(
 /// As [`scan`].
 pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Option<RHash>) -> Result<Value, Error> {
     let mut clock = Clock::start(ruby);
-    let ((dtype, buffer), (_, flags)) = (given(ruby, buffer)?, given(ruby, flags)?);
+    let ((dtype, buffer), (flag, flags)) = (given(ruby, buffer)?, given(ruby, flags)?);
+    if flag.element() != Element::U8 {
+        return Err(Error::new(ruby.exception_arg_error(), "flags are true or false"));
+    }
     let range = part(ruby, &buffer, from, flags.len())?;
     let asked = Settings::for_call(ruby, options)?.backend;
     let place = Where::of(ruby, asked, &flags, flags.len())?;

@@ -10,7 +10,7 @@ use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
 use magnus::value::{IntoId, LazyId};
-use magnus::{Error, RArray, Ruby, Value};
+use magnus::{Error, RArray, RClass, Ruby, Value};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,8 +138,13 @@ pub fn attribute(ruby: &Ruby, found: &Found) -> Result<Option<(String, bool)>, E
 /// `Ikra.__attribute(method)`: what [`attribute`] says of an UnboundMethod, and whether it writes that; nil: it does something else.
 ///
 /// # Errors
-/// What Ruby raises.
+/// TypeError of what is no method, and what Ruby raises.
 pub fn attribute_of(ruby: &Ruby, method: Value) -> Result<Option<(magnus::Symbol, bool)>, Error> {
+    let (method_class, unbound): (RClass, RClass) =
+        (ruby.class_object().const_get("Method")?, ruby.class_object().const_get("UnboundMethod")?);
+    if !method.is_kind_of(method_class) && !method.is_kind_of(unbound) {
+        return Err(Error::new(ruby.exception_type_error(), "an attribute is asked of a method"));
+    }
     let owner: Value = method.funcall("owner", ())?;
     let (owner, iseq) = (owner.as_raw(), iseq_of(method)?);
     let found = Found { unbound: method, owner, iseq, visibility: Visibility::Public, watched: false, lost: false };

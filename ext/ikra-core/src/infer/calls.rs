@@ -1024,6 +1024,10 @@ impl Analysis<'_> {
                 Atom::Proc(id) => flag(self.proc_info(id).kind.is_lambda()),
                 _ => Ty::never(),
             },
+            // Ikra's own text gives Integers; a block made of it may be given other elements than it was made for
+            ArrayAt if args.positional.first().is_some_and(|index| !index.only(Prims::INT)) => {
+                return Err(Refusal::new("an element of an array is asked for at no Integer"));
+            }
             ArrayAt => match self.element_kind(from, (atom, reach))? {
                 ty if ty.is_never() => Ty::nil(),
                 ty => ty,

@@ -48,7 +48,7 @@ use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::value::{IntoId, LazyId};
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, RClass, Ruby, TryConvert, Value};
 use rb_sys::ID;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -246,7 +246,10 @@ pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Val
         return Ok(None);
     }
     let is_packed = match heap::ivar(layout.as_raw(), id(&names::PACKED)) {
-        heap::NIL => layout.funcall(*names::IS_PACKED, ())?,
+        // what is no layout has no such method
+        heap::NIL => {
+            layout.check_funcall::<_, _, Value>(*names::IS_PACKED, ()).transpose()?.is_some_and(Value::to_bool)
+        }
         known => known == PACKED,
     };
     if !is_packed {
@@ -256,6 +259,9 @@ pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Val
     let Some((given, buffer)) = buffer::of(from) else { return Ok(None) };
     let count = heap::fixnum(heap::ivar(layout.as_raw(), id(&names::SIZE))) as usize;
     let same = class.is_nil();
+    if !same {
+        RClass::try_convert(class)?;
+    }
     let mut methods: SmallVec<[(ID, usize); 4]> = SmallVec::new();
     methods.extend(same.then(|| (id(&names::AS[given as usize]), 0)));
     methods.push((id(&names::STORED), 1));
