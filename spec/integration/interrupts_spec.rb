@@ -8,12 +8,20 @@ module Interrupts
 
   class Actor
     attr_accessor :steps, :next
-    attr_reader :start
+    attr_reader :start, :name, :list
 
     def initialize(start)
       @start = @steps = start
       @next = nil
+      @name = "actor #{start}"
+      @list = [start, start + 1]
     end
+  end
+
+  class Made
+    attr_reader :steps
+
+    def initialize(steps) = @steps = steps
   end
 
   class Runner
@@ -116,21 +124,31 @@ RSpec.describe "A section that does not end" do
 
   # Where objects are made, grouped, sorted and looked at: nothing was written yet.
   describe "with much to do around the kernel" do
-    count = 60_000
+    # with IKRA_EXHAUSTIVE=1 each is interrupted a thousand times
+    many = ENV["IKRA_EXHAUSTIVE"] == "1"
+    times = many ? 1000 : 12
+    count = many ? 20_000 : 60_000
     actors = Array.new(count) { |i| Interrupts::Actor.new(i) }
     numbers = Array.new(count) { |i| (i * 7919) % 100_003 }
     array = Ikra::MDArray.new(numbers * 8)
     operations = {
-      "makes objects" => -> { (0...count).pmap(backend: :cpu) { |i| Interrupts::Actor.new(i) } },
+      "makes objects" => -> { (0...count).pmap(backend: :cpu) { |i| Interrupts::Made.new(i) } },
       "makes arrays" => -> { (0...count).pmap(backend: :cpu) { |i| [i, i] } },
       "makes Floats that are objects" => -> { (0...4 * count).pmap(backend: :cpu) { |i| i * 1e-300 } },
       "writes objects" => -> { actors.peach(backend: :cpu) { |actor| actor.steps += 1 } },
-      "writes objects that it makes" => -> { actors.peach(backend: :cpu) { |actor| actor.next = Interrupts::Actor.new(actor.steps + 1) } },
+      "writes objects that it makes" => -> { actors.peach(backend: :cpu) { |actor| actor.next = Interrupts::Made.new(actor.steps + 1) } },
       "groups" => -> { numbers.pgroup_by(backend: :cpu) { |i| i } },
       "sorts" => -> { numbers.psort_by(backend: :cpu) { |i| -i } },
       "sorts an MDArray" => -> { array.sort },
       "makes a list of an MDArray" => -> { (array * 1e-300).to_a },
-      "makes an MDArray" => -> { Ikra::MDArray.new(numbers) }
+      "makes an MDArray" => -> { Ikra::MDArray.new(numbers) },
+      "looks at objects, Strings and arrays" => -> { actors.pmap(backend: :cpu) { |actor| actor.name.size + actor.list.size + actor.start } },
+      "looks at its elements for the first time" => -> { actors.pmap(backend: :cpu, &eval("proc { |actor| actor.name.size + actor.list.size }")) },
+      "counts" => -> { numbers.ptally },
+      "leaves out what is there twice" => -> { numbers.puniq },
+      "adds up" => -> { numbers.pscan(:+) },
+      "is a chain" => -> { numbers.plazy.map { |i| i * 2 }.select { |i| i % 3 == 0 }.to_a },
+      "is in a scope" => -> { Ikra.resident(actors) { 2.times { actors.peach(backend: :cpu) { |actor| actor.steps += 1 } } } }
     }
 
     # All objects have the same number of steps, and what belongs together was written together.
@@ -140,15 +158,24 @@ RSpec.describe "A section that does not end" do
       actors.all? { |actor| actor.steps - actor.start == first } && links == 1
     end
 
+    around do |example|
+      old = trap("USR1") { raise Interrupts::Stop }
+      example.run
+    ensure
+      trap("USR1", old || "DEFAULT")
+    end
+
     operations.each do |name, operation|
-      it "#{name}, or changes nothing, whenever it is interrupted" do
+      it "#{name}, or changes nothing, whenever it is interrupted", exhaustive: many do
         operation.call
         whole = Process.clock_gettime(Process::CLOCK_MONOTONIC).then { |begun| operation.call && Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun }
         stopped = 0
-        12.times do
+        times.times do |nth|
           target = Thread.current
           delay = rand * whole
-          thread = Thread.new { sleep(delay) && target.raise(Interrupts::Stop) }
+          # by another thread, and by a signal
+          interrupt = nth.even? ? -> { target.raise(Interrupts::Stop) } : -> { Process.kill("USR1", Process.pid) }
+          thread = Thread.new { sleep(delay) && interrupt.call }
           begin
             operation.call
             thread.join && sleep
@@ -158,14 +185,37 @@ RSpec.describe "A section that does not end" do
           thread.join
           expect(consistent.call).to be(true)
         end
-        expect(stopped).to eq(12)
+        expect(stopped).to eq(times)
         operation.call
         expect(consistent.call).to be(true)
       end
     end
 
+    # What is there is looked at with the GVL held: nobody else comes to run, unless it ends for them.
+    { "another thread" => ->(target) { target.raise(Interrupts::Stop) }, "a signal" => ->(_) { Process.kill("USR1", Process.pid) } }.each do |who, interrupt|
+      it "ends soon for #{who} while it looks at objects" do
+        bodies = Array.new(200_000) { |i| Interrupts::Actor.new(i) }
+        operation = -> { bodies.shuffle.pmap(backend: :cpu) { |actor| actor.name.size + actor.list.size + actor.start } }
+        operation.call
+        begun = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        operation.call
+        whole = Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun
+        target, due = Thread.current, nil
+        thread = Thread.new do
+          due = Process.clock_gettime(Process::CLOCK_MONOTONIC) + whole / 5
+          sleep whole / 5
+          interrupt.call(target)
+        end
+        Thread.pass until due
+        expect { operation.call && sleep }.to raise_error(Interrupts::Stop)
+        # some 30 ms, where nothing else keeps the machine busy
+        expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - due).to be < [0.25, whole * 0.6].max
+        thread.join
+      end
+    end
+
     it "ends soon while it makes objects" do
-      operation = -> { (0...400_000).pmap(backend: :cpu) { |i| Interrupts::Actor.new(i) } }
+      operation = -> { (0...400_000).pmap(backend: :cpu) { |i| Interrupts::Made.new(i) } }
       target, sent = Thread.current, nil
       thread = Thread.new { sleep 0.15; sent = Process.clock_gettime(Process::CLOCK_MONOTONIC); target.raise(Interrupts::Stop) }
       expect { operation.call && sleep }.to raise_error(Interrupts::Stop)

@@ -722,10 +722,18 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
     if let Some(numbers) = if basic { clock.measure(Phase::Pack, || Numbers::of(list)) } else { None }
         && let Some(values) = clock.measure(Phase::Kernel, || numbers.running(product))
     {
-        return Ok(clock.measure(Phase::Unpack, || match values {
-            Numbers::Ints(column) => ruby.ary_from_iter(column.view::<i64>().iter().copied()),
-            Numbers::Floats(column) => ruby.ary_from_iter(column.view::<f64>().iter().copied()),
-        }));
+        return clock.measure(Phase::Unpack, || {
+            let mut out = Filling::new(ruby, list.len());
+            match values {
+                Numbers::Ints(column) => {
+                    column.view::<i64>().iter().try_for_each(|number| out.push(ruby.into_value(*number)))?;
+                }
+                Numbers::Floats(column) => {
+                    column.view::<f64>().iter().try_for_each(|number| out.push(ruby.into_value(*number)))?;
+                }
+            }
+            out.done()
+        });
     }
     clock.forget();
     let (out, polls) = (ruby.ary_new_capa(list.len()), Polls::new());

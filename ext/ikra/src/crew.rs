@@ -6,7 +6,9 @@
 //! Workers call nothing of Ruby's that allocates, raises, or asks which thread it runs on: of its functions only those that
 //! [`crate::heap`] says are for workers. What they cannot do they leave to the Ruby thread.
 
+use crate::gvl;
 use ikra_core::backend::threads::Threads;
+use ikra_core::memory::room;
 use once_cell::sync::Lazy;
 use std::ops::Range;
 
@@ -15,6 +17,8 @@ pub static THREADS: Lazy<Threads> = Lazy::new(Threads::of_host);
 
 /// Rows of one piece: a multiple of 64, so that a piece has words of a bit set of its own.
 pub const PIECE: usize = 4096;
+/// Pieces that each worker has between two looks at interrupts: they take some 10 ms.
+const AT_ONCE: usize = 16;
 /// Things of one piece that lie far from each other.
 pub const GROUP: usize = 64;
 /// With fewer rows the Ruby thread is done before workers are awake.
@@ -32,17 +36,36 @@ pub fn pays(rows: usize) -> bool {
 
 /// What the work gives for each piece, in their order. The pieces have so many rows together.
 pub fn map<T: Send, R: Send>(rows: usize, pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    if pays(rows) { share(pieces, work) } else { pieces.into_iter().map(work).collect() }
+    if pays(rows) { share(pieces, work) } else { alone(pieces, work) }
+}
+
+fn alone<T, R>(pieces: Vec<T>, work: impl Fn(T) -> R) -> Vec<R> {
+    let polled = |piece| {
+        gvl::poll();
+        work(piece)
+    };
+    pieces.into_iter().map(polled).collect()
 }
 
 /// The same of pieces that are worth waking workers for.
 pub fn share<T: Send, R: Send>(pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    THREADS.map(pieces, work)
+    let some = AT_ONCE * THREADS.count();
+    if pieces.len() <= some || !gvl::may_end() {
+        return THREADS.map(pieces, work);
+    }
+    // some at a time, so that it can end between them
+    let mut made = room::with_capacity(pieces.len());
+    let mut pieces = pieces.into_iter();
+    while pieces.len() > 0 {
+        gvl::poll();
+        made.extend(THREADS.map(pieces.by_ref().take(some).collect(), &work));
+    }
+    made
 }
 
 /// The same of things that lie far from each other, each of which has to be waited for.
 pub fn scattered<T: Send, R: Send>(groups: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    if groups.len() > 2 && THREADS.count() > 1 { share(groups, work) } else { groups.into_iter().map(work).collect() }
+    if groups.len() > 2 && THREADS.count() > 1 { share(groups, work) } else { alone(groups, work) }
 }
 
 /// The rows of several lists, such as the objects of each class, in pieces that have the same part of each list, from a multiple of 64 rows on. What was

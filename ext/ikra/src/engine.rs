@@ -22,7 +22,7 @@ use crate::collect;
 use crate::config::{Asked, Choice, Results, Settings};
 use crate::errors;
 use crate::explain::{self, Account};
-use crate::gvl;
+use crate::gvl::{self, Patience};
 use crate::heap::{self, Raw, Seen};
 use crate::held_procs;
 use crate::holder::LazyHolder;
@@ -207,8 +207,6 @@ const MOST_VARIANTS: usize = 6;
 const MOST_ATTEMPTS: usize = 50;
 /// Milliseconds between attempts to have memory that other processes hold on the device.
 const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
-/// So often interrupts that just return have a section look at its objects again.
-const MOST_INTERRUPTS: u32 = 3;
 
 impl Site {
     /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote, for those that `auto` comes after it.
@@ -653,6 +651,7 @@ impl Section<'_> {
             scope.write_back(self.ruby)?;
             scope.tidy(self.ruby)?;
         }
+        let patience = Patience::new(self.ruby)?;
         for _ in 0..MOST_ATTEMPTS {
             let mut nth = 0;
             while let Some(variant) = self.known(&form, nth) {
@@ -678,7 +677,11 @@ impl Section<'_> {
                 }
                 nth += 1;
             }
-            let Some(variant) = self.compile(&form)? else { return Ok(None) };
+            let Some(compiled) = patience.attempt(|| self.compile(&form)) else {
+                patience.let_run(self.ruby)?;
+                continue;
+            };
+            let Some(variant) = compiled? else { return Ok(None) };
             let variant = Arc::new(variant);
             if let Some(explained) = &mut self.explained {
                 explained.variant = Some(variant);
@@ -745,7 +748,7 @@ impl Section<'_> {
         let key = self.base_of_state().0;
         let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
         let elements = if leads_on { self.len() } else { 0 };
-        let mut patience = MOST_INTERRUPTS;
+        let patience = Patience::new(ruby)?;
         let mut earlier = if plan.flat { None } else { kept::take(variant, key, elements) };
         loop {
             let mut unknown = Mutex::default();
@@ -756,7 +759,7 @@ impl Section<'_> {
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
             // from here to the holder nothing allocates in Ruby's heap
-            let traced = self.clock.measure(Phase::Trace, || {
+            let trace = || {
                 if let Some(mut tables) = earlier.take() {
                     let begun = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown);
                     if begun.is_some() {
@@ -767,15 +770,18 @@ impl Section<'_> {
                     unknown.get_mut().clear();
                 }
                 let unknown = unknown.get_mut();
-                Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown, &mut gvl::Waiting::new(patience))?, None))
-            });
-            let (mut tables, begun) = match traced {
-                Ok(traced) => traced,
-                Err(Misfit::Interrupted) => {
-                    ruby.thread_check_ints()?;
-                    patience -= 1;
+                Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown)?, None))
+            };
+            let traced = self.clock.measure(Phase::Trace, || patience.attempt(trace));
+            let Some(traced) = traced else {
+                patience.let_run(ruby)?;
+                if self.still_holds(variant)? {
                     continue;
                 }
+                return Ok(None);
+            };
+            let (mut tables, begun) = match traced {
+                Ok(traced) => traced,
                 Err(Misfit::Hashes) => {
                     let unknown = unknown.into_inner();
                     unknown.iter().for_each(|hash| holder.add(ruby, *hash));
@@ -803,7 +809,7 @@ impl Section<'_> {
                 },
                 _ => SmallVec::new(),
             };
-            let packed = self.clock.measure(Phase::Pack, || {
+            let pack = || {
                 let program = &lowered.program;
                 pack(
                     plan,
@@ -819,7 +825,14 @@ impl Section<'_> {
                     lender,
                     &unknown,
                 )
-            });
+            };
+            let Some(packed) = self.clock.measure(Phase::Pack, || patience.attempt(pack)) else {
+                patience.let_run(ruby)?;
+                if self.still_holds(variant)? {
+                    continue;
+                }
+                return Ok(None);
+            };
             match packed {
                 Ok(packed) => {
                     if self.scope.is_none() && !kept::wants(variant, key, &tables) {
@@ -850,6 +863,11 @@ impl Section<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a variant is for the program that there is, once Ruby code has run.
+    fn still_holds(&self, variant: &Variant) -> Result<bool, Error> {
+        Ok(variant.guards.hold(self.ruby)? && variant.guards.outside_hold(self.ruby, &self.captures)?)
     }
 
     /// Remembers what a launch took.
@@ -895,7 +913,7 @@ impl Section<'_> {
                 self.site.state.lock().large = true;
                 Ok(())
             }
-            Misfit::Value | Misfit::Symbols | Misfit::Hashes | Misfit::Interrupted => Ok(()),
+            Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),
         }
     }
 

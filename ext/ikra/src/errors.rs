@@ -4,6 +4,7 @@
 //! of the core.
 //! Invariant: an exception that a block raises in a kernel is of Ruby's own class, with Ruby's own message.
 
+use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::iseq::Failure;
 use crate::reflect::{symbol_name, value};
@@ -108,6 +109,7 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Option<usize> {
 /// # Errors
 /// What it gives; NoMemoryError.
 pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let _before = gvl::for_itself();
     let mut attempt = || {
         room::caught(|| {
             reserve::check();

@@ -1,7 +1,7 @@
 //! Running without the GVL, and what may interrupt it.
 //!
 //! Here: [`released`], for short stretches of pure Rust, and [`run`], for launches: Ctrl-C, `Timeout`, `Thread#kill` and
-//! `Thread#raise` cancel them; [`Polls`], by which long work with the GVL looks at these now and then. Not here: what runs.
+//! `Thread#raise` cancel them; [`Polls`], by which long work with the GVL looks at these now and then; [`Patience`], by which it ends for them. Not here: what runs.
 //! Invariant: no panic crosses a C frame; it is carried to this side and goes on here. No lock is held when the GVL is
 //! taken again.
 //!
@@ -14,6 +14,7 @@
 #![allow(unsafe_code, reason = "rb_nogvl takes C functions; see SAFETY at each")]
 
 use crate::heap;
+use crate::reflect;
 use ikra_core::backend::CancelToken;
 use ikra_core::memory::room;
 use ikra_core::process;
@@ -22,7 +23,7 @@ use magnus::{Error, Ruby};
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -173,27 +174,177 @@ impl Polls {
     }
 }
 
-/// Of work that holds the GVL and slices of Ruby's heap, so that no Ruby code may run: finds out now and then whether an interrupt waits. That is a signal, or what
-/// another thread did before; other threads do not come to run.
-pub struct Waiting {
-    calls: u32,
-    /// So often it may end the work, which begins anew where the interrupt just returned: signals that keep coming must not keep it from ever ending.
-    patience: u32,
+/// Of work that holds the GVL and slices of Ruby's heap, so that no Ruby code may run: it ends where an interrupt waits, or another thread that may be about to make one, and begins
+/// anew once Ruby code has run ([`Patience::let_run`]). It changes nothing but what is its own, and unwinds, as where memory ends: it asks in the middle of loops ([`poll`]).
+///
+/// Signals, and what other threads did before, are found by a flag. But a thread that is to raise something, as that of `Timeout`, needs the GVL for it, which may not be given away in
+/// the middle: everything would have to begin anew, whether a thread comes or not. A thread that wakes up computes before it waits for the GVL; so what others have computed is asked for.
+pub struct Patience {
+    /// The clocks of other Ruby threads, and how far they were.
+    others: RefCell<Vec<Other>>,
+    began: Cell<Instant>,
+    looked: Cell<Instant>,
+    looked_at_others: Cell<Instant>,
+    /// Nobody looks before: signals whose handler just returns, and threads that compute all the time, must not keep it from ever ending.
+    quiet: Cell<Duration>,
 }
 
-impl Waiting {
-    pub fn new(patience: u32) -> Self {
-        Self { calls: 0, patience }
+/// The clock of another thread, and how far it was when somebody looked. No clock: it has not begun, and waits for the GVL.
+type Other = (Option<libc::clockid_t>, Option<Duration>);
+
+/// What it unwinds with.
+struct Interrupted;
+
+thread_local! {
+    /// What this thread is at, if that may end.
+    static AT: Cell<*const Patience> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Ends the work that this thread is at where something waits; after some microseconds of it.
+#[inline]
+pub fn poll() {
+    let at = AT.get();
+    if !at.is_null() {
+        // SAFETY: `Patience::attempt` is below on this stack, and has it.
+        unsafe { (*at).look() }
     }
-    /// After some microseconds of work: whether it is to end.
-    #[inline]
-    pub fn interrupt(&mut self) -> bool {
-        self.calls = self.calls.wrapping_add(1);
+}
+
+/// What a thread was at before.
+pub struct Before(*const Patience);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        AT.set(self.0);
+    }
+}
+
+/// Ruby code that such work calls may come back to Ikra: what that does, up to the end of what is given here, does not end.
+pub fn for_itself() -> Before {
+    Before(AT.replace(std::ptr::null()))
+}
+
+/// Whether the work that this thread is at may end.
+pub fn may_end() -> bool {
+    !AT.get().is_null()
+}
+
+impl Patience {
+    const LOOK: Duration = Duration::from_millis(5);
+    const LOOK_AT_OTHERS: Duration = Duration::from_millis(20);
+    /// Nobody looks for so long after the first time that it ended, and for so many times as long after each further one: so it takes half as long again at most.
+    const QUIET: Duration = Duration::from_millis(80);
+    const LONGER: u32 = 4;
+
+    /// # Errors
+    /// What Ruby raises.
+    pub fn new(ruby: &Ruby) -> Result<Self, Error> {
+        let now = Instant::now();
+        let others = if is_alone() { Vec::new() } else { clocks_of_others(ruby)? };
+        Ok(Self {
+            others: RefCell::new(others),
+            began: Cell::new(now),
+            looked: Cell::new(now),
+            looked_at_others: Cell::new(now),
+            quiet: Cell::default(),
+        })
+    }
+
+    /// Work that may end; None where it did.
+    pub fn attempt<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let before = Before(AT.replace(self));
+        let done = catch_unwind(AssertUnwindSafe(work));
+        drop(before);
+        match done {
+            Ok(done) => Some(done),
+            Err(panic) if panic.is::<Interrupted>() => None,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Lets other threads and interrupts run, before it begins anew.
+    ///
+    /// # Errors
+    /// What an interrupt raises.
+    pub fn let_run(&self, ruby: &Ruby) -> Result<(), Error> {
+        if !is_alone() {
+            // SAFETY: called by a Ruby thread with the GVL; what is raised is caught.
+            protect(|| unsafe {
+                rb_sys::rb_thread_schedule();
+                heap::NIL
+            })?;
+        }
+        ruby.thread_check_ints()?;
+        self.quiet.set((self.quiet.get() * Self::LONGER).max(Self::QUIET));
+        let now = Instant::now();
+        self.began.set(now);
+        self.looked.set(now);
+        self.looked_at_others.set(now);
+        let others = if is_alone() { Vec::new() } else { clocks_of_others(ruby)? };
+        *self.others.borrow_mut() = others;
+        Ok(())
+    }
+
+    fn look(&self) {
+        let now = Instant::now();
+        if now.saturating_duration_since(self.looked.get()) < Self::LOOK {
+            return;
+        }
+        self.looked.set(now);
+        if now.saturating_duration_since(self.began.get()) < self.quiet.get() {
+            return;
+        }
         // SAFETY: called by a Ruby thread with the GVL; it reads two words of the thread's.
-        self.patience > 0
-            && self.calls.is_multiple_of(64)
-            && unsafe { rb_sys::rb_thread_interrupted(rb_sys::rb_thread_current()) != 0 }
+        let waits = unsafe { rb_sys::rb_thread_interrupted(rb_sys::rb_thread_current()) != 0 };
+        if waits || self.others_woke(now) {
+            resume_unwind(Box::new(Interrupted));
+        }
     }
+
+    /// Whether another thread computed since somebody looked.
+    fn others_woke(&self, now: Instant) -> bool {
+        let mut others = self.others.borrow_mut();
+        // one that went to sleep just before has computed, too: the first look only says how far they are
+        let is_first = others.first().is_some_and(|(_, known)| known.is_none());
+        if others.is_empty()
+            || !is_first && now.saturating_duration_since(self.looked_at_others.get()) < Self::LOOK_AT_OTHERS
+        {
+            return false;
+        }
+        self.looked_at_others.set(now);
+        let mut woke = false;
+        for (clock, known) in others.iter_mut() {
+            let now = clock.map_or(Duration::MAX, computed);
+            woke |= clock.is_none() && known.is_some();
+            woke |= known.is_some_and(|known| now > known);
+            *known = Some(now);
+        }
+        woke
+    }
+}
+
+/// How long the thread of a clock has computed; nothing where it is gone.
+#[cfg(target_os = "linux")]
+fn computed(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it fills in what it is given.
+    let known = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
+    if known { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn computed(_: libc::clockid_t) -> Duration {
+    Duration::ZERO
+}
+
+/// The clocks of all Ruby threads but this one; none where the system has no such clocks.
+fn clocks_of_others(ruby: &Ruby) -> Result<Vec<Other>, Error> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Vec::new());
+    }
+    // the kernel's name for the clock of a thread by its number (CPUCLOCK_PERTHREAD, CPUCLOCK_SCHED), as pthread_getcpuclockid makes it
+    let other = |number: Option<i32>| (number.map(|number| !number << 3 | 6), None);
+    Ok(reflect::other_threads(ruby)?.into_iter().map(other).collect())
 }
 
 /// How soon a signal is seen.

@@ -6,6 +6,7 @@
 
 use crate::buffer::Dtype;
 use crate::crew::{self, Lists, PIECE, Span};
+use crate::gvl;
 use crate::heap::{self, FieldReader, Raw, Seen, sample};
 use crate::held_procs;
 use crate::lines;
@@ -468,6 +469,7 @@ impl<'a> Packer<'a> {
             Ok(left)
         });
         for left in filled {
+            gvl::poll();
             for mut part in left? {
                 let Fields { class: raw, slots, readers, .. } = &mut fields[part.class];
                 self.piece(slots, &mut part, |field, objects, values| {
@@ -765,7 +767,10 @@ impl<'a> Packer<'a> {
     fn bytes(&self, out: &mut [u8]) {
         out[..self.plan.literals.len()].copy_from_slice(&self.plan.literals);
         let strings = &self.tables.strings;
-        for (string, word) in strings.strings.iter().zip(&strings.words) {
+        for (at, (string, word)) in strings.strings.iter().zip(&strings.words).enumerate() {
+            if at.is_multiple_of(CHUNK) {
+                gvl::poll();
+            }
             let from = word.offset() as usize;
             out[from..from + word.length()].copy_from_slice(heap::bytes(*string));
         }
@@ -818,6 +823,9 @@ impl<'a> Packer<'a> {
         let mut job_of: std::collections::HashMap<(u16, u32), usize> = std::collections::HashMap::new();
         let mut list: Vec<(usize, Vec<u32>)> = Vec::new();
         for i in 0..elements {
+            if i.is_multiple_of(CHUNK) {
+                gvl::poll();
+            }
             let identity = self.tables.element_identity(i);
             match identity.and_then(|id| job_of.get(&id)) {
                 Some(job) => room::push(&mut list[*job].1, i as u32),

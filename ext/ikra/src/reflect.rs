@@ -20,6 +20,9 @@ struct Natives {
     private: Kept,
     protected: Kept,
     iseq_class: Kept,
+    /// `Thread.list`, and `Thread#native_thread_id`, where there is one.
+    threads: Kept,
+    thread_number: Option<Kept>,
     /// `rb_callable_method_entry`, where this Ruby exports it.
     entry: Option<EntryFn>,
 }
@@ -38,11 +41,15 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     };
     let vm: Value = ruby.class_object().const_get("RubyVM")?;
     let iseq_class: Value = vm.funcall("const_get", ("InstructionSequence",))?;
+    let thread: Value = ruby.class_object().const_get("Thread")?;
+    let number: Result<Value, Error> = thread.funcall("instance_method", ("native_thread_id",));
     let natives = Natives {
         instance_method: method("instance_method")?,
         private: method("private_method_defined?")?,
         protected: method("protected_method_defined?")?,
         iseq_class: Kept::new(iseq_class),
+        threads: Kept::new(thread.funcall::<_, _, Value>("method", ("list",))?),
+        thread_number: number.ok().map(Kept::new),
         entry: entry_function(),
     };
     let _ = NATIVES.set(natives);
@@ -63,6 +70,24 @@ fn entry_function() -> Option<EntryFn> {
         let address = libc::dlsym(libc::RTLD_DEFAULT, c"rb_callable_method_entry".as_ptr());
         (!address.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, EntryFn>(address))
     }
+}
+
+/// The operating system's numbers of all Ruby threads but the current one; None of one that has not begun.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn other_threads(ruby: &Ruby) -> Result<Vec<Option<i32>>, Error> {
+    let natives = natives();
+    let Some(number) = &natives.thread_number else { return Ok(Vec::new()) };
+    let (all, own) = (natives.threads.value().funcall::<_, _, RArray>("call", ())?, ruby.thread_current().as_raw());
+    let mut numbers = Vec::new();
+    for at in 0..all.len() {
+        let thread: Value = all.entry(at as isize)?;
+        if thread.as_raw() != own {
+            numbers.push(number.value().funcall("bind_call", (thread,))?);
+        }
+    }
+    Ok(numbers)
 }
 
 /// A VALUE as magnus has it.

@@ -10,7 +10,6 @@
 
 use crate::buffer::Dtype;
 use crate::crew::{self, Lists, Span};
-use crate::gvl::Waiting;
 use crate::heap::{FieldReader, Hashes, Raw};
 use crate::identity::IdentityMap;
 use crate::made::Room;
@@ -49,8 +48,6 @@ pub enum Misfit {
     Symbols,
     /// Hashes that were not laid out yet; nothing need be compiled.
     Hashes,
-    /// An interrupt waits; nothing need be compiled.
-    Interrupted,
     /// More objects or array elements than ids or offsets can tell apart.
     TooMany,
     /// Elements that cannot be had.
@@ -180,7 +177,6 @@ impl Tables {
         room: &Room,
         hashes: &Arc<Hashes>,
         unknown: &mut Vec<Raw>,
-        waiting: &mut Waiting,
     ) -> Result<Self> {
         let mut tables = Self::empty(plan);
         tables.hashes = hashes.clone();
@@ -195,7 +191,6 @@ impl Tables {
                 expected: base.map_or(0, <[Raw]>::len),
                 spare: Mutex::default(),
                 unknown,
-                waiting,
             }
             .walk(base, roots)?;
         }

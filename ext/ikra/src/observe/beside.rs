@@ -7,6 +7,7 @@
 
 use super::{ClassTable, Entry, Observer, Result, Scan, is_large};
 use crate::crew::{self, PIECE, Span};
+use crate::gvl;
 use crate::heap::{self, AHEAD, Raw, Seen};
 use crate::identity::{IdentityMap, RawMap};
 use crate::trace::CHUNK;
@@ -170,6 +171,7 @@ impl Observer {
 
     /// The same with one piece.
     fn go_on_with(&mut self, scan: &mut Scan, piece: &Found, demand: Option<(usize, usize)>) -> Result<()> {
+        gvl::poll();
         scan.summary.prims |= piece.prims;
         scan.summary.large |= piece.large;
         for (table, _) in self.tables.iter().zip(&piece.tables).filter(|(_, there)| **there) {

@@ -21,6 +21,7 @@
 use super::order::{Guess, Order, PieceOrder};
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
 use crate::crew::{self, Lists, PIECE, Span};
+use crate::gvl;
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::Room;
 use crate::pack::{ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
@@ -456,6 +457,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let Some(entry) = reached.pop() else { return Ok(()) };
+            gvl::poll();
             let (states, row) = self.states(entry);
             states.done(row);
             self.expand(entry, &mut reached)?;

@@ -9,6 +9,7 @@ use super::bids::New;
 use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
 use crate::crew::{self, Lists, PIECE, Span};
+use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::identity::{Found, IdentityMap, TOGETHER, WordMap};
 use crate::plan::SlotPlan;
@@ -226,6 +227,7 @@ impl Tracer<'_> {
                 continue;
             }
             for unknown in &seen {
+                gvl::poll();
                 let runs = unknown.chunk_by(|new, next| !class.apart || new.lead == next.lead);
                 for unknown in runs.flat_map(|run| run.chunks(TOGETHER)) {
                     let mut values = [heap::NIL; TOGETHER];
@@ -284,6 +286,7 @@ impl Tracer<'_> {
                     continue;
                 }
                 for some in seen.iter().flat_map(|unknown| unknown.chunks(TOGETHER)) {
+                    gvl::poll();
                     let mut values = [heap::NIL; TOGETHER];
                     values.iter_mut().zip(some).for_each(|(value, new)| *value = new.value);
                     self.follow_all(&[slot], &values[..some.len()], false, |_| Ok(()))?;

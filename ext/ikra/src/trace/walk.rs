@@ -7,7 +7,7 @@
 use super::bids::New;
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::crew;
-use crate::gvl::Waiting;
+use crate::gvl;
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
 use crate::identity::{Found, Known, TOGETHER};
 use crate::plan::{Plan, Rows, SlotPlan};
@@ -42,8 +42,6 @@ pub(super) struct Tracer<'a> {
     pub expected: usize,
     /// Lists that workers used before.
     pub spare: Mutex<Vec<Vec<New>>>,
-    /// Interrupts that end it.
-    pub waiting: &'a mut Waiting,
 }
 
 /// What a slot was found to hold.
@@ -91,10 +89,6 @@ impl Tracer<'_> {
         if self.unknown.is_empty() { Ok(()) } else { Err(Misfit::Hashes) }
     }
 
-    fn may_go_on(&mut self) -> Result<()> {
-        if self.waiting.interrupt() { Err(Misfit::Interrupted) } else { Ok(()) }
-    }
-
     fn roots(&mut self, roots: &[Raw]) -> Result<()> {
         let mut roots = self.plan.roots.iter().zip(roots);
         roots.try_for_each(|(slot, root)| self.follow(slot, *root, false).map(drop))
@@ -111,7 +105,7 @@ impl Tracer<'_> {
         if !self.elements_beside(slot, rest, rest_rows, rest_classes)? {
             let chunks = rest.chunks(CHUNK).zip(rest_rows.chunks_mut(CHUNK)).zip(rest_classes.chunks_mut(CHUNK));
             for ((values, rows), classes) in chunks {
-                self.may_go_on()?;
+                gvl::poll();
                 self.chunk(slot, values, rows, classes)?;
             }
         }
@@ -515,7 +509,7 @@ impl Tracer<'_> {
                 let mut row = self.arrays_beside(at, first, slot)?;
                 progress |= row > first;
                 while row < self.tables.kinds[at].arrays.len() {
-                    self.may_go_on()?;
+                    gvl::poll();
                     row += self.arrays(at, row, slot)?;
                     progress = true;
                 }
@@ -531,7 +525,7 @@ impl Tracer<'_> {
     pub(super) fn objects_alone(&mut self, at: usize, mut row: usize, end: usize) -> Result<usize> {
         let mut lead_to_known = true;
         while row < end.min(self.tables.classes[at].objects.len()) {
-            self.may_go_on()?;
+            gvl::poll();
             row += self.objects(at, row)?;
             lead_to_known = lead_to_known && self.known_arrays();
         }
