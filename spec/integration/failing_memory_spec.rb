@@ -139,6 +139,51 @@ RSpec.describe "Memory that cannot be had" do
     expect(output).to eq("done\n")
   end
 
+  it "is a NoMemoryError of much data, too, where few addresses are left, and nothing has changed" do
+    output = run_ruby(<<~'RUBY', environment: { "IKRA_BACKEND" => "cpu", "MALLOC_ARENA_MAX" => "1" }, seconds: 300)
+      def addresses = File.read("/proc/self/statm").split[0].to_i * 4096 >> 20
+      class Body
+        attr_accessor :x, :name
+
+        def initialize(i)
+          @x = i
+          @name = "body #{i}"
+        end
+      end
+      numbers = Array.new(1_000_000) { |i| (i * 7919) % 1_000_003 }
+      bodies = Array.new(100_000) { |i| Body.new(i) }
+      array = Ikra::MDArray.new(numbers)
+      works = lambda do
+        [3, 1, 2].psort_by { |x| -x } == [3, 2, 1] && Ikra::MDArray.new([1, 2]).sum == 3 && bodies.first(10).pmap { |body| body.x }.sum == 45
+      end
+      works.call
+      Array.new(20_000, 1.0).pmap { |x| x + 1 }
+      operations = {
+        sort: -> { array.sort.size }, psort_by: -> { numbers.psort_by { |x| -x }.size }, pgroup_by: -> { numbers.pgroup_by { |x| x % 1000 }.size },
+        strings: -> { bodies.pmap { |body| body.name.size }.size }, list: -> { (array * 1e-300).to_a.size },
+        written: -> { bodies.peach { |body| body.x += body.name.size }.each { |body| body.x -= body.name.size }.size }
+      }
+      failed = 0
+      operations.to_a.product([2, 8, 32]).each do |(name, operation), more|
+        child = fork do
+          Process.setrlimit(:AS, addresses + more << 20)
+          got = begin
+            operation.call
+          rescue NoMemoryError
+            0
+          end
+          exit!(!works.call ? 2 : got.zero? ? 1 : 0)
+        end
+        status = Process.wait2(child).last
+        failed += 1 if status.exitstatus == 1
+        puts "#{name} with #{more} MiB: #{status}" unless [0, 1].include?(status.exitstatus)
+      end
+      puts failed > 3 || failed
+    RUBY
+    expect(output).to eq("true
+")
+  end
+
   describe "for code" do
     evaluated = <<~'RUBY'
       def addresses = File.read("/proc/self/statm").split[0].to_i * 4096 >> 20
