@@ -20,6 +20,7 @@ use crate::block::{self, Captures, Given, Key as BlockKey};
 use crate::buffer::{self, Dtype};
 use crate::collect;
 use crate::config::{Asked, Choice, Results, Settings};
+use crate::crew;
 use crate::errors;
 use crate::explain::{self, Account};
 use crate::gvl::{self, Patience};
@@ -67,6 +68,7 @@ use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::value::{Id, IntoId};
 use magnus::{Error, RArray, RHash, RModule, Ruby, Symbol, Value};
+use once_cell::unsync::OnceCell;
 use parking_lot::Mutex;
 use rb_sys::ID;
 use resident::{Inside, Scope, State};
@@ -651,7 +653,7 @@ impl Section<'_> {
             scope.write_back(self.ruby)?;
             scope.tidy(self.ruby)?;
         }
-        let patience = Patience::new(self.ruby)?;
+        let patience = OnceCell::new();
         for _ in 0..MOST_ATTEMPTS {
             let mut nth = 0;
             while let Some(variant) = self.known(&form, nth) {
@@ -677,6 +679,7 @@ impl Section<'_> {
                 }
                 nth += 1;
             }
+            let patience = patience.get_or_try_init(|| Patience::new(self.ruby, true))?;
             let Some(compiled) = patience.attempt(|| self.compile(&form)) else {
                 patience.let_run(self.ruby)?;
                 continue;
@@ -748,7 +751,8 @@ impl Section<'_> {
         let key = self.base_of_state().0;
         let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
         let elements = if leads_on { self.len() } else { 0 };
-        let patience = Patience::new(ruby)?;
+        let many = self.range.is_none() && crew::many(self.len());
+        let patience = Patience::new(ruby, many || !plan.flat)?;
         let mut earlier = if plan.flat { None } else { kept::take(variant, key, elements) };
         loop {
             let mut unknown = Mutex::default();

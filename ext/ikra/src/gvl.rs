@@ -1,7 +1,8 @@
 //! Running without the GVL, and what may interrupt it.
 //!
 //! Here: [`released`], for short stretches of pure Rust, and [`run`], for launches: Ctrl-C, `Timeout`, `Thread#kill` and
-//! `Thread#raise` cancel them; [`Polls`], by which long work with the GVL looks at these now and then; [`Patience`], by which it ends for them. Not here: what runs.
+//! `Thread#raise` cancel them; [`Polls`], by which long work with the GVL looks at these now and then; [`Patience`], by
+//! which it ends for them. Not here: what runs.
 //! Invariant: no panic crosses a C frame; it is carried to this side and goes on here. No lock is held when the GVL is
 //! taken again.
 //!
@@ -174,23 +175,29 @@ impl Polls {
     }
 }
 
-/// Of work that holds the GVL and slices of Ruby's heap, so that no Ruby code may run: it ends where an interrupt waits, or another thread that may be about to make one, and begins
-/// anew once Ruby code has run ([`Patience::let_run`]). It changes nothing but what is its own, and unwinds, as where memory ends: it asks in the middle of loops ([`poll`]).
+/// Of work that holds the GVL and slices of Ruby's heap, so that no Ruby code may run: it ends where an interrupt
+/// waits, or another thread that may be about to make one, and begins anew once Ruby code has run
+/// ([`Patience::let_run`]). It changes nothing but what is its own, and unwinds, as where memory ends: it asks in the
+/// middle of loops ([`poll`]).
 ///
-/// Signals, and what other threads did before, are found by a flag. But a thread that is to raise something, as that of `Timeout`, needs the GVL for it, which may not be given away in
-/// the middle: everything would have to begin anew, whether a thread comes or not. A thread that wakes up computes before it waits for the GVL; so what others have computed is asked for.
+/// Signals, and what other threads did before, are found by a flag. But a thread that is to raise something, as that of
+/// `Timeout`, needs the GVL for it, which may not be given away in the middle: everything would have to begin anew,
+/// whether a thread comes or not. A thread that wakes up computes before it waits for the GVL; so what others have
+/// computed is asked for.
 pub struct Patience {
     /// The clocks of other Ruby threads, and how far they were.
     others: RefCell<Vec<Other>>,
     began: Cell<Instant>,
     looked: Cell<Instant>,
     looked_at_others: Cell<Instant>,
-    /// Nobody looks before: signals whose handler just returns, and threads that compute all the time, must not keep it from ever ending.
+    /// Nobody looks before: signals whose handler just returns, and threads that compute all the time, must not keep it
+    /// from ever ending.
     quiet: Cell<Duration>,
 }
 
-/// The clock of another thread, and how far it was when somebody looked. No clock: it has not begun, and waits for the GVL.
-type Other = (Option<libc::clockid_t>, Option<Duration>);
+/// The clock of another thread, and how far it was when somebody looked. No clock: it has not begun, and waits for the
+/// GVL.
+type Other = (Option<i32>, Option<Duration>);
 
 /// What it unwinds with.
 struct Interrupted;
@@ -219,7 +226,8 @@ impl Drop for Before {
     }
 }
 
-/// Ruby code that such work calls may come back to Ikra: what that does, up to the end of what is given here, does not end.
+/// Ruby code that such work calls may come back to Ikra: what that does, up to the end of what is given here, does not
+/// end.
 pub fn for_itself() -> Before {
     Before(AT.replace(std::ptr::null()))
 }
@@ -232,15 +240,18 @@ pub fn may_end() -> bool {
 impl Patience {
     const LOOK: Duration = Duration::from_millis(5);
     const LOOK_AT_OTHERS: Duration = Duration::from_millis(20);
-    /// Nobody looks for so long after the first time that it ended, and for so many times as long after each further one: so it takes half as long again at most.
+    /// Nobody looks for so long after the first time that it ended, and for so many times as long after each further
+    /// one: so it takes half as long again at most.
     const QUIET: Duration = Duration::from_millis(80);
     const LONGER: u32 = 4;
 
+    /// `long`: it may take so long that other threads matter.
+    ///
     /// # Errors
     /// What Ruby raises.
-    pub fn new(ruby: &Ruby) -> Result<Self, Error> {
+    pub fn new(ruby: &Ruby, long: bool) -> Result<Self, Error> {
         let now = Instant::now();
-        let others = if is_alone() { Vec::new() } else { clocks_of_others(ruby)? };
+        let others = if !long || is_alone() { Vec::new() } else { clocks_of_others(ruby)? };
         Ok(Self {
             others: RefCell::new(others),
             began: Cell::new(now),
@@ -325,7 +336,7 @@ impl Patience {
 
 /// How long the thread of a clock has computed; nothing where it is gone.
 #[cfg(target_os = "linux")]
-fn computed(clock: libc::clockid_t) -> Duration {
+fn computed(clock: i32) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: it fills in what it is given.
     let known = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
@@ -333,7 +344,7 @@ fn computed(clock: libc::clockid_t) -> Duration {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn computed(_: libc::clockid_t) -> Duration {
+fn computed(_: i32) -> Duration {
     Duration::ZERO
 }
 
@@ -342,8 +353,9 @@ fn clocks_of_others(ruby: &Ruby) -> Result<Vec<Other>, Error> {
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }
-    // the kernel's name for the clock of a thread by its number (CPUCLOCK_PERTHREAD, CPUCLOCK_SCHED), as pthread_getcpuclockid makes it
-    let other = |number: Option<i32>| (number.map(|number| !number << 3 | 6), None);
+    // the kernel's name for the clock of a thread by its number (CPUCLOCK_PERTHREAD, CPUCLOCK_SCHED), as
+    // pthread_getcpuclockid makes it
+    let other = |number: Option<i32>| (number.map(|number| (!number << 3) | 6), None);
     Ok(reflect::other_threads(ruby)?.into_iter().map(other).collect())
 }
 

@@ -2,9 +2,10 @@
 
 # Calls every native with arguments that it cannot take. For `natives_spec.rb`, which runs it in a process of its own.
 #
-# The natives are those that Ikra and Ikra::Buffer have, so a new one joins by itself. What a native is given by Ikra's own code is recorded while some
-# operations run; then one or more of these arguments are replaced, so that the others pass the native's first checks. A native that was not recorded is
-# given combinations of nonsense alone. Each native has a process of its own. Arguments: how many calls of each, the seed, and names of natives (all).
+# The natives are those that Ikra and Ikra::Buffer have, so a new one joins by itself. What a native is given by Ikra's
+# own code is recorded while some operations run; then one or more of these arguments are replaced, so that the others
+# pass the native's first checks. A native that was not recorded is given combinations of nonsense alone. Each native
+# has a process of its own. Arguments: how many calls of each, the seed, and names of natives (all).
 require "set"
 require "tempfile"
 
@@ -147,7 +148,8 @@ module Nonsense
      array, array.transpose, Ikra::MDArray.new([]), Ikra::MDArray.new([1.5]), array * 2, freed, *buffers]
   end
 
-  # Names of exceptions that a native may raise: not of those that say that Ikra is at fault, or that it asked something of a value that has it not.
+  # Names of exceptions that a native may raise: not of those that say that Ikra is at fault, or that it asked something
+  # of a value that has it not.
   def plain?(error, native, arguments)
     return false if error.class.name == "fatal" || error.is_a?(Ikra::InternalError)
     return error.is_a?(StandardError) || error.is_a?(NoMemoryError) || error.is_a?(Ikra::Error) unless error.is_a?(NameError)
