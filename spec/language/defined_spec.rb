@@ -45,13 +45,13 @@ module Defined
     def calls(x)
       [
         defined?(x.succ), defined?(x.nope), defined?(x + 1), defined?(x + nope), defined?(x.succ.succ), defined?(x.nope.succ), defined?(x[0]),
-        defined?(x&.nope), defined?(-x), defined?(!x), defined?(!nope), defined?(x != nope), defined?(x.then { 1 }), defined?(nope { 1 })
+        defined?(-x), defined?(!x), defined?(!nope), defined?(x != nope), defined?(x.then { 1 }), defined?(nope { 1 })
       ]
     end
 
     def functions(x)
       [
-        defined?(calls), defined?(nope), defined?(nope(1)), defined?(calls(nope)), defined?(calls(*nope)), defined?(calls(a: nope)),
+        defined?(calls), defined?(nope), defined?(nope(1)), defined?(calls(nope)), defined?(calls(*[x])), defined?(calls(a: x)),
         defined?(puts), defined?(defined_at_the_top), defined?(hidden), defined?(self.hidden), defined?(Integer(x)), defined?(block_given?)
       ]
     end
@@ -140,6 +140,15 @@ RSpec.describe "defined?" do
     ghost = Defined::Asking.new
     ghost.instance_variable_set(:@given, nil)
     expect { [1].pmap { |x| ghost.variables(x) } }.to raise_error(Ikra::CompileError, /defined\?\(@given\) where @given may be nil/)
+  end
+
+  # Ruby 3.4 asks what splats, keywords, Hashes, `&.` and `begin` hold.
+  it "is refused where versions of Ruby give different answers" do
+    object = Object.new
+    [
+      proc { |x| defined?(puts(*object.nope)) }, proc { |x| defined?(puts(a: nope)) }, proc { |x| defined?({ a: nope }) },
+      proc { |x| defined?([*nope]) }, proc { |x| defined?(x&.succ) }, proc { |x| defined?(begin; nope; end) }
+    ].each { |block| expect { [1].pmap(&block) }.to raise_error(Ikra::CompileError, /some versions of Ruby/) }
   end
 
   it "is asked again when a constant has come up since" do

@@ -489,7 +489,7 @@ RSpec.describe "Ikra.resident" do
       def known(x, y = 1) = x + y + @n
     end
     %i[secret shared go].each { |name| expect { list[0].public_send(name) }.to raise_error(NoMethodError) }
-    expect { list.pmap(backend: :cpu) { |late| late.secret } }.to raise_error(NoMethodError, /private method `secret'/)
+    expect { list.pmap(backend: :cpu) { |late| late.secret } }.to raise_error(NoMethodError, /private method [`']secret'/)
     Ikra.resident(list) do
       list.peach(backend: :cpu) { |late| late.instance_variable_set(:@n, 5) }
       expect([list[0].known(1), list[0].known(1, 2), list[0].__send__(:secret)]).to eq([7, 8, 1])

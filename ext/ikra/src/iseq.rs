@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::SystemTime;
 
 /// First line, byte column in it, last line, byte column in it.
@@ -332,6 +333,20 @@ struct Cached {
     text: Arc<Text>,
 }
 
+/// Whether Ruby's parser counts the three bytes of a byte order mark among the first line's columns. Prism does; the parser
+/// before it counts from behind the mark.
+static COUNTS_MARK: AtomicBool = AtomicBool::new(false);
+
+/// Asks how Ruby counts columns.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn init(ruby: &Ruby) -> std::result::Result<(), Error> {
+    let columns = r#"::RubyVM::InstructionSequence.compile("\u{feff}nil").to_a[4][:code_location][1]"#;
+    COUNTS_MARK.store(ruby.eval::<usize>(columns)? > 0, Relaxed);
+    Ok(())
+}
+
 static FILES: Mutex<Option<HashMap<String, Cached>>> = Mutex::new(None);
 /// Texts by the Array of lines that Ruby keeps.
 static LINES: Mutex<Vec<(Kept, Arc<Text>)>> = Mutex::new(Vec::new());
@@ -340,8 +355,12 @@ const REMEMBERED: usize = 256;
 
 impl Text {
     fn new(path: &str, text: Arc<str>) -> Arc<Self> {
-        // Ruby counts columns from behind a byte order mark
-        let text = text.strip_prefix('\u{feff}').map_or(text.clone(), Arc::from);
+        let text = match text.strip_prefix('\u{feff}') {
+            // as many columns, and nothing to a parser
+            Some(rest) if COUNTS_MARK.load(Relaxed) => format!("   {rest}").into(),
+            Some(rest) => rest.into(),
+            None => text,
+        };
         let (written, heredocs) = (None, Mutex::new(None));
         Arc::new(Self { path: path.into(), text, written, heredocs, nodes: Mutex::new(None) })
     }

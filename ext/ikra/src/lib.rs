@@ -159,5 +159,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;
     reflect::init(ruby)?;
+    iseq::init(ruby)?;
     environment::init(ruby)
 }

@@ -19,6 +19,12 @@ struct Asked {
     calls: bool,
 }
 
+/// Ruby 3.4 asks more than Ruby 3.1 and 3.3 do.
+const BY_VERSION: Kind = super::refuse::refuse(
+    "`defined?` of what some versions of Ruby look into, and others do not",
+    "ask it of the parts that may be missing: `defined?(x) && defined?(y)`",
+);
+
 impl Asked {
     fn always(word: &'static str) -> Self {
         Asked { test: None, word, calls: false }
@@ -47,7 +53,13 @@ impl Lower<'_> {
         let span = self.span_of(node);
         match node {
             Ruby::Begin(b) => self.asked_in_parentheses(&b.statements),
-            Ruby::KwBegin(b) => self.asked_in_parentheses(&b.statements),
+            Ruby::KwBegin(b) => match b.statements.as_slice() {
+                [] => Asked::always("nil"),
+                [_, _, ..] => Asked::always("expression"),
+                one => self.asked_by_some(one, span),
+            },
+            Ruby::Hash(h) => self.asked_by_some(&h.pairs, span),
+            Ruby::CSend(_) => Asked { test: Some(self.make(span, BY_VERSION)), word: "method", calls: false },
             Ruby::Lvar(_) => Asked::always("local-variable"),
             Ruby::Self_(_) => Asked::always("self"),
             Ruby::Nil(_) => Asked::always("nil"),
@@ -114,14 +126,35 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether all of a list are defined; of one with a splat, a block or keywords Ruby does not ask.
-    fn asked_of_all(&mut self, list: &[Ruby], span: Span) -> (Option<Node>, bool) {
-        if list.iter().any(|item| matches!(item, Ruby::Splat(_) | Ruby::BlockPass(_))) {
-            return (None, false);
+    /// What Ruby asks of each part of an expression since 3.4 (Prism), and of none before: refused, unless all are there.
+    fn asked_by_some(&mut self, parts: &[Ruby], span: Span) -> Asked {
+        let all = parts.iter().all(|part| self.is_always_there(part));
+        let test = (!all).then(|| self.make(span, BY_VERSION));
+        Asked { test, word: "expression", calls: false }
+    }
+
+    /// Whether there is nothing to ask of an expression, in any version of Ruby.
+    fn is_always_there(&mut self, node: &Ruby) -> bool {
+        match node {
+            Ruby::Splat(s) => s.value.as_deref().is_none_or(|value| self.is_always_there(value)),
+            Ruby::Kwsplat(s) => self.is_always_there(&s.value),
+            Ruby::Pair(p) => self.is_always_there(&p.key) && self.is_always_there(&p.value),
+            Ruby::Kwargs(h) => h.pairs.iter().all(|pair| self.is_always_there(pair)),
+            _ => self.asked(node).test.is_none(),
         }
+    }
+
+    /// Whether all of a list are defined. Of one with a splat or a block to pass Ruby asks nothing before 3.4.
+    fn asked_of_all(&mut self, list: &[Ruby], span: Span) -> (Option<Node>, bool) {
         let (mut test, mut calls) = (None, false);
+        let spread = list.iter().any(|item| matches!(item, Ruby::Splat(_) | Ruby::BlockPass(_)));
         for item in list {
-            let asked = self.asked(item);
+            let asked = match item {
+                Ruby::BlockPass(_) => continue,
+                Ruby::Splat(_) | Ruby::Kwargs(_) => self.asked_by_some(std::slice::from_ref(item), span),
+                _ if spread => self.asked_by_some(std::slice::from_ref(item), span),
+                _ => self.asked(item),
+            };
             calls |= asked.calls;
             test = self.all(span, [test, asked.test]);
         }
