@@ -9,7 +9,7 @@ use super::status::Letter;
 use super::storage::Block;
 use crate::error::{Error, Result};
 use crate::memory::buffer::DeviceMemory;
-use bell::Bell;
+use completion_flag::CompletionFlag;
 use launcher::{Launcher, Step};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ticks::{Fate, Ticks};
 pub use ticks::{Spread, Tick};
 
-mod bell;
+mod completion_flag;
 mod launcher;
 mod ticks;
 
@@ -29,8 +29,8 @@ pub struct Mark {
     /// Those that are behind more have a higher one.
     number: u64,
     event: OnceCell<Arc<Event>>,
-    /// The stream has said that it has passed it, which needs no event.
-    heard: AtomicBool,
+    /// The completion flag says that the stream has passed it, so that it needs no event.
+    reached: AtomicBool,
 }
 
 impl Mark {
@@ -39,7 +39,7 @@ impl Mark {
     /// # Errors
     /// `Device`, also for what failed on the device before it.
     fn is_past(&self) -> Result<bool> {
-        if self.heard.load(Ordering::Acquire) {
+        if self.reached.load(Ordering::Acquire) {
             return Ok(true);
         }
         self.event.get().map_or(Ok(false), |event| event.is_past())
@@ -81,7 +81,7 @@ pub struct Queue {
 
 struct Line {
     stream: Arc<Stream>,
-    bell: Bell,
+    flag: CompletionFlag,
     state: Mutex<State>,
 }
 
@@ -128,8 +128,8 @@ struct State {
     held: usize,
     /// Behind the last of them, which are so many, if it has no event yet.
     open: Option<(Arc<Mark>, usize)>,
-    /// Those that the stream is to say it has passed. Who waits for one of them waits for nothing long behind it.
-    rung: SmallVec<[Arc<Mark>; 1]>,
+    /// Marks at which the stream writes the completion flag. A wait for one of them must not wait for long work behind it.
+    signalled: SmallVec<[Arc<Mark>; 1]>,
     /// How many there may be before the driver is asked which are done.
     patience: usize,
     /// How many marks there were.
@@ -172,7 +172,7 @@ impl State {
             gone: 0,
             held: 0,
             open: None,
-            rung: SmallVec::new(),
+            signalled: SmallVec::new(),
             patience: 0,
             marks: 0,
             idle: Vec::new(),
@@ -291,9 +291,9 @@ impl State {
         }
         Ok(event)
     }
-    /// The same of those that are open, or not heard of yet: what is queued from now on is behind them.
+    /// The same of those that are open, or whose signal is not reached yet: what is queued from now on is behind them.
     fn close_open(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<()> {
-        for mark in std::mem::take(&mut self.rung) {
+        for mark in std::mem::take(&mut self.signalled) {
             self.close(&mark, stream, device)?;
         }
         let Some((open, _)) = self.open.take() else { return Ok(()) };
@@ -307,7 +307,7 @@ impl State {
     fn mark(&mut self, length: Length, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Mark>> {
         let (mark, count) = self.open.take().unwrap_or_else(|| {
             self.marks += 1;
-            (Arc::new(Mark { number: self.marks, event: OnceCell::new(), heard: AtomicBool::new(false) }), 0)
+            (Arc::new(Mark { number: self.marks, event: OnceCell::new(), reached: AtomicBool::new(false) }), 0)
         });
         self.open = Some((mark.clone(), count + 1));
         if length == Length::Any {
@@ -368,7 +368,7 @@ impl Queue {
         self.line.get_or_try_init(|| {
             let stream = Arc::new(Stream::new(&self.device)?);
             let state = Mutex::new(State::new(Launcher::new(&self.device, &stream)));
-            Ok(Line { stream, bell: Bell::default(), state })
+            Ok(Line { stream, flag: CompletionFlag::default(), state })
         })
     }
 
@@ -440,7 +440,7 @@ impl Queue {
     /// # Errors
     /// `Device`, also for what failed on the device since.
     pub fn wait(&self, mark: &Arc<Mark>) -> Result<()> {
-        if mark.heard.load(Ordering::Acquire) {
+        if mark.reached.load(Ordering::Acquire) {
             return Ok(());
         }
         let event = match mark.event.get() {
@@ -452,18 +452,18 @@ impl Queue {
                 let mut state = line.state.lock();
                 if state.is_last(mark) {
                     state.flush(&line.stream)?;
-                    if let Some(call) = line.bell.ring(&line.stream, &self.device) {
-                        // whoever queues more has another mark: this one is passed when the bell is heard
+                    if let Some(signal) = line.flag.signal(&line.stream, &self.device) {
+                        // work that is queued from now on has another mark: this one is passed when the signal is reached
                         state.open = None;
-                        state.rung.push(mark.clone());
+                        state.signalled.push(mark.clone());
                         let before = state.total();
                         drop(state);
-                        let heard = call.is_heard();
-                        // others who wait for it ask before they want the lock
-                        mark.heard.store(heard, Ordering::Release);
+                        let reached = signal.is_reached();
+                        // other threads that wait for this mark look at it before they take the lock
+                        mark.reached.store(reached, Ordering::Release);
                         state = line.state.lock();
-                        state.rung.retain(|other| !Arc::ptr_eq(other, mark));
-                        if heard {
+                        state.signalled.retain(|other| !Arc::ptr_eq(other, mark));
+                        if reached {
                             state.let_go_before(before, self.pending);
                             return Ok(());
                         }

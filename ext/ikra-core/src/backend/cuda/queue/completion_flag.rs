@@ -1,0 +1,89 @@
+//! A completion flag: a word of page-locked host memory that the stream writes. To read it takes no call of the driver, and
+//! the word is there about a microsecond before the driver would say that an event has passed.
+//!
+//! Here: [`CompletionFlag`], and [`Signal`], one wait for it. Not here: which work is waited for, and what happens after it
+//! ([`super`]). After a fault on the device the flag never changes: a wait gives up after [`PATIENCE`], and its caller asks the
+//! driver, which knows.
+
+use super::Stream;
+use crate::backend::cuda::driver::Device;
+use crate::backend::cuda::storage::Mailbox;
+use once_cell::sync::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Waits of a program before the flag's memory is allocated: a program that waits seldom does without.
+const WAITS_BEFORE_USE: u32 = 16;
+/// Longer than a short launch takes behind a few others.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// See the module.
+#[derive(Default)]
+pub struct CompletionFlag {
+    waits: AtomicU32,
+    /// The number of the newest signal. Signals are numbered in the stream's order.
+    newest: AtomicU32,
+    word: OnceCell<Option<Mailbox>>,
+    /// The device's streams cannot write to the host's memory.
+    unsupported: AtomicBool,
+}
+
+/// A place in the stream at which the stream writes the flag.
+pub struct Signal<'a> {
+    word: &'a Mailbox,
+    number: u32,
+}
+
+impl CompletionFlag {
+    /// Queues a write of the flag at this place of the stream. None: the caller must wait for an event. The caller holds the lock
+    /// under which work is added to the stream, so that only one signal is queued at a time.
+    pub fn signal(&self, stream: &Stream, device: &Arc<Device>) -> Option<Signal<'_>> {
+        let seldom = self.word.get().is_none() && self.waits.fetch_add(1, Ordering::Relaxed) < WAITS_BEFORE_USE;
+        if seldom || self.unsupported.load(Ordering::Relaxed) {
+            return None;
+        }
+        let word = self.word.get_or_init(|| Mailbox::new(device, 1).ok()).as_ref()?;
+        let number = self.newest.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if !word.tell(0, number, stream) {
+            self.unsupported.store(true, Ordering::Relaxed);
+            return None;
+        }
+        Some(Signal { word, number })
+    }
+}
+
+impl Signal<'_> {
+    /// Spins until the stream has written this signal, at most for [`PATIENCE`]. Returns whether it has.
+    pub fn is_reached(&self) -> bool {
+        let began = Instant::now();
+        loop {
+            for _ in 0..64 {
+                if is_at(self.word.told(0), self.number) {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if began.elapsed() > PATIENCE {
+                return false;
+            }
+        }
+    }
+}
+
+/// Whether the number last written is this one or a later one. Numbers wrap around after 2³²; fewer signals than half of that are
+/// pending at a time.
+fn is_at(written: u32, number: u32) -> bool {
+    (written.wrapping_sub(number) as i32) >= 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_at;
+
+    #[test]
+    fn a_number_is_reached_by_itself_and_by_those_after_it_also_around_the_end() {
+        assert!(is_at(5, 5) && is_at(6, 5) && !is_at(4, 5) && !is_at(0, 1));
+        assert!(is_at(0, u32::MAX) && is_at(3, u32::MAX - 1) && !is_at(u32::MAX, 2));
+    }
+}
