@@ -5,7 +5,7 @@
 //! ([`super::queue`]).
 
 use super::driver::{Device, Event, Stream};
-use super::storage::{ALIGNMENT, Block, Mailbox};
+use super::storage::{ALIGNMENT, Block, PageLockedBuffer};
 use crate::backend::{CancelToken, Ending, Key, Outcome};
 use crate::error::Result;
 use crate::ir::TRAP_WORDS;
@@ -51,7 +51,7 @@ const PLACES: usize = 64;
 /// Status blocks of launches that nobody waits for, and page-locked memory that each is copied to behind its launch.
 pub struct Board {
     statuses: Block,
-    letters: Mutex<Mailbox>,
+    letters: Mutex<PageLockedBuffer>,
     free: Mutex<Vec<Place>>,
 }
 
@@ -72,9 +72,12 @@ impl Board {
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
     pub fn new(device: &Arc<Device>, statuses: Block) -> Result<Self> {
-        assert!(statuses.bytes() >= Self::BYTES && STATUS_WORDS * 8 == Mailbox::LETTER, "there is room for all");
+        assert!(
+            statuses.bytes() >= Self::BYTES && STATUS_WORDS * 8 == PageLockedBuffer::SLOT_BYTES,
+            "there is room for all"
+        );
         let free = (0..PLACES).map(|at| Place { at, clean: false }).collect();
-        Ok(Self { statuses, letters: Mutex::new(Mailbox::new(device, PLACES)?), free: Mutex::new(free) })
+        Ok(Self { statuses, letters: Mutex::new(PageLockedBuffer::new(device, PLACES)?), free: Mutex::new(free) })
     }
 
     /// A place for a launch; None: all are taken.

@@ -402,104 +402,111 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Words that the host reads while the kernel runs, or writes to the device from beside: one per cache line.
-pub struct Mailbox {
+/// Page-locked host memory in slots of one cache line each: words that the host reads while a kernel runs, or copies to
+/// the device while a kernel runs.
+pub struct PageLockedBuffer {
     memory: Pinned,
 }
 
-// SAFETY: what threads share are letters. One that the host writes to, or looks at while the device may write, is a word, by volatile access; others are read behind an event.
-unsafe impl Sync for Mailbox {}
+// SAFETY: what threads share are slots. A slot that the host writes to, or reads while the device may write, is one
+// word with volatile access; other slots are read after an event has passed.
+unsafe impl Sync for PageLockedBuffer {}
 
-impl Mailbox {
-    /// Bytes of one letter.
-    pub const LETTER: usize = 64;
+impl PageLockedBuffer {
+    /// Bytes of one slot.
+    pub const SLOT_BYTES: usize = 64;
 
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
-    pub fn new(device: &Arc<Device>, letters: usize) -> Result<Self> {
-        Ok(Self { memory: Pinned::new(device, letters * Self::LETTER)? })
+    pub fn new(device: &Arc<Device>, slots: usize) -> Result<Self> {
+        Ok(Self { memory: Pinned::new(device, slots * Self::SLOT_BYTES)? })
     }
 
-    /// Where kernels find a letter: page-locked memory has one address for the host and for all devices.
-    pub fn address(&self, letter: usize) -> u64 {
-        assert!((letter + 1) * Self::LETTER <= self.memory.bytes, "there is such a letter");
-        self.memory.pointer as u64 + (letter * Self::LETTER) as u64
+    /// The address of a slot for kernels: page-locked memory has one address for the host and for all devices.
+    pub fn address(&self, slot: usize) -> u64 {
+        assert!((slot + 1) * Self::SLOT_BYTES <= self.memory.bytes, "there is such a slot");
+        self.memory.pointer as u64 + (slot * Self::SLOT_BYTES) as u64
     }
 
-    /// Holds a stream, from here on, until what is given back is dropped. None: this device's streams cannot be held. `letter` is
-    /// for nothing else.
-    pub fn hold(&self, letter: usize, stream: &Stream) -> Option<Gate<'_>> {
-        let address = self.address(letter);
-        // SAFETY: the letter is within the allocation, aligned, and written by nobody else: the host's last hold of it is over.
+    /// Holds the stream at this place until the returned gate is dropped. None: this device's streams cannot be held.
+    /// `slot` serves nothing else.
+    pub fn hold(&self, slot: usize, stream: &Stream) -> Option<Gate<'_>> {
+        let address = self.address(slot);
+        // SAFETY: the slot is within the allocation, aligned, and written by nobody else: the host's last hold of it is
+        // over.
         unsafe { (address as *mut u32).write_volatile(0) };
         fence(Ordering::SeqCst);
         let flags = sys::CUstreamWaitValue_flags_enum::CU_STREAM_WAIT_VALUE_GEQ as u32;
         // SAFETY: the stream is alive; the word is page-locked memory, which has one address for the host and for all devices, and lives
         // as long as the lane whose stream it is.
         let status = unsafe { sys::cuStreamWaitValue32_v2(stream.raw, address, 1, flags) };
-        (status == CUresult::CUDA_SUCCESS).then_some(Gate { mailbox: self, letter })
+        (status == CUresult::CUDA_SUCCESS).then_some(Gate { buffer: self, slot })
     }
 
-    /// Has a stream write a number to a letter once it comes here, behind all that its work has written. Whether it will: not all devices do. `letter` is for nothing else.
-    pub fn tell(&self, letter: usize, number: u32, stream: &Stream) -> bool {
+    /// Queues a write of a number to a slot, behind all that the stream's work before it writes. Returns whether the
+    /// device can do so. `slot` serves nothing else.
+    pub fn signal(&self, slot: usize, number: u32, stream: &Stream) -> bool {
         let flags = sys::CUstreamWriteValue_flags_enum::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
         // SAFETY: the stream is alive; the word is as in `hold`; CUDA waits for what still writes to it before the memory is given back.
-        let status = unsafe { sys::cuStreamWriteValue32_v2(stream.raw, self.address(letter), number, flags) };
+        let status = unsafe { sys::cuStreamWriteValue32_v2(stream.raw, self.address(slot), number, flags) };
         status == CUresult::CUDA_SUCCESS
     }
 
-    /// What the device wrote last; 0: nothing yet.
-    pub fn told(&self, letter: usize) -> u32 {
-        // SAFETY: the letter is within the allocation, and aligned; nobody but the device writes to it, a word at once.
-        let word = unsafe { (self.address(letter) as *const u32).read_volatile() };
+    /// The number that the stream wrote last; 0: none yet.
+    pub fn signalled(&self, slot: usize) -> u32 {
+        // SAFETY: the slot is within the allocation, and aligned; nobody but the device writes to it, a word at once.
+        let word = unsafe { (self.address(slot) as *const u32).read_volatile() };
         fence(Ordering::Acquire);
         word
     }
 
-    /// Queues a copy of a letter's worth of device memory.
+    /// Queues a copy of device memory to a slot, [`Self::SLOT_BYTES`] long.
     ///
     /// # Errors
     /// `Device`.
-    pub fn fetch(&self, letter: usize, region: &Region<'_>, offset: usize) -> Result<()> {
-        region.copy_out(offset, &self.memory, letter * Self::LETTER, Self::LETTER)
+    pub fn fetch(&self, slot: usize, region: &Region<'_>, offset: usize) -> Result<()> {
+        region.copy_out(offset, &self.memory, slot * Self::SLOT_BYTES, Self::SLOT_BYTES)
     }
 
-    /// A letter that was fetched, once an event behind that has passed.
-    pub fn read(&self, letter: usize) -> [u8; Self::LETTER] {
-        let at = letter * Self::LETTER;
-        let mut copy = [0; Self::LETTER];
-        copy.copy_from_slice(self.memory.part(at..at + Self::LETTER));
+    /// The contents of a slot that was fetched. An event behind the copy must have passed.
+    pub fn read(&self, slot: usize) -> [u8; Self::SLOT_BYTES] {
+        let at = slot * Self::SLOT_BYTES;
+        let mut copy = [0; Self::SLOT_BYTES];
+        copy.copy_from_slice(self.memory.part(at..at + Self::SLOT_BYTES));
         copy
     }
 
-    /// Queues, on a stream of its own, a copy of 8 zero bytes to a word of the arena: the copy engine carries them while
-    /// a kernel keeps every multiprocessor busy. `letter` is never fetched into.
+    /// Queues, on a stream of its own, a copy of 8 zero bytes to a word of the arena: the copy engine does that while a
+    /// kernel keeps every multiprocessor busy. Nothing is ever fetched into `slot`.
     ///
     /// # Errors
     /// `Device`.
-    pub fn send_zero(&self, letter: usize, region: &Region<'_>, offset: usize, stream: &Stream) -> Result<()> {
-        assert!(offset + 8 <= region.bytes && (letter + 1) * Self::LETTER <= self.memory.bytes, "the word is in both");
-        // SAFETY: both ranges are within live allocations (just asserted). The letter is zero from the beginning and
+    pub fn send_zero(&self, slot: usize, region: &Region<'_>, offset: usize, stream: &Stream) -> Result<()> {
+        assert!(
+            offset + 8 <= region.bytes && (slot + 1) * Self::SLOT_BYTES <= self.memory.bytes,
+            "the word is in both"
+        );
+        // SAFETY: both ranges are within live allocations (just asserted). The slot is zero from the beginning and
         // nobody writes to it. Kernels read the word by volatile access and change it by atomics only.
         let status = unsafe {
-            let zero = self.memory.pointer.add(letter * Self::LETTER).cast();
+            let zero = self.memory.pointer.add(slot * Self::SLOT_BYTES).cast();
             sys::cuMemcpyHtoDAsync_v2(region.address + offset as u64, zero, 8, stream.raw)
         };
         region.device.check("cuMemcpyHtoDAsync", status)
     }
 }
 
-/// A stream that is held: it goes on when this is dropped, so that it does whatever happens.
+/// A held stream. It goes on when this is dropped, so that it goes on also after an error.
 pub struct Gate<'a> {
-    mailbox: &'a Mailbox,
-    letter: usize,
+    buffer: &'a PageLockedBuffer,
+    slot: usize,
 }
 
 impl Drop for Gate<'_> {
     fn drop(&mut self) {
         fence(Ordering::SeqCst);
-        // SAFETY: as in `Mailbox::hold`; the device only reads the word.
-        unsafe { (self.mailbox.address(self.letter) as *mut u32).write_volatile(1) };
+        // SAFETY: as in `PageLockedBuffer::hold`; the device only reads the word.
+        unsafe { (self.buffer.address(self.slot) as *mut u32).write_volatile(1) };
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Block, Blocks, Machine, REDUCE, Text, name, tiles};
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::{Element, LANES};
 use crate::backend::cuda::driver::{Device, Stream};
-use crate::backend::cuda::storage::{ALIGNMENT, Mailbox};
+use crate::backend::cuda::storage::{ALIGNMENT, PageLockedBuffer};
 use crate::backend::sink::Sink;
 use crate::error::Result;
 use crate::ir::{Program, Stmt, walk};
@@ -104,7 +104,7 @@ pub struct Desk {
     /// The count of blocks that have ended, which is 0 whenever no kernel runs, then the states.
     states: Block,
     /// In the host's memory, to which the kernel writes.
-    out: Mailbox,
+    out: PageLockedBuffer,
 }
 
 impl Desk {
@@ -113,7 +113,7 @@ impl Desk {
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
     pub fn new(device: &Arc<Device>, stream: &Stream, bytes: usize) -> Result<Self> {
-        let out = Mailbox::new(device, 1)?;
+        let out = PageLockedBuffer::new(device, 1)?;
         let states = Block::new(device, stream, ALIGNMENT + bytes)?;
         let filled = states.on(stream).fill(0, ALIGNMENT, 0);
         // whatever came of it: a block that is dropped may be used again at once
@@ -131,8 +131,8 @@ impl Desk {
     }
     /// What the last kernel left, which the host has waited for.
     pub fn result(&self, reduction: Reduction, element: Element) -> Reduced {
-        let letter = self.out.read(0);
-        let (words, _) = letter.as_chunks::<8>();
+        let slot = self.out.read(0);
+        let (words, _) = slot.as_chunks::<8>();
         reduction.read(element, &std::array::from_fn(|at| u64::from_ne_bytes(words[at])))
     }
 }

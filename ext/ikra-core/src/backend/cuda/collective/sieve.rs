@@ -2,7 +2,7 @@
 
 use super::{Block, Board, LOOK_BACK};
 use crate::backend::cuda::driver::{Device, Stream};
-use crate::backend::cuda::storage::Mailbox;
+use crate::backend::cuda::storage::PageLockedBuffer;
 use crate::error::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ pub struct Tray {
     tiles: u64,
     cells: Block,
     /// In the host's memory, to which the kernel writes.
-    out: Mailbox,
+    out: PageLockedBuffer,
     /// The last launch's mark.
     mark: AtomicU64,
 }
@@ -43,7 +43,7 @@ impl Tray {
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
     pub fn new(device: &Arc<Device>, stream: &Stream, tiles: u64) -> Result<Self> {
-        let out = Mailbox::new(device, 1)?;
+        let out = PageLockedBuffer::new(device, 1)?;
         let (bytes, _) = cells(tiles);
         let cells = Block::new(device, stream, bytes)?;
         let filled = cells.on(stream).fill(0, bytes, 0);
@@ -63,7 +63,7 @@ impl Tray {
     }
     /// How many the last launch chose, which the host has waited for.
     pub fn hits(&self) -> u64 {
-        let letter = self.out.read(0);
-        letter.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+        let slot = self.out.read(0);
+        slot.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
     }
 }

@@ -3,7 +3,7 @@
 //! Here: [`Lanes`] at rest, and what one consists of. Not here: what is done on them.
 
 use crate::backend::cuda::driver::{Device, Event, Stream};
-use crate::backend::cuda::storage::{HostLocker, Mailbox, Staging};
+use crate::backend::cuda::storage::{HostLocker, PageLockedBuffer, Staging};
 use crate::error::Result;
 use crate::memory::pool::Pool;
 use once_cell::sync::Lazy;
@@ -63,7 +63,7 @@ impl Lanes {
             stream: Stream::new(device)?,
             beside: Stream::new(device)?,
             staging: Staging::new(device, self.copiers.clone())?,
-            mailbox: Mailbox::new(device, LETTERS)?,
+            page_locked: PageLockedBuffer::new(device, SLOTS)?,
             batches: [event()?, event()?],
             marks: [event()?, event()?, event()?, event()?],
         })
@@ -76,17 +76,18 @@ pub(super) struct Lane {
     /// On which the stop key is overwritten while the other is busy.
     pub(super) beside: Stream,
     pub(super) staging: Staging,
-    /// Two letters for the status of batches under way, one that stays zero, one that holds the stream.
-    pub(super) mailbox: Mailbox,
+    /// Two slots for the status of batches under way, one that stays zero ([`ZERO_SLOT`]), one that holds the stream
+    /// ([`GATE_SLOT`]).
+    pub(super) page_locked: PageLockedBuffer,
     /// Behind each batch under way.
     pub(super) batches: [Event; 2],
     /// Start, behind the upload, behind the kernels, behind the download.
     pub(super) marks: [Event; 4],
 }
 
-pub(super) const ZERO_LETTER: usize = 2;
-pub(super) const GATE_LETTER: usize = 3;
-pub(super) const LETTERS: usize = 4;
+pub(super) const ZERO_SLOT: usize = 2;
+pub(super) const GATE_SLOT: usize = 3;
+pub(super) const SLOTS: usize = 4;
 
 /// Threads that fill and empty page-locked memory. A pool of its own: the global one hangs in forked processes.
 fn copying_threads() -> Arc<rayon::ThreadPool> {

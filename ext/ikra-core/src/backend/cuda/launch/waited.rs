@@ -4,13 +4,13 @@
 //! ([`super::plan`]).
 
 use super::kernel::{CudaKernel, Shape};
-use super::lanes::{GATE_LETTER, Lane, ZERO_LETTER};
+use super::lanes::{GATE_SLOT, Lane, ZERO_SLOT};
 use super::memory::address_of;
 use super::plan::{Plan, Use, runs};
 use crate::backend::cuda::driver::{Device, Event, Module, Stream};
 use crate::backend::cuda::emit::Header;
 use crate::backend::cuda::status::Status;
-use crate::backend::cuda::storage::{Arena, Held, Mailbox, SMALL};
+use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL};
 use crate::backend::{CancelToken, Key, Launch, Outcome};
 use crate::error::{Error, Result};
 use crate::memory::column::HostColumn;
@@ -45,7 +45,7 @@ pub(super) fn run(
     let in_memory = if kernel.emitted.indirect { (lengths.len() + params.len()) * 8 } else { 0 };
     let plan = Plan::new(&uses, &lengths, in_memory);
     let call_depth = kernel.call_depth()?;
-    let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
+    let Lane { stream, beside, staging, page_locked, batches, marks } = lane;
     let arena = Arena::new(device, stream, plan.end)?;
 
     let buffers: Vec<u64> = plan
@@ -74,7 +74,8 @@ pub(super) fn run(
     args.extend_from_slice(sink);
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
-    let mut watch = Watch { cancel: launch.cancel, told: None, mailbox, arena: &arena, status: plan.status, beside };
+    let mut watch =
+        Watch { cancel: launch.cancel, told: None, page_locked, arena: &arena, status: plan.status, beside };
 
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
@@ -98,7 +99,7 @@ pub(super) fn run(
         // A mark behind a copy says when the copy engine was done, and what computes begins up to 7 µs later: the way from one to the other is the upload's. The word
         // is zero, and stays so.
         arena.fill(plan.status + 8, 8, 0)?;
-        gate = mailbox.hold(GATE_LETTER, stream);
+        gate = page_locked.hold(GATE_SLOT, stream);
     }
     marks[1].record(stream)?;
 
@@ -113,7 +114,7 @@ pub(super) fn run(
             let depth = if kernel.fused_ticks { 1 } else { batches.len() };
             if !stopped && under_way.len() < depth && !ticks.are_over() {
                 let range = ticks.queue_batch()?;
-                let letter = turn % batches.len();
+                let slot = turn % batches.len();
                 if ticks.are_over() {
                     marks[2].record(stream)?;
                 }
@@ -121,18 +122,18 @@ pub(super) fn run(
                 if ticks.are_over() && small {
                     download = Some(staging.begin_download(&arena, plan.written..plan.end)?);
                 } else {
-                    mailbox.fetch(letter, &arena, plan.status)?;
+                    page_locked.fetch(slot, &arena, plan.status)?;
                 }
-                batches[letter].record(stream)?;
-                under_way.push_back((range, letter, Instant::now()));
+                batches[slot].record(stream)?;
+                under_way.push_back((range, slot, Instant::now()));
                 if under_way.len() < depth && !ticks.are_over() {
                     continue;
                 }
             }
-            let Some((range, letter, queued)) = under_way.pop_front() else { break };
-            watch.wait(&batches[letter])?;
+            let Some((range, slot, queued)) = under_way.pop_front() else { break };
+            watch.wait(&batches[slot])?;
             if download.is_none() || !under_way.is_empty() || !ticks.are_over() {
-                bytes = mailbox.read(letter);
+                bytes = page_locked.read(slot);
                 // Later ticks do not start once something stopped the launch.
                 stopped |= Status::read(&bytes).stop_key <= range.end << 32;
             }
@@ -268,7 +269,7 @@ struct Watch<'a> {
     cancel: &'a CancelToken,
     /// When the device was last told to stop.
     told: Option<Instant>,
-    mailbox: &'a Mailbox,
+    page_locked: &'a PageLockedBuffer,
     arena: &'a Arena<'a>,
     status: usize,
     beside: &'a Stream,
@@ -297,7 +298,7 @@ impl Watch<'_> {
     /// Makes all jobs end as soon as they look.
     fn stop(&mut self) -> Result<()> {
         self.told = Some(Instant::now());
-        self.mailbox.send_zero(ZERO_LETTER, self.arena, self.status, self.beside)
+        self.page_locked.send_zero(ZERO_SLOT, self.arena, self.status, self.beside)
     }
 
     /// Waits until nothing of that is on its way: the arena is freed in the order of the other stream.

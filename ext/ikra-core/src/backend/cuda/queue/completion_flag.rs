@@ -7,7 +7,7 @@
 
 use super::Stream;
 use crate::backend::cuda::driver::Device;
-use crate::backend::cuda::storage::Mailbox;
+use crate::backend::cuda::storage::PageLockedBuffer;
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -24,14 +24,14 @@ pub struct CompletionFlag {
     waits: AtomicU32,
     /// The number of the newest signal. Signals are numbered in the stream's order.
     newest: AtomicU32,
-    word: OnceCell<Option<Mailbox>>,
+    word: OnceCell<Option<PageLockedBuffer>>,
     /// The device's streams cannot write to the host's memory.
     unsupported: AtomicBool,
 }
 
 /// A place in the stream at which the stream writes the flag.
 pub struct Signal<'a> {
-    word: &'a Mailbox,
+    word: &'a PageLockedBuffer,
     number: u32,
 }
 
@@ -43,9 +43,9 @@ impl CompletionFlag {
         if seldom || self.unsupported.load(Ordering::Relaxed) {
             return None;
         }
-        let word = self.word.get_or_init(|| Mailbox::new(device, 1).ok()).as_ref()?;
+        let word = self.word.get_or_init(|| PageLockedBuffer::new(device, 1).ok()).as_ref()?;
         let number = self.newest.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        if !word.tell(0, number, stream) {
+        if !word.signal(0, number, stream) {
             self.unsupported.store(true, Ordering::Relaxed);
             return None;
         }
@@ -59,7 +59,7 @@ impl Signal<'_> {
         let began = Instant::now();
         loop {
             for _ in 0..64 {
-                if is_at(self.word.told(0), self.number) {
+                if is_at(self.word.signalled(0), self.number) {
                     return true;
                 }
                 std::hint::spin_loop();
