@@ -19,7 +19,7 @@ use super::collective::{self, Collectives, Desk, Tray};
 use super::driver::{Device, Facts, Module};
 use super::emit::{self, Header};
 use super::queue::{Length, Mark, Pending, Queue, Spread, Tick};
-use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
+use super::status::{CompletionSlot, STATUS_WORDS, SlotEnding, SlotPool, Status};
 use super::storage::{ALIGNMENT, Block, SMALL};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
@@ -74,8 +74,8 @@ pub struct CudaBackend {
     trays: Mutex<Vec<Tray>>,
     /// The status block of launches that nothing stops.
     unstopped: OnceCell<Block>,
-    /// Those of launches that raise later.
-    board: OnceCell<Arc<Board>>,
+    /// Those of launches with deferred errors.
+    slots: OnceCell<Arc<SlotPool>>,
     /// None: there is no cuBLAS.
     blas: OnceCell<Option<Blas>>,
     /// Some thread makes the context, or has made it.
@@ -90,7 +90,7 @@ struct Queued {
     /// Behind it.
     mark: Arc<Mark>,
     /// Says how it ended, where that is to be waited for.
-    told: Option<Told>,
+    ending: Option<SlotEnding>,
 }
 
 impl CudaBackend {
@@ -121,7 +121,7 @@ impl CudaBackend {
             desks: Mutex::default(),
             trays: Mutex::default(),
             unstopped: OnceCell::new(),
-            board: OnceCell::new(),
+            slots: OnceCell::new(),
             blas: OnceCell::new(),
             enters: AtomicBool::new(false),
         })
@@ -213,10 +213,10 @@ impl CudaBackend {
         {
             return Ok(None);
         }
-        let letter = if tells || waits { self.letter()? } else { None };
-        let status = match &letter {
-            Some(letter) => letter.address(),
-            // all places are taken
+        let slot = if tells || waits { self.completion_slot()? } else { None };
+        let status = match &slot {
+            Some(slot) => slot.address(),
+            // all slots are taken
             None if tells || waits => return Ok(None),
             None => self.unstopped()?.address(),
         };
@@ -242,8 +242,8 @@ impl CudaBackend {
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
         let length = if launch.jobs <= LITTLE && sink.is_empty() { Length::Little } else { Length::Any };
         let one = Spread { module: module.clone(), grid, block };
-        let mark = match &letter {
-            Some(letter) => self.queue.add_telling(holds, letter, one, args)?,
+        let mark = match &slot {
+            Some(slot) => self.queue.add_with_slot(holds, slot, one, args)?,
             None if let Some(joined) = kernel.joined.get() => {
                 let tick = Tick { one, joined: joined.spread(launch)?, args };
                 let (mark, repeats) = self.queue.add_tick(holds, length, tick)?;
@@ -254,12 +254,12 @@ impl CudaBackend {
             }
             None => self.queue.add_launch(holds, length, one, args)?,
         };
-        let told = match (letter, launch.later.as_deref_mut()) {
-            (Some(letter), Some(later)) if tells => {
-                *later = Some(Box::new(Told(letter)));
+        let ending = match (slot, launch.later.as_deref_mut()) {
+            (Some(slot), Some(later)) if tells => {
+                *later = Some(Box::new(SlotEnding(slot)));
                 None
             }
-            (letter, _) => letter.map(Told),
+            (slot, _) => slot.map(SlotEnding),
         };
         for (column, used) in launch.columns.iter().zip(&kernel.columns) {
             if let (Some(memory), Use::Written | Use::Filled) = (column.device(), used)
@@ -268,18 +268,18 @@ impl CudaBackend {
                 memory.pending.set(mark.clone());
             }
         }
-        Ok(Some(Queued { mark, told }))
+        Ok(Some(Queued { mark, ending }))
     }
 
     /// How a launch ended that is waited for.
-    fn ended(&self, mark: &Arc<Mark>, told: &Told, launch: Launch<'_>) -> Result<Outcome> {
+    fn ended(&self, mark: &Arc<Mark>, ending: &SlotEnding, launch: Launch<'_>) -> Result<Outcome> {
         let began = Instant::now();
         self.queue.wait(mark)?;
         launch.timings.kernel += began.elapsed();
         if launch.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
         }
-        told.outcome(true)?.ok_or_else(|| internal("a launch that is over does not say how it ended"))
+        ending.outcome(true)?.ok_or_else(|| internal("a launch that is over does not say how it ended"))
     }
 
     /// The status block of launches that nothing stops.
@@ -291,17 +291,17 @@ impl CudaBackend {
         })
     }
 
-    /// Where a launch says how it ended; None: too many others do.
-    fn letter(&self) -> Result<Option<Arc<Letter>>> {
-        let board = self.board.get_or_try_init(|| {
-            let statuses = self.block(Board::BYTES, |_, _| Ok(()))?;
-            Board::new(&self.device, statuses).map(Arc::new)
+    /// A slot for a launch; None: all are taken by launches under way.
+    fn completion_slot(&self) -> Result<Option<Arc<CompletionSlot>>> {
+        let slots = self.slots.get_or_try_init(|| {
+            let statuses = self.block(SlotPool::BYTES, |_, _| Ok(()))?;
+            SlotPool::new(&self.device, statuses).map(Arc::new)
         })?;
-        if let Some(letter) = board.letter() {
-            return Ok(Some(letter));
+        if let Some(slot) = slots.take() {
+            return Ok(Some(slot));
         }
         self.queue.sweep()?;
-        Ok(board.letter())
+        Ok(slots.take())
     }
 
     /// After a launch for which memory ran out, what is under way holds no memory any more, which whoever tries again then has.
@@ -478,8 +478,8 @@ impl Backend for CudaBackend {
         let module = kernel.module()?;
         // who measures waits for what is measured
         let queued = if launch.timings.exact { None } else { self.queue_launch(kernel, module, &mut launch, &[])? };
-        if let Some(Queued { mark, told }) = queued {
-            return told.map_or(Ok(Outcome::Done), |told| self.ended(&mark, &told, launch));
+        if let Some(Queued { mark, ending }) = queued {
+            return ending.map_or(Ok(Outcome::Done), |ending| self.ended(&mark, &ending, launch));
         }
         wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
         self.making_room(launch.with_buffers(&kernel.layout, |launch| {

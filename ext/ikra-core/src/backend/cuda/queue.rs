@@ -5,7 +5,7 @@
 //! the thread that gives little ones to the driver ([`launcher`]).
 
 use super::driver::{Device, Event, Module, Stream};
-use super::status::Letter;
+use super::status::CompletionSlot;
 use super::storage::Block;
 use crate::error::{Error, Result};
 use crate::memory::buffer::DeviceMemory;
@@ -105,16 +105,16 @@ struct Work {
     /// The same of the code that runs: nobody else may have it any more.
     _code: Modules,
     /// Says how it ended, if it may raise.
-    letter: Option<Arc<Letter>>,
+    slot: Option<Arc<CompletionSlot>>,
 }
 
 impl Drop for Work {
     /// When it is done, or the device is lost.
     fn drop(&mut self) {
-        if let Some(letter) = &self.letter
+        if let Some(slot) = &self.slot
             && self.behind.is_past().unwrap_or(false)
         {
-            letter.note();
+            slot.complete();
         }
     }
 }
@@ -239,8 +239,8 @@ impl State {
     fn let_go(&mut self, count: usize, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) {
         let mut last: Option<Arc<Mark>> = None;
         for mut work in self.under_way.drain(..count) {
-            if let Some(letter) = work.letter.take() {
-                letter.note();
+            if let Some(slot) = work.slot.take() {
+                slot.complete();
             }
             for memory in &work.holds {
                 self.held -= memory.bytes();
@@ -482,25 +482,25 @@ impl Queue {
         Ok(())
     }
 
-    /// As [`Queue::add`], of a run of a kernel that may raise: says so by the letter.
+    /// As [`Queue::add`], for a kernel that may raise. The completion slot says how it ended.
     ///
     /// # Errors
     /// As [`Queue::add`].
-    pub fn add_telling(
+    pub fn add_with_slot(
         &self,
         holds: Vec<Arc<dyn DeviceMemory>>,
-        letter: &Arc<Letter>,
+        slot: &Arc<CompletionSlot>,
         code: Spread,
         mut args: Vec<u64>,
     ) -> Result<Arc<Mark>> {
         let runs = Modules::from_iter([code.module.clone()]);
-        let mark = self.add_making(holds, runs, Length::Any, Some(letter.clone()), |state, stream, _| {
+        let mark = self.add_making(holds, runs, Length::Any, Some(slot.clone()), |state, stream, _| {
             state.launcher.drain()?;
-            letter.begin(stream)?;
+            slot.reset(stream)?;
             code.launch(stream, &mut args)?;
-            letter.send(stream)
+            slot.copy_back(stream)
         })?;
-        mark.event.get().into_iter().for_each(|event| letter.sent(event.clone()));
+        mark.event.get().into_iter().for_each(|event| slot.set_event(event.clone()));
         Ok(mark)
     }
 
@@ -510,13 +510,13 @@ impl Queue {
         mut holds: Vec<Arc<dyn DeviceMemory>>,
         code: Modules,
         length: Length,
-        letter: Option<Arc<Letter>>,
+        slot: Option<Arc<CompletionSlot>>,
         work: impl FnOnce(&mut State, &Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
     ) -> Result<Arc<Mark>> {
         let Line { stream, state, .. } = self.line()?;
         let mut state = state.lock();
         state.sweep_many(self.pending)?;
-        let length = if letter.is_none() && state.repeats(&holds) { Length::Little } else { length };
+        let length = if slot.is_none() && state.repeats(&holds) { Length::Little } else { length };
         if length == Length::Any {
             // nobody who waits for what is little waits for this
             state.close_open(stream, &self.device)?;
@@ -525,7 +525,7 @@ impl Queue {
         let makes = holds.is_empty();
         let queued = work(&mut state, stream, &mut holds).and_then(|()| state.mark(length, stream, &self.device));
         match &queued {
-            Ok(mark) => state.add(Work { behind: mark.clone(), holds, makes, _code: code, letter }),
+            Ok(mark) => state.add(Work { behind: mark.clone(), holds, makes, _code: code, slot }),
             Err(_) => {
                 // what was queued before it failed uses the memory and the code still
                 if state.launcher.drain().and_then(|()| stream.finish()).is_ok() {
@@ -561,7 +561,7 @@ impl Queue {
             Ok((mark, fate)) => {
                 if fate != Fate::Joined {
                     let makes = holds.is_empty();
-                    state.add(Work { behind: mark.clone(), holds, makes, _code: code, letter: None });
+                    state.add(Work { behind: mark.clone(), holds, makes, _code: code, slot: None });
                 }
                 Ok((mark, fate != Fate::First))
             }

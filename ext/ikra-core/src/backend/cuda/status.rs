@@ -1,7 +1,8 @@
-//! What a launch leaves of how it ended.
+//! How a launch ended, as the device records it.
 //!
-//! Here: [`Status`], the block of memory that its jobs stop by and trap into; [`Board`], where launches that nobody waits for have theirs, and
-//! [`Letter`], the copy that comes back of one. Not here: launches ([`super::launch`]), and the queue that knows when one is done
+//! Here: [`Status`], the block of memory through which jobs stop each other and record what they raise; [`SlotPool`],
+//! the status blocks of launches that are not waited for; [`CompletionSlot`], one of those, with the copy of it that
+//! comes back to the host. Not here: launches ([`super::launch`]), and the queue that knows when one is done
 //! ([`super::queue`]).
 
 use super::driver::{Device, Event, Stream};
@@ -45,27 +46,29 @@ impl Status {
     }
 }
 
-/// Launches that raise later, and whose end the host has not seen: no more are under way at a time.
-const PLACES: usize = 64;
+/// Slots of a pool: at most so many launches with deferred errors are under way at a time whose end the host has not
+/// seen.
+const SLOTS: usize = 64;
 
-/// Status blocks of launches that nobody waits for, and page-locked memory that each is copied to behind its launch.
-pub struct Board {
+/// The status blocks of launches that are not waited for, and the page-locked buffer to which each is copied behind its
+/// launch.
+pub struct SlotPool {
     statuses: Block,
-    letters: Mutex<PageLockedBuffer>,
-    free: Mutex<Vec<Place>>,
+    copies: Mutex<PageLockedBuffer>,
+    free: Mutex<Vec<Slot>>,
 }
 
-/// One status block, and its letter.
+/// The number of a status block, and of its copy.
 #[derive(Clone, Copy)]
-struct Place {
+struct Slot {
     at: usize,
-    /// It is as before a launch.
+    /// The status block is as before a launch.
     clean: bool,
 }
 
-impl Board {
+impl SlotPool {
     /// Bytes of all status blocks.
-    pub const BYTES: usize = PLACES * ALIGNMENT;
+    pub const BYTES: usize = SLOTS * ALIGNMENT;
 
     /// `statuses`: memory of so many bytes.
     ///
@@ -76,94 +79,95 @@ impl Board {
             statuses.bytes() >= Self::BYTES && STATUS_WORDS * 8 == PageLockedBuffer::SLOT_BYTES,
             "there is room for all"
         );
-        let free = (0..PLACES).map(|at| Place { at, clean: false }).collect();
-        Ok(Self { statuses, letters: Mutex::new(PageLockedBuffer::new(device, PLACES)?), free: Mutex::new(free) })
+        let free = (0..SLOTS).map(|at| Slot { at, clean: false }).collect();
+        Ok(Self { statuses, copies: Mutex::new(PageLockedBuffer::new(device, SLOTS)?), free: Mutex::new(free) })
     }
 
-    /// A place for a launch; None: all are taken.
-    pub fn letter(self: &Arc<Self>) -> Option<Arc<Letter>> {
-        let place = self.free.lock().pop()?;
-        Some(Arc::new(Letter { board: self.clone(), place, behind: OnceCell::new(), outcome: OnceCell::new() }))
+    /// A slot for a launch; None: all are taken.
+    pub fn take(self: &Arc<Self>) -> Option<Arc<CompletionSlot>> {
+        let slot = self.free.lock().pop()?;
+        Some(Arc::new(CompletionSlot { pool: self.clone(), slot, behind: OnceCell::new(), outcome: OnceCell::new() }))
     }
 }
 
-/// How one launch ended, once it has. The queue takes note when it finds the launch done, so the place is free then, whether anybody asks or not.
-pub struct Letter {
-    board: Arc<Board>,
-    place: Place,
+/// The completion slot of one launch: it says how the launch ended, once it has. The queue calls [`Self::complete`]
+/// when it finds the launch done, so that the slot is free then, whether the outcome is asked for or not.
+pub struct CompletionSlot {
+    pool: Arc<SlotPool>,
+    slot: Slot,
     behind: OnceCell<Arc<Event>>,
     outcome: OnceCell<Outcome>,
 }
 
-impl Letter {
+impl CompletionSlot {
     fn offset(&self) -> usize {
-        self.place.at * ALIGNMENT
+        self.slot.at * ALIGNMENT
     }
-    /// Of the status block.
+    /// The address of the status block.
     pub fn address(&self) -> u64 {
-        self.board.statuses.address() + self.offset() as u64
+        self.pool.statuses.address() + self.offset() as u64
     }
-    /// Queues what makes the status block that of a launch that has not begun.
+    /// Queues what resets the status block to that of a launch that has not begun.
     ///
     /// # Errors
     /// `Device`.
-    pub fn begin(&self, stream: &Stream) -> Result<()> {
-        if self.place.clean {
+    pub fn reset(&self, stream: &Stream) -> Result<()> {
+        if self.slot.clean {
             return Ok(());
         }
-        let (region, at) = (self.board.statuses.on(stream), self.offset());
+        let (region, at) = (self.pool.statuses.on(stream), self.offset());
         region.fill(at, STATUS_WORDS * 8, 0)?;
         // nothing stops, and nothing has trapped: all bits of both keys
         region.fill(at, 8, 0xff)?;
         region.fill(at + 16, 8, 0xff)
     }
-    /// Queues the copy of what the launch left.
+    /// Queues the copy of the status block to the host.
     ///
     /// # Errors
     /// `Device`.
-    pub fn send(&self, stream: &Stream) -> Result<()> {
-        self.board.letters.lock().fetch(self.place.at, &self.board.statuses.on(stream), self.offset())
+    pub fn copy_back(&self, stream: &Stream) -> Result<()> {
+        self.pool.copies.lock().fetch(self.slot.at, &self.pool.statuses.on(stream), self.offset())
     }
-    /// `event` is behind the copy.
-    pub fn sent(&self, event: Arc<Event>) {
+    /// Sets the event behind the copy.
+    pub fn set_event(&self, event: Arc<Event>) {
         let _ = self.behind.set(event);
     }
-    /// Takes note of how the launch ended; the event behind the copy has passed.
-    pub fn note(&self) -> Outcome {
+    /// Reads how the launch ended, and frees the slot. The event behind the copy must have passed.
+    pub fn complete(&self) -> Outcome {
         *self.outcome.get_or_init(|| {
-            let letter = self.board.letters.lock().read(self.place.at);
-            let outcome = Status::read(&letter).outcome(&CancelToken::default());
-            self.board.free.lock().push(Place { clean: outcome == Outcome::Done, ..self.place });
+            let copy = self.pool.copies.lock().read(self.slot.at);
+            let outcome = Status::read(&copy).outcome(&CancelToken::default());
+            self.pool.free.lock().push(Slot { clean: outcome == Outcome::Done, ..self.slot });
             outcome
         })
     }
 }
 
-impl Drop for Letter {
+impl Drop for CompletionSlot {
     fn drop(&mut self) {
-        // of a launch that never was; the queue holds the others until they are done
+        // the launch was never queued: the queue holds the slots of others until they are done
         if self.outcome.get().is_none() {
-            self.board.free.lock().push(Place { clean: false, ..self.place });
+            self.pool.free.lock().push(Slot { clean: false, ..self.slot });
         }
     }
 }
 
-/// Whoever asks how a launch ended.
-pub struct Told(pub Arc<Letter>);
+/// How a launch ended, for the launch's caller.
+pub struct SlotEnding(pub Arc<CompletionSlot>);
 
-impl Ending for Told {
+impl Ending for SlotEnding {
     fn outcome(&self, wait: bool) -> Result<Option<Outcome>> {
-        let Told(letter) = self;
-        if let Some(outcome) = letter.outcome.get() {
+        let SlotEnding(slot) = self;
+        if let Some(outcome) = slot.outcome.get() {
             return Ok(Some(*outcome));
         }
-        let Some(event) = letter.behind.get() else { return Ok(None) };
+        let Some(event) = slot.behind.get() else { return Ok(None) };
         if wait {
             event.wait()?;
         } else if !event.is_past()? {
             return Ok(None);
         }
-        Ok(Some(letter.note()))
+        Ok(Some(slot.complete()))
     }
 }
 
