@@ -1,7 +1,7 @@
 //! What an operation is equal to, by arithmetic alone: constants, neutral elements, inverses.
 //!
 //! Here: rules that are exact for every operand, Floats included (so no `x + 0.0` → `x`, which is wrong for -0.0).
-//! Not here: what control flow tells ([`super::values`]) and ranges ([`super::ranges`]).
+//! Not here: what control flow tells ([`super::gvn`]) and ranges ([`super::ranges`]).
 
 use crate::ir::eval::{Value, eval};
 use crate::ir::{Cmp, Op, Operand, Scalar};

@@ -15,6 +15,7 @@ mod even;
 mod expand;
 mod facts;
 mod floats;
+mod gvn;
 mod hoist;
 mod inline;
 pub mod jam;
@@ -36,7 +37,6 @@ mod thread;
 mod ticks;
 mod truths;
 mod unwind;
-mod values;
 mod whole;
 mod widths;
 mod wrap;
@@ -67,14 +67,14 @@ pub const PASSES: &[Pass] = &[
     unwind::PASS,
     single::PASS,
     // Small before inlined, so that more is small enough.
-    values::PASS,
+    gvn::PASS,
     dead::PASS,
     inline::PASS,
-    values::PASS,
+    gvn::PASS,
     dead::PASS,
     // What took in others is small again by now.
     inline::PASS,
-    values::PASS,
+    gvn::PASS,
     dead::PASS,
     // Before loops, so that what is the same for all arrays is known to be.
     even::PASS,
@@ -84,7 +84,7 @@ pub const PASSES: &[Pass] = &[
     thread::PASS,
     // Its constants settle branches, and these make more values one.
     ranges::PASS,
-    values::PASS,
+    gvn::PASS,
     dead::PASS,
     hoist::PASS,
     // The branches are settled, so what is left in the loop of ticks is worth a loop of its own.
@@ -92,20 +92,20 @@ pub const PASSES: &[Pass] = &[
     rotate::PASS,
     // Loops begin with what they do, no more with their condition.
     hoist::PASS,
-    values::PASS,
+    gvn::PASS,
     loads::PASS,
     // So that a register that holds a field is the row of what it refers to.
-    values::PASS,
+    gvn::PASS,
     dead::PASS,
     carry::PASS,
-    values::PASS,
+    gvn::PASS,
     dead::PASS,
     // Once the fields that results depend on are in registers.
     results::PASS,
     // No pass from here on asks which way is the rarer.
     truths::PASS,
     addends::PASS,
-    values::PASS,
+    gvn::PASS,
     dead::PASS,
     // What can go is gone, and nothing moves any more.
     even::ELEMENTS,

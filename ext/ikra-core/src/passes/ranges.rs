@@ -2,7 +2,7 @@
 //!
 //! Each register has an interval at every point, from constants, masks, remainders, lengths and the conditions of the
 //! branches around it; of Floats ([`super::floats`]) from arithmetic alone, which tells that no sum of squares is negative. Checked arithmetic that stays inside 64 bits becomes plain; a comparison whose
-//! answer is known becomes a constant (so the tests for a zero divisor or a negative index go, with [`super::values`]);
+//! answer is known becomes a constant (so the tests for a zero divisor or a negative index go, with [`super::gvn`]);
 //! division of what is not negative becomes unsigned, and one of 32 bits where both sides fit; a loop that ends soon
 //! loses its poll ([`super::polls`]).
 //!
@@ -1096,10 +1096,10 @@ mod tests {
     use crate::ir::testing::{DOMAIN, INPUT, INTS, OUT, OVERFLOW, TAGS, ZERO, program};
     use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Stmt, VarId};
     use crate::passes::testing::after;
-    use crate::passes::{dead, values};
+    use crate::passes::{dead, gvn};
 
     fn check(body: impl FnOnce(&mut Builder, Operand)) -> String {
-        after(&[PASS, values::PASS, dead::PASS], program(body))
+        after(&[PASS, gvn::PASS, dead::PASS], program(body))
     }
 
     fn store(b: &mut Builder, value: Operand) {
@@ -1128,9 +1128,9 @@ mod tests {
             b.trap_if(negative, ZERO, Vec::new());
             b.store(INTS, index, product);
         });
-        assert!(after(&[PASS, values::PASS, dead::PASS], program.clone()).contains("checked mul"));
+        assert!(after(&[PASS, gvn::PASS, dead::PASS], program.clone()).contains("checked mul"));
         program.params[0].range = Some((0, i32::MAX.into()));
-        insta::assert_snapshot!(after(&[PASS, values::PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: i64 = param p0 "n"
@@ -1161,7 +1161,7 @@ mod tests {
                 b.store(INTS, index, count.into());
             });
             program.params[0].range = Some((0, 1 << 29));
-            after(&[PASS, values::PASS, dead::PASS], program)
+            after(&[PASS, gvn::PASS, dead::PASS], program)
         };
         assert!(!counting(Operand::I64(1), false).contains("checked"));
         assert!(!counting(Operand::I64(-3), false).contains("checked"));
@@ -1207,7 +1207,7 @@ mod tests {
             let kept = b.f64(Op::FAdd, &[product, Operand::float(0.0)]);
             b.store(OUT, index, kept);
         });
-        insta::assert_snapshot!(after(&[PASS, values::PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: f64 = param p1 "x"

@@ -1,4 +1,4 @@
-//! Gives every value a number, and computes, loads and tests each once.
+//! Global value numbering (GVN): gives every value a number, and computes, loads and tests each value once.
 //!
 //! Two registers with one number hold the same value. So in one walk: constants are folded and copies seen through
 //! ([`super::algebra`] has the arithmetic), what a register already holds is not computed or loaded again, a load after
@@ -19,7 +19,7 @@ use crate::ir::{CheckedOp, Cmp, ColumnId, Ctx, Func, LabelId, Op, Operand, Progr
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-pub const PASS: Pass = Pass { name: "values", description: "every value computed, loaded and tested once", run };
+pub const PASS: Pass = Pass { name: "gvn", description: "every value computed, loaded and tested once", run };
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
