@@ -71,7 +71,7 @@ fn what_is_carried_is_what_was_there() {
         if expected.0 == Outcome::Cancelled {
             return Ok(());
         }
-        for pass in PASSES.iter().filter(|pass| ["gvn", "dead", "carry", "results"].contains(&pass.name)) {
+        for pass in PASSES.iter().filter(|pass| ["gvn", "dce", "carry", "results"].contains(&pass.name)) {
             let after = (pass.run)(before.clone());
             let fail =
                 |what: String| TestCaseError::fail(explained(&format!("{}: {what}", pass.name), &before, &after));

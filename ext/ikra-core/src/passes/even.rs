@@ -162,7 +162,7 @@ mod tests {
     use crate::ir::testing::{INPUT, INTS, OUT, REFS, SPEED, program};
     use crate::ir::{Even, Op, Operand, Param, ParamId, Program, Scalar, Space, Stmt, VarId};
     use crate::passes::testing::after;
-    use crate::passes::{dead, gvn};
+    use crate::passes::{dce, gvn};
 
     #[test]
     fn arrays_that_lie_evenly_are_not_looked_up() {
@@ -182,7 +182,7 @@ mod tests {
         let [start, step, length] = params;
         program.even.push(Even::Arrays { column: INPUT, start, step, length });
         program.columns[INPUT.index()].written = false;
-        let text = |program| after(&[PASS, gvn::PASS, dead::PASS], program);
+        let text = |program| after(&[PASS, gvn::PASS, dce::PASS], program);
         let found = text(program.clone());
         assert!(!found.contains("load in[") && !found.contains("shl"), "{found}");
         assert!(found.contains("= sub") && found.contains("= mul job.0"), "{found}");

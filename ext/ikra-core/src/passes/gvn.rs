@@ -6,7 +6,7 @@
 //! again. Branches that cannot be taken go; those that only choose a value become a `Select`.
 //!
 //! A store makes all other loads of its column unknown, whatever their rows: two ids may be equal. What calls write is
-//! in their [`Effects`]. Copies and values that nobody reads any more are left for [`super::dead`].
+//! in their [`Effects`]. Copies and values that nobody reads any more are left for [`super::dce`].
 //!
 //! Numbers hold for one repetition of a loop: what its body assigns or stores has a new number at its head.
 
@@ -796,10 +796,10 @@ mod tests {
     use crate::ir::build::Builder;
     use crate::ir::testing::{DOMAIN, INPUT, INTS, OUT, OVERFLOW, TAGS, ZERO, program, with_functions};
     use crate::ir::{AtomicOp, CheckedOp, Cmp, Ctx, FuncId, Op, Operand, ParamId, Scalar, Stmt};
-    use crate::passes::{dead, testing::after};
+    use crate::passes::{dce, testing::after};
 
     fn check(body: impl FnOnce(&mut Builder, Operand)) -> String {
-        after(&[PASS, dead::PASS], program(body))
+        after(&[PASS, dce::PASS], program(body))
     }
 
     #[test]
@@ -893,7 +893,7 @@ mod tests {
             let sum = b.i64(Op::Add, &[sum, other]);
             b.store(INTS, index, sum);
         });
-        insta::assert_snapshot!(after(&[PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, dce::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: i64 = load ints[job.0]

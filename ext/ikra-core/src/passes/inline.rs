@@ -1,7 +1,7 @@
 //! Puts small functions, and those called from one place, where they are called.
 //!
 //! Fires for functions that cannot reach themselves. A `Return` becomes assignments to the call's results and, where
-//! something follows, a `Break` to the end of a block. The functions stay; [`super::dead`] drops those that nobody
+//! something follows, a `Break` to the end of a block. The functions stay; [`super::dce`] drops those that nobody
 //! calls any more.
 
 use super::Pass;

@@ -41,7 +41,7 @@ mod shapes;
 mod weave;
 
 use super::loops::{Counts, References};
-use super::{dead, gvn};
+use super::{dce, gvn};
 use crate::ir::eval::{Value, eval};
 use crate::ir::ticks::LoopOverTicks;
 use crate::ir::visit::{freshen_labels, walk_mut};
@@ -170,7 +170,7 @@ impl Jam {
         let facts = on_host.then_some(&facts);
         let (entry, registers) = group.entry(entry, &shapes, facts, division.as_ref())?;
         jammed.funcs[program.entry.index()] = entry;
-        let (improved, numbers) = dead::renumbered((gvn::PASS.run)(jammed));
+        let (improved, numbers) = dce::renumbered((gvn::PASS.run)(jammed));
         let number = |v: VarId| numbers[v.index()];
         let pairs = registers.pairs.into_iter().filter_map(|[one, other]| Some([number(one)?, number(other)?]));
         let apart = registers.apart.into_iter().filter_map(number);

@@ -269,10 +269,10 @@ mod tests {
     use crate::ir::testing::{INPUT, INTS, OUT, SPEED, ZERO, program};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, Trap};
     use crate::passes::testing::after;
-    use crate::passes::{dead, gvn, rotate};
+    use crate::passes::{dce, gvn, rotate};
 
     fn check(program: Program) -> String {
-        after(&[gvn::PASS, rotate::PASS, PASS, gvn::PASS, dead::PASS], program)
+        after(&[gvn::PASS, rotate::PASS, PASS, gvn::PASS, dce::PASS], program)
     }
 
     /// `i = 0; while i < n { body; i += 1 }`
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn a_store_that_may_not_happen_is_not_made_up() {
         let program = stored_sometimes();
-        assert_eq!(check(program.clone()), after(&[gvn::PASS, rotate::PASS, gvn::PASS, dead::PASS], program));
+        assert_eq!(check(program.clone()), after(&[gvn::PASS, rotate::PASS, gvn::PASS, dce::PASS], program));
     }
 
     #[test]

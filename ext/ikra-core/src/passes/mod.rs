@@ -9,7 +9,7 @@ mod ahead;
 mod algebra;
 mod carry;
 mod checks;
-mod dead;
+mod dce;
 mod escapes;
 mod even;
 mod expand;
@@ -68,14 +68,14 @@ pub const PASSES: &[Pass] = &[
     single::PASS,
     // Small before inlined, so that more is small enough.
     gvn::PASS,
-    dead::PASS,
+    dce::PASS,
     inline::PASS,
     gvn::PASS,
-    dead::PASS,
+    dce::PASS,
     // What took in others is small again by now.
     inline::PASS,
     gvn::PASS,
-    dead::PASS,
+    dce::PASS,
     // Before loops, so that what is the same for all arrays is known to be.
     even::PASS,
     // What was inlined shows which objects stay inside.
@@ -85,7 +85,7 @@ pub const PASSES: &[Pass] = &[
     // Its constants settle branches, and these make more values one.
     ranges::PASS,
     gvn::PASS,
-    dead::PASS,
+    dce::PASS,
     hoist::PASS,
     // The branches are settled, so what is left in the loop of ticks is worth a loop of its own.
     ticks::PASS,
@@ -96,17 +96,17 @@ pub const PASSES: &[Pass] = &[
     loads::PASS,
     // So that a register that holds a field is the row of what it refers to.
     gvn::PASS,
-    dead::PASS,
+    dce::PASS,
     carry::PASS,
     gvn::PASS,
-    dead::PASS,
+    dce::PASS,
     // Once the fields that results depend on are in registers.
     results::PASS,
     // No pass from here on asks which way is the rarer.
     truths::PASS,
     addends::PASS,
     gvn::PASS,
-    dead::PASS,
+    dce::PASS,
     // What can go is gone, and nothing moves any more.
     even::ELEMENTS,
     checks::PASS,

@@ -1096,10 +1096,10 @@ mod tests {
     use crate::ir::testing::{DOMAIN, INPUT, INTS, OUT, OVERFLOW, TAGS, ZERO, program};
     use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Stmt, VarId};
     use crate::passes::testing::after;
-    use crate::passes::{dead, gvn};
+    use crate::passes::{dce, gvn};
 
     fn check(body: impl FnOnce(&mut Builder, Operand)) -> String {
-        after(&[PASS, gvn::PASS, dead::PASS], program(body))
+        after(&[PASS, gvn::PASS, dce::PASS], program(body))
     }
 
     fn store(b: &mut Builder, value: Operand) {
@@ -1128,9 +1128,9 @@ mod tests {
             b.trap_if(negative, ZERO, Vec::new());
             b.store(INTS, index, product);
         });
-        assert!(after(&[PASS, gvn::PASS, dead::PASS], program.clone()).contains("checked mul"));
+        assert!(after(&[PASS, gvn::PASS, dce::PASS], program.clone()).contains("checked mul"));
         program.params[0].range = Some((0, i32::MAX.into()));
-        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dce::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: i64 = param p0 "n"
@@ -1161,7 +1161,7 @@ mod tests {
                 b.store(INTS, index, count.into());
             });
             program.params[0].range = Some((0, 1 << 29));
-            after(&[PASS, gvn::PASS, dead::PASS], program)
+            after(&[PASS, gvn::PASS, dce::PASS], program)
         };
         assert!(!counting(Operand::I64(1), false).contains("checked"));
         assert!(!counting(Operand::I64(-3), false).contains("checked"));
@@ -1207,7 +1207,7 @@ mod tests {
             let kept = b.f64(Op::FAdd, &[product, Operand::float(0.0)]);
             b.store(OUT, index, kept);
         });
-        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dce::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: f64 = param p1 "x"

@@ -242,7 +242,7 @@ mod tests {
     use crate::ir::testing::{INTS, OUT, SPEED, program};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, VarId};
     use crate::passes::testing::after;
-    use crate::passes::{dead, gvn};
+    use crate::passes::{dce, gvn};
 
     /// Computes in each round with a limit, which is loaded again in some.
     fn limited(branches: usize, look: impl FnOnce(&mut Builder, Operand, Operand)) -> Program {
@@ -281,7 +281,7 @@ mod tests {
             let distance = b.f64(Op::FMul, &[velocity, Operand::float(0.5)]);
             b.store(OUT, Operand::I64(0), distance);
         });
-        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dce::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: f64 = param p1 "x"
@@ -320,7 +320,7 @@ mod tests {
             let half = b.f64(Op::FMul, &[velocity, Operand::float(0.5)]);
             b.store(OUT, Operand::I64(1), half);
         });
-        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dce::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: f64 = param p1 "x"
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn one_operation_is_kept_only_in_the_place_of_its_operand() {
-        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], limited(2, |b, _, limit| {
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dce::PASS], limited(2, |b, _, limit| {
             let half = b.f64(Op::FMul, &[limit, Operand::float(0.5)]);
             b.store(OUT, Operand::I64(0), half);
         })), @r#"
@@ -421,7 +421,7 @@ mod tests {
                 b.when(end, |b| b.push(Stmt::Break(done)));
             });
         });
-        insta::assert_snapshot!(after(&[PASS, dead::PASS], program), @r#"
+        insta::assert_snapshot!(after(&[PASS, dce::PASS], program), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: i64 = index

@@ -76,7 +76,7 @@ mod tests {
     use crate::ir::testing::{INTS, program};
     use crate::ir::{Cmp, Op, Operand, ParamId, Scalar, Stmt};
     use crate::passes::testing::after;
-    use crate::passes::{dead, gvn};
+    use crate::passes::{dce, gvn};
 
     #[test]
     fn a_while_loop_is_entered_through_its_condition() {
@@ -91,7 +91,7 @@ mod tests {
                 b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
             });
         });
-        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dead::PASS], program.clone()), @r#"
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dce::PASS], program.clone()), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: i64 = param p0 "n"

@@ -11,7 +11,7 @@
 //! Not here: arrays, and ids that go through calls which were not inlined. It runs again and again, for an object whose
 //! id stood in the field of another is a register once the other is.
 
-use super::{Pass, dead, gvn};
+use super::{Pass, dce, gvn};
 use crate::ir::{Column, ColumnId, Func, HeapId, LabelId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId, walk};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -34,7 +34,7 @@ fn run(mut program: Program) -> Program {
         }
     }
     // Tidies up, where there is something to tidy up.
-    if improved { (dead::PASS.run)((gvn::PASS.run)(program)) } else { program }
+    if improved { (dce::PASS.run)((gvn::PASS.run)(program)) } else { program }
 }
 
 /// Makes registers of what can be; whether anything could.

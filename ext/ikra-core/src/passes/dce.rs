@@ -1,4 +1,5 @@
-//! Drops what nobody reads: assignments, branches without content, calls without effect, functions nobody calls.
+//! Dead code elimination (DCE): drops assignments that are never read, empty branches, calls without effect, and
+//! functions that are never called.
 //!
 //! Keeps every statement that can stop the job, writes a column or draws a random number, and every loop, for it may
 //! never end. Registers, labels and functions are numbered anew; columns, parameters and sites keep their numbers,
@@ -9,7 +10,7 @@ use crate::ir::effects::Effects;
 use crate::ir::visit::{breaks_to, walk_mut};
 use crate::ir::{Func, FuncId, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 
-pub const PASS: Pass = Pass { name: "dead", description: "nothing that nobody reads", run };
+pub const PASS: Pass = Pass { name: "dce", description: "nothing that nobody reads", run };
 
 fn run(program: Program) -> Program {
     renumbered(program).0
@@ -132,8 +133,9 @@ struct Liveness<'a> {
     remove: bool,
     /// Wanted behind each open `Block` and `Loop`.
     at_end: Vec<Option<Live>>,
-    /// Wanted where each loop begins, as far as was found out. While an outer loop is looked at again and again this only grows,
-    /// so each time begins with the last one's: loops within loops would take time to the power of their depth.
+    /// Wanted where each loop begins, as far as was found out. While an outer loop is looked at again and again this
+    /// only grows, so each time begins with the last one's: loops within loops would take time to the power of their
+    /// depth.
     heads: Vec<Option<Live>>,
 }
 
@@ -238,7 +240,8 @@ impl Liveness<'_> {
     }
 }
 
-/// Numbers the registers and labels that are left, in the order in which they stand. Answers the registers' new numbers.
+/// Numbers the registers and labels that are left, in the order in which they stand. Answers the registers' new
+/// numbers.
 fn renumber(func: &mut Func) -> Vec<Option<VarId>> {
     let mut vars: Vec<Option<VarId>> = vec![None; func.vars.len()];
     let mut order = Vec::new();
