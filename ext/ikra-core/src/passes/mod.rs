@@ -16,10 +16,10 @@ mod expand;
 mod facts;
 mod floats;
 mod gvn;
-mod hoist;
 mod inline;
 pub mod jam;
 mod joint;
+mod licm;
 mod loads;
 pub(crate) mod loops;
 mod nested;
@@ -86,12 +86,12 @@ pub const PASSES: &[Pass] = &[
     ranges::PASS,
     gvn::PASS,
     dce::PASS,
-    hoist::PASS,
+    licm::PASS,
     // The branches are settled, so what is left in the loop of ticks is worth a loop of its own.
     ticks::PASS,
     rotate::PASS,
     // Loops begin with what they do, no more with their condition.
-    hoist::PASS,
+    licm::PASS,
     gvn::PASS,
     loads::PASS,
     // So that a register that holds a field is the row of what it refers to.

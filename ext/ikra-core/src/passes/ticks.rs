@@ -3,7 +3,7 @@
 //! Fires for loops over ticks that run in one launch. A branch whose condition no tick changes (the element's class, a
 //! captured local) is taken before the loop, of which each side gets a copy of its own. What a side reads and writes can
 //! then stay in registers for all ticks ([`super::loads`]), and the threads of a warp, which are of one class, run one
-//! loop with nothing else in it. Conditions were computed before the loop by [`super::hoist`].
+//! loop with nothing else in it. Conditions were computed before the loop by [`super::licm`].
 
 use super::Pass;
 use crate::ir::visit::{freshen_labels, size, walk_mut};
@@ -155,7 +155,7 @@ mod tests {
     use crate::ir::build::Builder;
     use crate::ir::testing::{INPUT, SPEED, shell};
     use crate::ir::{Cmp, ColumnId, Op, Operand, ParamId, Scalar, Stmt};
-    use crate::passes::hoist;
+    use crate::passes::licm;
     use crate::passes::testing::after;
 
     /// The functions after the pass; `body` gets the element's index, and `object`, an id.
@@ -175,7 +175,7 @@ mod tests {
         });
         let mut program = shell(vec![b.finish()]);
         program.fused_ticks = true;
-        let text = after(&[hoist::PASS, PASS], program);
+        let text = after(&[licm::PASS, PASS], program);
         // From the loop on, and what is before it only as far as the pass put it there.
         text.split_once("tick.4: i64 = copy first.1\n").expect("a loop over ticks").1.to_owned()
     }

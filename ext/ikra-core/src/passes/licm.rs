@@ -1,4 +1,4 @@
-//! Moves out of loops what they compute anew each time to the same result.
+//! Loop-invariant code motion (LICM): moves out of a loop what each repetition computes to the same result.
 //!
 //! Fires for operations without effect and precondition on what the loop does not assign, in branches too: then they
 //! may be computed for nothing, so there only the cheap ones are moved. Loads are not ([`super::loads`] knows when they
@@ -10,7 +10,7 @@ use super::loops::{Counts, assigned_in, is_cheap, is_movable, never_passed};
 use crate::ir::{Op, Operand, Program, Stmt, VarId};
 use std::collections::HashSet;
 
-pub const PASS: Pass = Pass { name: "hoist", description: "what does not change is computed before the loop", run };
+pub const PASS: Pass = Pass { name: "licm", description: "what does not change is computed before the loop", run };
 
 fn run(mut program: Program) -> Program {
     for func in &mut program.funcs {
@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn what_no_path_reaches_stays_in_its_loop() {
-        // nobody leaves the innermost block, so nobody leaves the middle one either: what stands behind that looks at what an
-        // earlier pass has found never to be assigned
+        // nobody leaves the innermost block, so nobody leaves the middle one either: what stands behind that looks at
+        // what an earlier pass has found never to be assigned
         let program = program(|b, index| {
             let never = b.var(Scalar::I64, Some("never".into()));
             b.repeat(|b, done| {
