@@ -29,7 +29,7 @@ mod ranges;
 mod relations;
 mod results;
 mod rotate;
-mod scalars;
+mod scalar_replacement;
 mod single;
 mod strips;
 mod tallies;
@@ -79,7 +79,7 @@ pub const PASSES: &[Pass] = &[
     // Before loops, so that what is the same for all arrays is known to be.
     even::PASS,
     // What was inlined shows which objects stay inside.
-    scalars::PASS,
+    scalar_replacement::PASS,
     // Before ranges, which follow branches.
     thread::PASS,
     // Its constants settle branches, and these make more values one.

@@ -1,12 +1,12 @@
-//! Objects that never leave a function become registers, one for each column.
+//! Scalar replacement: objects that never leave a function become registers, one for each column.
 //!
-//! Fires for a group of registers that hold ids of rows which the function takes itself, hold nothing else, and are used
-//! only to load and store the rows' columns and to be copied to each other. The row is then never taken.
+//! Fires for a group of registers that hold ids of rows which the function takes itself, hold nothing else, and are
+//! used only to load and store the rows' columns and to be copied to each other. The row is then never taken.
 //!
-//! A copy of an id is a second name of one object; a copy of its registers is a second object. The two are alike as long
-//! as nobody stores through one name while another may still be read: that is what [`Aliases`] looks for. What is stored
-//! right after a row was taken, before its id goes anywhere, is always fine, so values made by `new` and never changed
-//! are free.
+//! A copy of an id is a second name of one object; a copy of its registers is a second object. The two are alike as
+//! long as nobody stores through one name while another may still be read: that is what [`Aliases`] looks for. What is
+//! stored right after a row was taken, before its id goes anywhere, is always fine, so values made by `new` and never
+//! changed are free.
 //!
 //! Not here: arrays, and ids that go through calls which were not inlined. It runs again and again, for an object whose
 //! id stood in the field of another is a register once the other is.
@@ -15,7 +15,7 @@ use super::{Pass, dce, gvn};
 use crate::ir::{Column, ColumnId, Func, HeapId, LabelId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId, walk};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub const PASS: Pass = Pass { name: "scalars", description: "objects that stay inside are registers", run };
+pub const PASS: Pass = Pass { name: "scalar_replacement", description: "objects that stay inside are registers", run };
 
 /// Columns that one group may have; more would not fit into registers.
 const MOST_COLUMNS: usize = 24;
