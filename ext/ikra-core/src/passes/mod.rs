@@ -19,6 +19,7 @@ mod gvn;
 mod inline;
 pub mod jam;
 mod joint;
+mod jump_threading;
 mod licm;
 mod loads;
 pub(crate) mod loops;
@@ -33,7 +34,6 @@ mod scalar_replacement;
 mod single;
 mod strips;
 mod tallies;
-mod thread;
 mod ticks;
 mod truths;
 mod unwind;
@@ -81,7 +81,7 @@ pub const PASSES: &[Pass] = &[
     // What was inlined shows which objects stay inside.
     scalar_replacement::PASS,
     // Before ranges, which follow branches.
-    thread::PASS,
+    jump_threading::PASS,
     // Its constants settle branches, and these make more values one.
     ranges::PASS,
     gvn::PASS,

@@ -1,15 +1,17 @@
-//! Lets `a && b` and `a || b` branch where they are decided, instead of making a truth value and testing it again.
+//! Jump threading: `a && b` and `a || b` branch where they are decided, instead of making a truth value and testing it
+//! again.
 //!
 //! Fires where a branch ends each of its sides by assigning a register, one of them a constant, and the next statement
 //! branches on that register (or on its negation) and nobody else reads it. The side with the constant goes straight to
-//! where the second branch would. What both reach is copied where it is a mere jump, and else stands behind a block that
-//! the other is in. Besides time this saves knowledge: in `while i < n && x` the second branch alone says nothing of `i`.
+//! where the second branch would. What both reach is copied where it is a mere jump, and else stands behind a block
+//! that the other is in. Besides time this saves knowledge: in `while i < n && x` the second branch alone says nothing
+//! of `i`.
 
 use super::Pass;
 use crate::ir::visit::size;
 use crate::ir::{Func, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 
-pub const PASS: Pass = Pass { name: "thread", description: "branches on what branches decide become one", run };
+pub const PASS: Pass = Pass { name: "jump_threading", description: "branches on what branches decide become one", run };
 
 /// Statements that are copied rather than jumped to.
 const SMALL: usize = 1;
