@@ -1,9 +1,9 @@
 //! Loop-invariant code motion (LICM): moves out of a loop what each repetition computes to the same result.
 //!
 //! Fires for operations without effect and precondition on what the loop does not assign, in branches too: then they
-//! may be computed for nothing, so there only the cheap ones are moved. Loads are not ([`super::loads`] knows when they
-//! may be). Checks are, where a repetition begins with them and they look at what does not change: the first repetition
-//! raises what it would have raised, and the others cannot.
+//! may be computed for nothing, so there only the cheap ones are moved. Loads are not ([`super::register_promotion`]
+//! knows when they may be). Checks are, where a repetition begins with them and they look at what does not change: the
+//! first repetition raises what it would have raised, and the others cannot.
 
 use super::Pass;
 use super::loops::{Counts, assigned_in, is_cheap, is_movable, never_passed};

@@ -21,12 +21,12 @@ pub mod jam;
 mod joint;
 mod jump_threading;
 mod licm;
-mod loads;
 pub(crate) mod loops;
 mod nested;
 mod polls;
 mod presume;
 mod ranges;
+mod register_promotion;
 mod relations;
 mod results;
 mod rotate;
@@ -93,7 +93,7 @@ pub const PASSES: &[Pass] = &[
     // Loops begin with what they do, no more with their condition.
     licm::PASS,
     gvn::PASS,
-    loads::PASS,
+    register_promotion::PASS,
     // So that a register that holds a field is the row of what it refers to.
     gvn::PASS,
     dce::PASS,

@@ -2,7 +2,7 @@
 //!
 //! `loop { break if c; body }` becomes `if !c { loop { body; break if c } }`. One jump less each time round, and inside
 //! the branch it is known that the body runs at least once, which is what moving a load before the loop needs
-//! ([`super::loads`]). Fires where computing the condition takes a few statements without effect.
+//! ([`super::register_promotion`]). Fires where computing the condition takes a few statements without effect.
 
 use super::Pass;
 use super::loops::is_movable;

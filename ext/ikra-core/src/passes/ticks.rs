@@ -2,8 +2,8 @@
 //!
 //! Fires for loops over ticks that run in one launch. A branch whose condition no tick changes (the element's class, a
 //! captured local) is taken before the loop, of which each side gets a copy of its own. What a side reads and writes can
-//! then stay in registers for all ticks ([`super::loads`]), and the threads of a warp, which are of one class, run one
-//! loop with nothing else in it. Conditions were computed before the loop by [`super::licm`].
+//! then stay in registers for all ticks ([`super::register_promotion`]), and the threads of a warp, which are of one
+//! class, run one loop with nothing else in it. Conditions were computed before the loop by [`super::licm`].
 
 use super::Pass;
 use crate::ir::visit::{freshen_labels, size, walk_mut};

@@ -1,15 +1,15 @@
-//! Keeps what a loop loads and stores in registers while it runs.
+//! Register promotion: what a loop loads and stores stays in registers while the loop runs.
 //!
 //! A column that a loop touches at one row only, the same all the time, is loaded once before the loop, if it may be
-//! read there, and stored once behind it, if the loop stores it. Of a column that the loop does not store, each such row
-//! is loaded once before. An element's own fields thus live in registers for all ticks of a launch.
+//! read there, and stored once behind it, if the loop stores it. Of a column that the loop does not store, each such
+//! row is loaded once before. An element's own fields thus live in registers for all ticks of a launch.
 //!
 //! # Why a load may stand before the loop
 //!
-//! A row that is not there must not be loaded. That a row is there follows from a load or store of it, in the same space
-//! or a smaller one, that surely runs if the loop runs (see [`super::rotate`]): before the loop, or in its body before
-//! anything that can end the job by what the element computes. Or it follows from where the row came from: a column
-//! that refers to the space.
+//! A row that is not there must not be loaded. That a row is there follows from a load or store of it, in the same
+//! space or a smaller one, that surely runs if the loop runs (see [`super::rotate`]): before the loop, or in its body
+//! before anything that can end the job by what the element computes. Or it follows from where the row came from: a
+//! column that refers to the space.
 //!
 //! # Why a store may wait until the loop ends
 //!
@@ -25,7 +25,7 @@ use crate::ir::visit::walk_mut;
 use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Space, Stmt, Trap, Var, VarId, walk};
 use std::collections::BTreeMap;
 
-pub const PASS: Pass = Pass { name: "loads", description: "fields in registers while a loop runs", run };
+pub const PASS: Pass = Pass { name: "register_promotion", description: "fields in registers while a loop runs", run };
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
