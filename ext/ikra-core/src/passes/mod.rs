@@ -2,7 +2,8 @@
 //!
 //! Here: [`PASSES`] and [`run`]. A pass is a name, a description and a pure function from program to program; it logs
 //! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`; only when an element
-//! is stopped may differ. (But `wrap` takes away overflows that Ruby would not notice.) `facts` is what passes share: knowledge about registers that follows control flow.
+//! is stopped may differ. (But `demanded_bits` takes away overflows that Ruby would not notice.) `facts` is what passes
+//! share: knowledge about registers that follows control flow.
 
 mod addends;
 mod ahead;
@@ -10,6 +11,7 @@ mod algebra;
 mod carry;
 mod checks;
 mod dce;
+mod demanded_bits;
 mod escapes;
 mod even;
 mod expand;
@@ -39,7 +41,6 @@ mod truths;
 mod unwind;
 mod whole;
 mod widths;
-mod wrap;
 
 use crate::error::Result;
 use crate::ir::{Program, verify};
@@ -62,7 +63,7 @@ pub struct Pass {
 /// All passes, in order. One may stand more than once.
 pub const PASSES: &[Pass] = &[
     // What the source says, before anything was moved: so that which overflow raises does not depend on other passes.
-    wrap::PASS,
+    demanded_bits::PASS,
     // The others know no exceptions.
     unwind::PASS,
     single::PASS,
@@ -119,7 +120,7 @@ pub const PASSES: &[Pass] = &[
 pub fn needed(mut program: Program) -> Program {
     if unwind::rescues(&program) {
         // what would overflow must not be rescued
-        program = (wrap::PASS.run)(program);
+        program = (demanded_bits::PASS.run)(program);
     }
     (expand::PASS.run)((unwind::PASS.run)(program))
 }

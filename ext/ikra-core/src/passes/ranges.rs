@@ -11,12 +11,12 @@
 //! repetitions take it ([`super::tallies`]).
 
 use super::Pass;
+use super::demanded_bits::wrapping;
 use super::facts::{Fact, Facts};
 use super::floats;
 use super::polls;
 use super::relations::{Form, Relations};
 use super::tallies;
-use super::wrap::wrapping;
 use crate::ir::effects::Effects;
 use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, SMALL_ROWS, Scalar, Stmt, Storage, Var, VarId, walk};
 

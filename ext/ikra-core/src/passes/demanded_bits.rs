@@ -1,14 +1,15 @@
-//! Lets arithmetic wrap where only its low bits are asked for.
+//! Demanded bits: arithmetic may wrap where only its low bits are used.
 //!
 //! `(x * 1_103_515_245 + 12_345) & 0x7fffffff` is exact in wrapping arithmetic whatever `x` is: the low bits of a sum,
 //! difference or product depend on the low bits of its operands alone. So a checked operation whose result reaches
 //! nothing but an `& constant` (not negative, so that the result has no high bits), directly or through further such
 //! operations, needs no check. Ruby computes the same with a big integer in between.
 //!
-//! A mask may have all 64 bits: `z = (z * C) & 0xffff_ffff_ffff_ffff` is the number that the bits of a register are when
-//! read as unsigned. Where the highest bit is set, no Integer of a kernel is that number, so such a mask is checked. But
-//! what masks it again, shifts it to the right, combines it with such numbers or asks for low bits alone finds in the
-//! register all that it asks for; where there are no other readers, the check goes, and shifts bring in zeroes.
+//! A mask may have all 64 bits: `z = (z * C) & 0xffff_ffff_ffff_ffff` is the number that the bits of a register are
+//! when read as unsigned. Where the highest bit is set, no Integer of a kernel is that number, so such a mask is
+//! checked. But what masks it again, shifts it to the right, combines it with such numbers or asks for low bits alone
+//! finds in the register all that it asks for; where there are no other readers, the check goes, and shifts bring in
+//! zeroes.
 //!
 //! Here: both, over all functions at once, since a hash is often a method. A register stands for all that is ever
 //! assigned to it. Not here: which operations a method of Integer consists of.
@@ -19,7 +20,7 @@ use super::Pass;
 use crate::ir::visit::walk_mut;
 use crate::ir::{CheckedOp, Func, Op, Operand, Program, Scalar, Site, SiteId, Stmt, Trap, VarId, walk};
 
-pub const PASS: Pass = Pass { name: "wrap", description: "no overflow check where only low bits count", run };
+pub const PASS: Pass = Pass { name: "demanded_bits", description: "no overflow check where only low bits count", run };
 
 fn run(mut program: Program) -> Program {
     let Program { funcs, sites, .. } = &mut program;
