@@ -34,7 +34,7 @@ mod results;
 mod rotate;
 mod scalar_replacement;
 mod single;
-mod strips;
+mod strip_mine;
 mod tallies;
 mod ticks;
 mod truths;
@@ -111,7 +111,7 @@ pub const PASSES: &[Pass] = &[
     // What can go is gone, and nothing moves any more.
     even::ELEMENTS,
     checks::PASS,
-    strips::PASS,
+    strip_mine::PASS,
     // Backends know no new rows.
     expand::PASS,
 ];

@@ -1,4 +1,4 @@
-//! Lets a loop that counts run in strips, and asks between them whether the launch was stopped.
+//! Strip mining: a counting loop runs in strips, and asks between them whether the launch was stopped.
 //!
 //! A poll each time round costs as much as a short body, and a loop with a second way out is one that compilers do not
 //! unroll. So `loop { body; i += 1; poll; break if i >= n }` becomes a loop over strips, each of at most [`STRIP`]
@@ -8,14 +8,16 @@
 //! loop { stop = min(i + STRIP, n); loop { body; i += 1; break if i >= stop }; poll; break if i >= n }
 //! ```
 //!
-//! That is the same repetitions whatever `i` and `n` are, for `stop` is never beyond `n`; where `i + STRIP` wraps, strips
-//! are shorter.
+//! That is the same repetitions whatever `i` and `n` are, for `stop` is never beyond `n`; where `i + STRIP` wraps,
+//! strips are shorter.
 //!
-//! Checks with which the body begins, of `i` and of what does not change, are made at the head of a strip, for all of it: it ends where the next
-//! repetition would not pass them, and there the next strip raises what that repetition would have raised, before it did anything.
+//! Checks with which the body begins, of `i` and of what does not change, are made at the head of a strip, for all of
+//! it: it ends where the next repetition would not pass them, and there the next strip raises what that repetition
+//! would have raised, before it did anything.
 //!
 //! ```text
-//! loop { trap if i >= m; stop = min(i + STRIP, n, m); loop { body; i += 1; break if i >= stop }; poll; break if i >= n }
+//! loop { trap if i >= m; stop = min(i + STRIP, n, m); loop { body; i += 1; break if i >= stop }; poll; break if i >= n
+//! }
 //! ```
 //!
 //! Fires for innermost loops with the test at the end ([`super::rotate`]), where a strip is soon over.
@@ -26,7 +28,7 @@ use super::loops::{Counting, Counts, assigned_in, is_movable};
 use crate::ir::visit::size;
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId};
 
-pub const PASS: Pass = Pass { name: "strips", description: "loops that count ask from time to time", run };
+pub const PASS: Pass = Pass { name: "strip_mine", description: "loops that count ask from time to time", run };
 
 /// Repetitions of a strip. A poll looks about every 1024th time, so the launch is asked about every 2¹⁷ repetitions.
 const STRIP: i64 = 128;
