@@ -71,7 +71,7 @@ fn what_is_carried_is_what_was_there() {
         if expected.0 == Outcome::Cancelled {
             return Ok(());
         }
-        for pass in PASSES.iter().filter(|pass| ["gvn", "dce", "carry", "results"].contains(&pass.name)) {
+        for pass in PASSES.iter().filter(|pass| ["gvn", "dce", "partial_redundancy", "results"].contains(&pass.name)) {
             let after = (pass.run)(before.clone());
             let fail =
                 |what: String| TestCaseError::fail(explained(&format!("{}: {what}", pass.name), &before, &after));
@@ -89,7 +89,7 @@ fn what_is_carried_is_what_was_there() {
         panic!("{error}");
     }
     let fired = fired.into_inner();
-    assert!(fired["carry"] >= 100 && fired["results"] >= 50, "the test says little: {fired:?}");
+    assert!(fired["partial_redundancy"] >= 100 && fired["results"] >= 50, "the test says little: {fired:?}");
 }
 
 #[cfg(feature = "cpu")]

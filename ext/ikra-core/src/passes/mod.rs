@@ -8,7 +8,6 @@
 mod addends;
 mod ahead;
 mod algebra;
-mod carry;
 mod checks;
 mod dce;
 mod demanded_bits;
@@ -25,6 +24,7 @@ mod jump_threading;
 mod licm;
 pub(crate) mod loops;
 mod nested;
+mod partial_redundancy;
 mod polls;
 mod presume;
 mod ranges;
@@ -98,7 +98,7 @@ pub const PASSES: &[Pass] = &[
     // So that a register that holds a field is the row of what it refers to.
     gvn::PASS,
     dce::PASS,
-    carry::PASS,
+    partial_redundancy::PASS,
     gvn::PASS,
     dce::PASS,
     // Once the fields that results depend on are in registers.

@@ -2,7 +2,7 @@
 //!
 //! An actor goes as fast as its street allows, times what the weather leaves of that, and is on that street for many
 //! seconds. So the distance is computed once before the loop of ticks, and again whenever the street's limit is loaded
-//! ([`super::carry`]), instead of in every tick.
+//! ([`super::partial_redundancy`]), instead of in every tick.
 //!
 //! Fires for operations that may be computed anywhere, on what the loop assigns on rarer ways than it computes (by how
 //! deep the branches nest) and what it does not assign at all. A result that takes a register more has to save more

@@ -1,4 +1,5 @@
-//! Keeps fields of what a register refers to in registers, until it refers to something else.
+//! Partial redundancy elimination of loads: the fields of the object that a register refers to stay in registers until
+//! the register refers to another object.
 //!
 //! An actor looks at its street's length in every second, and changes streets now and then. So in the loop of ticks the
 //! length is loaded once before, and again whenever the register that holds the street is assigned, instead of in every
@@ -19,7 +20,7 @@ use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Stmt, Var,
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const PASS: Pass =
-    Pass { name: "carry", description: "fields of a referred object until the reference changes", run };
+    Pass { name: "partial_redundancy", description: "fields of a referred object until the reference changes", run };
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
