@@ -8,15 +8,15 @@
 //!
 //! At the head of a loop an interval is one that its body keeps: guessed from the entry, widened to 32 bits, then to a bound of the type
 //! where the body leaves it, then narrowed once if the narrower one is kept as well. What a loop only counts goes no further than its
-//! repetitions take it ([`super::tallies`]).
+//! repetitions take it ([`super::induction_steps`]).
 
 use super::Pass;
 use super::demanded_bits::wrapping;
 use super::facts::{Fact, Facts};
 use super::floats;
+use super::induction_steps;
 use super::polls;
 use super::relations::{Form, Relations};
-use super::tallies;
 use crate::ir::effects::Effects;
 use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, SMALL_ROWS, Scalar, Stmt, Storage, Var, VarId, walk};
 
@@ -406,7 +406,7 @@ impl<'a> Walker<'a> {
         let Some(repeats) = polls::repetitions(body, head).map(i128::from) else { return heads };
         for ((v, head), entry) in heads.iter_mut().zip(entry) {
             if self.func.vars[v.index()].ty == Scalar::I64
-                && let Some((down, up)) = tallies::of(body, *v)
+                && let Some((down, up)) = induction_steps::of(body, *v)
             {
                 // where no number of 64 bits is too small for them, nothing wraps on the way
                 let least = i128::from(entry.0).checked_add(repeats.saturating_mul(down));

@@ -1,12 +1,14 @@
-//! How far a loop takes a register that it only adds constants to.
+//! Steps of induction variables: how far one repetition of a loop moves a register to which it only adds constants.
 //!
-//! Here: the sums that one repetition may add and take away. How often a loop repeats is [`super::polls`]' affair; [`super::ranges`], which asks
-//! both, bounds with them what is counted beside the counter of a loop: `count += 1 if …` needs no check for overflow then.
+//! Here: the sums that one repetition may add and take away. How often a loop repeats is [`super::polls`]' affair;
+//! [`super::ranges`], which asks both, bounds with them what is counted beside the counter of a loop: `count += 1 if …`
+//! needs no check for overflow then.
 
 use super::loops::assigned_in;
 use crate::ir::{CheckedOp, Op, Operand, Stmt, VarId};
 
-/// The most that one repetition takes away from the register and adds to it; none: it is assigned otherwise, or in a loop inside.
+/// The most that one repetition takes away from the register and adds to it; none: it is assigned otherwise, or in a
+/// loop inside.
 pub fn of(body: &[Stmt], var: VarId) -> Option<(i128, i128)> {
     let mut tally = Tally { var, moved: Vec::new(), down: 0, up: 0 };
     tally.list(body)?;
