@@ -17,6 +17,7 @@ mod expand;
 mod facts;
 mod floats;
 mod gvn;
+mod if_convert;
 mod induction_steps;
 mod inline;
 pub mod jam;
@@ -37,7 +38,6 @@ mod scalar_replacement;
 mod single;
 mod strip_mine;
 mod ticks;
-mod truths;
 mod unwind;
 mod whole;
 mod widths;
@@ -104,7 +104,7 @@ pub const PASSES: &[Pass] = &[
     // Once the fields that results depend on are in registers.
     results::PASS,
     // No pass from here on asks which way is the rarer.
-    truths::PASS,
+    if_convert::PASS,
     addends::PASS,
     gvn::PASS,
     dce::PASS,

@@ -1,19 +1,21 @@
-//! Makes of branches that only find out whether something holds the truth value that they find.
+//! If-conversion of conditions: branches that only find out whether something holds become the truth value that they
+//! find.
 //!
-//! `around == 3 || (around == 2 && @alive)` is lowered as branches, each of which leads to one assignment. Where the value is stored, or given on, in place
-//! of being branched upon ([`super::jump_threading`] has those), the branches are as good as the guesses of the
-//! processor, and comparing is cheaper than one that is wrong. So both sides are computed, and one is chosen.
+//! `around == 3 || (around == 2 && @alive)` is lowered as branches, each of which leads to one assignment. Where the
+//! value is stored, or given on, in place of being branched upon ([`super::jump_threading`] has those), the branches
+//! are as good as the guesses of the processor, and comparing is cheaper than one that is wrong. So both sides are
+//! computed, and one is chosen.
 //!
-//! Fires where all that the sides of a branch assign are truth values, and what they do is little: comparing, combining, and loading bytes of rows
-//! that are there in any case, as a register that only ever holds ids out of columns that refer to their space. Wider fields stay where they are:
-//! memory is not to bring what nobody asked for.
+//! Fires where all that the sides of a branch assign are truth values, and what they do is little: comparing,
+//! combining, and loading bytes of rows that are there in any case, as a register that only ever holds ids out of
+//! columns that refer to their space. Wider fields stay where they are: memory is not to bring what nobody asked for.
 
 use super::Pass;
 use super::loops::{References, assigned_in, is_read};
 use crate::ir::{Column, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::BTreeMap;
 
-pub const PASS: Pass = Pass { name: "truths", description: "truth values are computed, not branched for", run };
+pub const PASS: Pass = Pass { name: "if_convert", description: "truth values are computed, not branched for", run };
 
 /// What both sides may compute, copies apart.
 const MOST: usize = 6;
