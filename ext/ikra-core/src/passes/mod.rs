@@ -5,7 +5,6 @@
 //! is stopped may differ. (But `demanded_bits` takes away overflows that Ruby would not notice.) `facts` is what passes
 //! share: knowledge about registers that follows control flow.
 
-mod addends;
 mod ahead;
 mod algebra;
 mod checks;
@@ -18,6 +17,7 @@ mod facts;
 mod floats;
 mod gvn;
 mod if_convert;
+mod if_convert_sums;
 mod induction_steps;
 mod inline;
 pub mod jam;
@@ -105,7 +105,7 @@ pub const PASSES: &[Pass] = &[
     results::PASS,
     // No pass from here on asks which way is the rarer.
     if_convert::PASS,
-    addends::PASS,
+    if_convert_sums::PASS,
     gvn::PASS,
     dce::PASS,
     // What can go is gone, and nothing moves any more.

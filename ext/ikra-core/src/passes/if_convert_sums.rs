@@ -1,16 +1,17 @@
-//! Makes branches that do no more than add a little additions of what there is to add, be it nothing.
+//! If-conversion of sums: a branch that only adds becomes an addition of a value that may be 0.
 //!
-//! `cells.count { |cell| cell.alive? }` adds one, or it does not, as data say, which no processor guesses: a wrong guess costs as much as ten or twenty
-//! additions. So `if c { n = n + 1 }` becomes `t = c ? 1 : 0; n = n + t`.
+//! `cells.count { |cell| cell.alive? }` adds one, or it does not, as data say, which no processor guesses: a wrong
+//! guess costs as much as ten or twenty additions. So `if c { n = n + 1 }` becomes `t = c ? 1 : 0; n = n + t`.
 //!
-//! Fires where each side of a branch only adds to registers, or takes from them, or sets and flips bits, what it need not compute first: of Integers, whose
-//! additions take a cycle and know a number that changes nothing. What may overflow stays a branch; so do Floats: adding takes them four times as long, and they would wait
-//! for it in each repetition. Invariant: every register has the value that it had.
+//! Fires where each side of a branch only adds to registers, or takes from them, or sets and flips bits, what it need
+//! not compute first: of Integers, whose additions take a cycle and know a number that changes nothing. What may
+//! overflow stays a branch; so do Floats: adding takes them four times as long, and they would wait for it in each
+//! repetition. Invariant: every register has the value that it had.
 
 use super::Pass;
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId};
 
-pub const PASS: Pass = Pass { name: "addends", description: "branches that only add are additions", run };
+pub const PASS: Pass = Pass { name: "if_convert_sums", description: "branches that only add are additions", run };
 
 /// Registers that a branch may add to.
 const MOST: usize = 2;
@@ -71,7 +72,8 @@ fn additions(func: &Func, cond: Operand, then: &[Stmt], otherwise: &[Stmt]) -> O
             found[at].by[side] = by;
         }
     }
-    // Each register once, so that the order makes no difference; and none of them is what another adds, or what decides.
+    // Each register once, so that the order makes no difference; and none of them is what another adds, or what
+    // decides.
     let changes = |operand: Operand| found.iter().any(|one| operand == one.dst.into());
     let once = (1..found.len()).all(|at| found[..at].iter().all(|one| one.dst != found[at].dst));
     let fits = (1..=MOST).contains(&found.len()) && once && !changes(cond);
