@@ -14,7 +14,7 @@
 //! References that lie evenly are computed from here on.
 //! Not one of [`super::PASSES`]: other processors do so by themselves.
 
-use super::Twin;
+use super::LoopVersions;
 use super::even;
 use super::loops::{Counting, Counts, References, assigned_in, completes, is_movable};
 use crate::ir::visit::walk_mut;
@@ -29,9 +29,9 @@ const MOST_STATEMENTS: usize = 24;
 /// Branches of so few assignments are none.
 const MOST_SELECTED: usize = 4;
 
-/// The program, for processors that wait for loads. `twins`: of loops that are there twice, those that compute without a branch are left to compilers,
-/// and those that run rarely as they are.
-pub fn ahead(program: Program, twins: &[Twin]) -> Program {
+/// The program, for processors that wait for loads. `versions`: of the loops that are there twice, those that compute
+/// without a branch are left to compilers, and those that run rarely as they are.
+pub fn ahead(program: Program, versions: &[LoopVersions]) -> Program {
     // a reference that was loaded is one wherever it is loaded: that is known before it is computed
     let known: Vec<_> = program
         .funcs
@@ -46,9 +46,9 @@ pub fn ahead(program: Program, twins: &[Twin]) -> Program {
         if loops {
             func.body = body;
             let counts = Counts::of(func);
-            let twins = twins.iter().filter(|twin| twin.func == FuncId::new(i));
+            let versions = versions.iter().filter(|pair| pair.func == FuncId::new(i));
             let left =
-                twins.flat_map(|twin| [twin.floats.then_some(twin.presumes), Some(twin.exact)]).flatten().collect();
+                versions.flat_map(|pair| [pair.floats.then_some(pair.fast), Some(pair.exact)]).flatten().collect();
             body = std::mem::take(&mut func.body);
             let looked = Looked {
                 counts,

@@ -24,7 +24,7 @@ use crate::ir::stages::{Reach, Stage};
 use crate::ir::visit::walk_mut;
 use crate::ir::{ColumnId, FuncId, Program, Scalar, SiteId, Stmt, Storage, Trap, VarId, verify, walk};
 use crate::layout::{Address, Layout};
-use crate::passes::{self, Twin};
+use crate::passes::{self, LoopVersions};
 use function::{Function, names};
 use std::fmt::Write;
 
@@ -239,8 +239,8 @@ fn sinking_head(kernel: &str, bounds: &str) -> String {
 }
 
 /// How many threads a block has at most, and how many blocks a multiprocessor is to hold at least.
-fn bounds(program: &Program, twins: &[Twin]) -> String {
-    if passes::jam::shares(program) || twins.iter().any(|twin| twin.floats) {
+fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
+    if passes::jam::shares(program) || versions.iter().any(|pair| pair.floats) {
         format!("{MOST_THREADS}, {FEWEST_SHARING}")
     } else {
         MOST_THREADS.to_string()
@@ -249,8 +249,8 @@ fn bounds(program: &Program, twins: &[Twin]) -> String {
 
 fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, groups: bool) -> Emitted {
     let given = program;
-    let (program, twins) = passes::presume(program.clone());
-    let program = passes::joint(unwatched(passes::escapes(passes::nested(passes::ahead(program, &twins)))));
+    let (program, versions) = passes::speculate_overflow(program.clone());
+    let program = passes::joint(unwatched(passes::escapes(passes::nested(passes::ahead(program, &versions)))));
     if cfg!(debug_assertions)
         && let Err(broken) = verify::verify_after("cuda", &program)
         && verify::verify(given).is_ok()
@@ -262,7 +262,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
     shared.sink = sink;
-    shared.twins = twins;
+    shared.versions = versions;
     if sink.is_none() && shared.sharing().is_empty() {
         shared.gathers = gathered(program);
         shared.gathers.retain(|gathered| layout.own_buffer(program, gathered.column).is_some());
@@ -302,7 +302,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
         (Some(sink), None) => shared.sinking_kernel(kernel, sink, &sharing),
         (None, None) if groups => shared.kernel(kernel, &format!("{GROUP_THREADS}, {FEWEST_SHARING}")),
         (None, None) if sharing.is_empty() => {
-            let bounds = bounds(given, &shared.twins);
+            let bounds = bounds(given, &shared.versions);
             match &several {
                 Some(several) => shared.several_kernel(kernel, &bounds, several),
                 None => shared.kernel(kernel, &bounds),
@@ -410,7 +410,7 @@ struct Shared<'a> {
     /// Each thread runs one job at most.
     once: bool,
     /// Loops that are there twice.
-    twins: Vec<Twin>,
+    versions: Vec<LoopVersions>,
 }
 
 impl<'a> Shared<'a> {
@@ -435,7 +435,7 @@ impl<'a> Shared<'a> {
             sink: None,
             gathers: Vec::new(),
             once: false,
-            twins: Vec::new(),
+            versions: Vec::new(),
         }
     }
 

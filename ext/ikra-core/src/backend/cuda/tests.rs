@@ -833,7 +833,8 @@ fn accumulated(op: CheckedOp, by: Option<i64>) -> Program {
     repeated(|b, sum, x| b.checked(op, sum, by.map_or(x, Operand::I64), OVERFLOW))
 }
 
-/// What comes of the first number, and each number in turn, within another loop, in which presuming was perhaps wrong before.
+/// What comes of the first number, and each number in turn, within another loop, in which an assumption was perhaps
+/// wrong before.
 fn repeated(next: impl Fn(&mut Builder, Operand, Operand) -> Operand) -> Program {
     program(vec![entry(|b, index| {
         let first = b.load(Scalar::I64, INPUT, Operand::I64(0));
@@ -853,7 +854,7 @@ fn repeated(next: impl Fn(&mut Builder, Operand, Operand) -> Operand) -> Program
 }
 
 #[test]
-fn loops_that_presume_answer_and_raise_as_the_program_says() {
+fn loops_that_speculate_answer_and_raise_as_the_program_says() {
     let small = [0, 1, 2, 3, 1000, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, 1 << 32, 3_037_000_499, 3_037_000_500];
     let large = [1 << 62, i64::MAX / 3, i64::MAX / 2, i64::MAX - 1, i64::MAX, i64::MIN];
     let numbers: Vec<i64> = small.into_iter().chain(large).flat_map(|x| [x, x.wrapping_neg()]).collect();
@@ -869,17 +870,17 @@ fn loops_that_presume_answer_and_raise_as_the_program_says() {
     for op in [CheckedOp::Add, CheckedOp::Sub, CheckedOp::Mul, CheckedOp::And] {
         for by in std::iter::once(None).chain(numbers.iter().copied().map(Some)) {
             let program = accumulated(op, by);
-            let (presuming, twins) = passes::presume(program.clone());
-            assert_eq!(twins.len(), 1);
+            let (speculating, versions) = passes::speculate_overflow(program.clone());
+            assert_eq!(versions.len(), 1);
             for a in &numbers {
                 // constants are met with one number only
                 for b in if by.is_none() { &numbers[..] } else { &[5] } {
-                    let (expected, found) = (answer(&program, [*a, *b]), answer(&presuming, [*a, *b]));
-                    assert_eq!(found.0, expected.0, "{op:?} of {a} and {b}, by {by:?}\n{presuming}");
+                    let (expected, found) = (answer(&program, [*a, *b]), answer(&speculating, [*a, *b]));
+                    assert_eq!(found.0, expected.0, "{op:?} of {a} and {b}, by {by:?}\n{speculating}");
                     let raised = !matches!(expected.0, Outcome::Done);
                     assert!(
                         raised || random::same(&found.1, &expected.1),
-                        "{op:?} of {a} and {b}, by {by:?}\n{presuming}"
+                        "{op:?} of {a} and {b}, by {by:?}\n{speculating}"
                     );
                 }
             }
@@ -891,10 +892,10 @@ fn loops_that_presume_answer_and_raise_as_the_program_says() {
             let by = b.checked(CheckedOp::Mul, x, Operand::I64(by), OVERFLOW);
             b.i64(Op::Xor, &[sum, by])
         });
-        let (presuming, _) = passes::presume(program.clone());
+        let (speculating, _) = passes::speculate_overflow(program.clone());
         for x in &numbers {
-            let (expected, found) = (answer(&program, [*x, 1]), answer(&presuming, [*x, 1]));
-            assert_eq!(found.0, expected.0, "{x} by {by}\n{presuming}");
+            let (expected, found) = (answer(&program, [*x, 1]), answer(&speculating, [*x, 1]));
+            assert_eq!(found.0, expected.0, "{x} by {by}\n{speculating}");
             assert!(expected.0 != Outcome::Done || random::same(&found.1, &expected.1), "{x} by {by}");
         }
     }
@@ -944,11 +945,11 @@ fn quick_quotients_and_roots_are_looked_at_behind_the_loop() {
     ] {
         assert!(text(&exact).contains(if is_root { "quick_sqrt(" } else { "quick_div(" }), "{}", text(&exact));
         // with something else in place of what is quick, the answer is that of the other loop or wrong
-        let (mut wrong, twins) = passes::presume(exact.clone());
-        assert!(matches!(twins[..], [twin] if twin.floats));
+        let (mut wrong, versions) = passes::speculate_overflow(exact.clone());
+        assert!(matches!(versions[..], [pair] if pair.floats));
         walk_mut(&mut wrong.funcs[0].body, &mut |stmt| {
             let Stmt::Loop { label, body } = stmt else { return };
-            for stmt in body.iter_mut().filter(|_| *label == twins[0].presumes) {
+            for stmt in body.iter_mut().filter(|_| *label == versions[0].fast) {
                 if let Stmt::Let { op, args, .. } = stmt
                     && passes::is_quick(*op, args)
                 {

@@ -23,8 +23,8 @@ const UNROLL_SIZE: usize = 10;
 pub(super) const UNROLL_PLAIN: usize = 40;
 /// Statements of all repetitions of a loop of which nothing is left then.
 const UNROLL_WHOLE: usize = 160;
-/// Statements of a loop that [presumes](passes::presume) for one of another, at most: marks in place of a check are more statements, and fewer
-/// instructions.
+/// Statements of a loop that [assumes](passes::speculate_overflow) that nothing overflows, for one of another, at most:
+/// marks in place of a check are more statements, and fewer instructions.
 const MARKS: usize = 4;
 /// Longest expression that is folded into another.
 const FOLD_WIDTH: usize = 72;
@@ -527,9 +527,9 @@ impl<'a> Function<'a> {
 
     /// How many statements of a plain loop count as one; none where it runs too rarely to be more than its text.
     pub(super) fn scale(&self, label: LabelId) -> Option<usize> {
-        let twins = || self.shared.twins.iter().filter(|twin| twin.func == self.id);
-        let rare = twins().any(|twin| twin.exact == label);
-        (!rare).then(|| if twins().any(|twin| twin.presumes == label) { MARKS } else { 1 })
+        let versions = || self.shared.versions.iter().filter(|pair| pair.func == self.id);
+        let rare = versions().any(|pair| pair.exact == label);
+        (!rare).then(|| if versions().any(|pair| pair.fast == label) { MARKS } else { 1 })
     }
 
     fn labelled(&mut self, head: &str, label: LabelId, is_loop: bool, body: &[Stmt], at: (ListId, usize)) {
@@ -684,7 +684,7 @@ impl<'a> Function<'a> {
     }
 
     fn is_quick_loop(&self, label: LabelId) -> bool {
-        self.shared.twins.iter().any(|twin| twin.func == self.id && twin.floats && twin.presumes == label)
+        self.shared.versions.iter().any(|pair| pair.func == self.id && pair.floats && pair.fast == label)
     }
 
     fn helper(&mut self, name: &str, args: &[Operand]) -> Expr {

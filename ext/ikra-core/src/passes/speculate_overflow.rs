@@ -1,7 +1,9 @@
-//! Computes loops as if no Integer left 64 bits, and looks behind them whether one did.
+//! Speculation on overflow: a loop computes as if no Integer left 64 bits, and a test behind it finds out whether one
+//! did.
 //!
-//! A check is a branch, and a branch keeps compilers for GPUs from having the loads of several repetitions under way together: each repetition waits for
-//! each of its loads. So `loop { x = load c[i]; y = x * x or raise; …; i += 1; break if i >= n }` becomes
+//! A check is a branch, and a branch keeps compilers for GPUs from having the loads of several repetitions under way
+//! together: each repetition waits for each of its loads. So `loop { x = load c[i]; y = x * x or raise; …; i += 1;
+//! break if i >= n }` becomes
 //!
 //! ```text
 //! was = what changes from one repetition to the next; wide = 0
@@ -9,16 +11,20 @@
 //! if wide != 0 { what changes = was; loop { as it was } }
 //! ```
 //!
-//! The second loop does what the program says, from where the first began: it raises where that raises, and computes where a presumption was too
-//! narrow, for a product is presumed to be one of 32 bits, which costs a fifth of a checked one of 64. Where loops are in loops, those that were wrong
-//! of Integers once do not presume again; Floats that are 0 or out of the ordinary are rare.
+//! The second loop does what the program says, from where the first began. It raises where the program raises, and it
+//! computes what the first could not: a product is assumed to fit into 32 bits, which costs a fifth of a checked
+//! product of 64. Within an outer loop, a loop whose assumption about Integers failed once does not speculate again;
+//! Floats that are 0 or out of the ordinary are rare.
 //!
-//! A quotient and a root of Floats are branches, too: compilers compute both by a dozen instructions that do for nearly all numbers, and call something else where they do
-//! not. In the first loop all are computed so, without a branch (`quick_div` and `quick_sqrt` of the prelude), and noted is whether each of their operands lies between
-//! 2⁻²⁵⁵ and 2²⁵⁷, where that gives the same bits as Ruby's division. So several repetitions are computed at once, where one waited for its own root.
+//! A quotient and a root of Floats are branches, too: compilers compute both by a dozen instructions that do for nearly
+//! all numbers, and call something else where they do not. In the first loop all are computed so, without a branch
+//! (`quick_div` and `quick_sqrt` of the prelude), and noted is whether each of their operands lies between 2⁻²⁵⁵ and
+//! 2²⁵⁷, where that gives the same bits as Ruby's division. So several repetitions are computed at once, where one
+//! waited for its own root.
 //!
-//! In the first loop registers may hold what Ruby has no number for. So nothing of it is stored, no row is found by it, nothing that has a
-//! precondition is computed of it, no branch with a load looks at it, and the count alone ends the loop.
+//! In the first loop registers may hold what Ruby has no number for. So nothing of it is stored, no row is found by it,
+//! nothing that has a precondition is computed of it, no branch with a load looks at it, and the count alone ends the
+//! loop.
 //!
 //! Not one of [`super::PASSES`]: processors that guess branches have nothing of it.
 
@@ -32,23 +38,24 @@ const BODY: usize = 60;
 /// Half of the bits of an Integer, and the bits behind a sign in as many.
 const HALF: i64 = 32;
 const SIGN: i32 = 31;
-/// Added to the upper half of a Float, it leaves both of these bits set if the exponent is an ordinary one (from -255 to 256), and else not. Quotients of two such Floats
-/// are far from what is denormal or infinite.
+/// Added to the upper half of a Float, it leaves both of these bits set if the exponent is an ordinary one (from -255
+/// to 256), and else not. Quotients of two such Floats are far from what is denormal or infinite.
 const ORDINARY: i32 = 768 << 20;
 const IS_ORDINARY: i32 = 3 << 29;
 
-/// A loop of which there are two.
+/// A loop that is there twice: a fast version that speculates, and an exact one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Twin {
+pub struct LoopVersions {
     pub func: FuncId,
-    pub presumes: LabelId,
-    /// Runs where the other was wrong, which is rare.
+    pub fast: LabelId,
+    /// Runs where an assumption of the fast version failed, which is rare.
     pub exact: LabelId,
-    /// Quotients and roots of Floats are presumed to be of ordinary ones.
+    /// The fast version assumes that quotients and roots of Floats are of ordinary ones.
     pub floats: bool,
 }
 
-/// Whether an operation is one of Floats that has a quick way, which loops may presume.
+/// Whether an operation of Floats has a fast version, which a loop may use on the assumption that its operands are
+/// ordinary.
 pub fn is_quick(op: Op, args: &[Operand]) -> bool {
     match (op, args) {
         // by a power of two is a product
@@ -59,16 +66,16 @@ pub fn is_quick(op: Op, args: &[Operand]) -> bool {
 }
 
 /// The program, for processors that wait for loads and branch together, and the loops that it has twice.
-pub fn presume(mut program: Program) -> (Program, Vec<Twin>) {
-    let mut twins = Vec::new();
+pub fn speculate_overflow(mut program: Program) -> (Program, Vec<LoopVersions>) {
+    let mut versions = Vec::new();
     for (i, func) in program.funcs.iter_mut().enumerate() {
         let (counts, reads) = (Counts::of(func), reads(&func.body, func.vars.len()));
         let mut body = std::mem::take(&mut func.body);
-        let mut walker = Walker { func, id: FuncId::new(i), counts, reads, wrong: Vec::new(), twins: &mut twins };
+        let mut walker = Walker { func, id: FuncId::new(i), counts, reads, wrong: Vec::new(), versions: &mut versions };
         walker.list(&mut body, false);
         func.body = body;
     }
-    (program, twins)
+    (program, versions)
 }
 
 struct Walker<'a> {
@@ -80,13 +87,13 @@ struct Walker<'a> {
     reads: Vec<u32>,
     /// Of the loops in the outermost one around: whether they were wrong before.
     wrong: Vec<VarId>,
-    twins: &'a mut Vec<Twin>,
+    versions: &'a mut Vec<LoopVersions>,
 }
 
 impl Walker<'_> {
     fn list(&mut self, body: &mut Vec<Stmt>, nested: bool) {
         for mut stmt in std::mem::take(body) {
-            if let Some(floats) = presumes(&stmt) {
+            if let Some(floats) = is_assumable(&stmt) {
                 self.twice(stmt, floats, nested, body);
                 continue;
             }
@@ -102,8 +109,8 @@ impl Walker<'_> {
 
     fn twice(&mut self, exact: Stmt, floats: bool, nested: bool, out: &mut Vec<Stmt>) {
         let Stmt::Loop { label, body } = &exact else { return };
-        let presumes = self.label();
-        self.twins.push(Twin { func: self.id, presumes, exact: *label, floats });
+        let fast = self.label();
+        self.versions.push(LoopVersions { func: self.id, fast, exact: *label, floats });
         let copy = |(dst, from): (VarId, VarId)| Stmt::Let { dst, op: Op::Copy, args: vec![from.into()] };
         let (changed, own) = self.assigned(body);
         let kept: Vec<(VarId, VarId)> = changed.into_iter().map(|v| (self.like(v), v)).collect();
@@ -112,17 +119,17 @@ impl Walker<'_> {
         let mut repeated = body.clone();
         let own: HashMap<VarId, VarId> = own.into_iter().map(|v| (v, self.like(v))).collect();
         rename(&mut repeated, &own);
-        let mut presuming = Presuming { floats, signs: None, wide: None, ordinary: None };
-        self.presuming(&mut repeated, &mut presuming);
+        let mut assumed = Assumptions { floats, signs: None, wide: None, ordinary: None };
+        self.assume(&mut repeated, &mut assumed);
         walk_mut(&mut repeated, &mut |stmt| {
             if let Stmt::Break(to) = stmt {
-                *to = presumes;
+                *to = fast;
             }
         });
         let set = |mark, bits| Stmt::Let { dst: mark, op: Op::Copy, args: vec![Operand::I32(bits)] };
-        let words = [(presuming.signs, 0), (presuming.wide, 0), (presuming.ordinary, IS_ORDINARY)];
+        let words = [(assumed.signs, 0), (assumed.wide, 0), (assumed.ordinary, IS_ORDINARY)];
         first.extend(words.iter().filter_map(|(mark, bits)| Some(set((*mark)?, *bits))));
-        first.push(Stmt::Loop { label: presumes, body: repeated });
+        first.push(Stmt::Loop { label: fast, body: repeated });
         let mut failed = Operand::Bool(false);
         for ((mark, bits), cmp) in words.into_iter().zip([Cmp::Lt, Cmp::Ne, Cmp::Ne]) {
             let Some(mark) = mark else { continue };
@@ -177,7 +184,7 @@ impl Walker<'_> {
     }
 
     /// Makes checks of a body marks.
-    fn presuming(&mut self, body: &mut Vec<Stmt>, marks: &mut Presuming) {
+    fn assume(&mut self, body: &mut Vec<Stmt>, marks: &mut Assumptions) {
         for mut stmt in std::mem::take(body) {
             if let Stmt::Checked { dst, op, args: [a, b], .. } = stmt {
                 // the operands are looked at behind it
@@ -200,13 +207,13 @@ impl Walker<'_> {
                     self.mark(body, &mut marks.signs, high);
                 }
             }
-            stmt.bodies_mut().into_iter().flatten().for_each(|inner| self.presuming(inner, marks));
+            stmt.bodies_mut().into_iter().flatten().for_each(|inner| self.assume(inner, marks));
             body.push(stmt);
         }
     }
 
     /// Marks a Float that is not ordinary.
-    fn ordinary(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Presuming) {
+    fn ordinary(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Assumptions) {
         if let Operand::F64(_) = x {
             return;
         }
@@ -225,7 +232,7 @@ impl Walker<'_> {
         &mut self,
         out: &mut Vec<Stmt>,
         (dst, op, a, b): (VarId, CheckedOp, Operand, Operand),
-        marks: &mut Presuming,
+        marks: &mut Assumptions,
     ) {
         let result = |op, args: [Operand; 2]| Stmt::Let { dst, op, args: args.to_vec() };
         let sum = |op| if op == CheckedOp::Add { Op::Add } else { Op::Sub };
@@ -273,7 +280,7 @@ impl Walker<'_> {
     }
 
     /// The Integer, as one of 32 bits and a sign, which it is marked for not to be.
-    fn low(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Presuming) -> Operand {
+    fn low(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Assumptions) -> Operand {
         let high = self.high(out, x);
         let narrow = self.push(out, Scalar::I32, Op::Narrow, &[x]);
         let sign = self.push(out, Scalar::I32, Op::Shr, &[narrow, Operand::I32(SIGN)]);
@@ -313,7 +320,7 @@ fn rename(body: &mut [Stmt], names: &HashMap<VarId, VarId>) {
 }
 
 /// What a loop notes: words of 32 bits.
-struct Presuming {
+struct Assumptions {
     /// Whether it has the quick ways of Floats.
     floats: bool,
     /// Negative: a sum left 64 bits.
@@ -324,8 +331,9 @@ struct Presuming {
     ordinary: Option<VarId>,
 }
 
-/// Whether a loop checks or has quick ways, counts, and is one in which numbers that are none do no harm; and whether it may have the quick ways.
-fn presumes(stmt: &Stmt) -> Option<bool> {
+/// Whether a loop checks or has quick ways, counts, and is one in which numbers that are none do no harm; and whether
+/// it may have the quick ways.
+fn is_assumable(stmt: &Stmt) -> Option<bool> {
     let (_, repeated) = Counting::of(stmt, false)?;
     let (mut checks, mut quick, mut floats, mut simple) = (false, false, true, true);
     walk(repeated, &mut |s| {
@@ -335,7 +343,7 @@ fn presumes(stmt: &Stmt) -> Option<bool> {
             quick |= is_quick(*op, args);
             let given = |x: &Operand| !matches!(x, Operand::F64(bits) if !is_ordinary(*bits));
             floats &= !is_quick(*op, args) || args.iter().all(given);
-            // Floats of 32 bits are divided in 32 bits, and functions branch whatever is presumed
+            // Floats of 32 bits are divided in 32 bits, and functions branch whatever is assumed
             floats &= !matches!(op, Op::FSingle | Op::Math(_));
         }
     });
@@ -411,7 +419,7 @@ fn is_safe(op: Op, args: &[Operand]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::presume;
+    use super::speculate_overflow;
     use crate::ir::build::Builder;
     use crate::ir::testing::{INPUT, INTS, OVERFLOW, program, turned};
     use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, VarId, verify};
@@ -434,14 +442,14 @@ mod tests {
 
     fn is_left(body: impl Fn(&mut Builder, Operand, VarId)) -> bool {
         let program = summed(body);
-        let (after, twins) = presume(program.clone());
-        assert_eq!(after == program, twins.is_empty());
-        twins.is_empty()
+        let (after, versions) = speculate_overflow(program.clone());
+        assert_eq!(after == program, versions.is_empty());
+        versions.is_empty()
     }
 
     #[test]
     fn checks_of_a_loop_are_one_behind_it() {
-        let (program, _) = presume(summed(|b, i, sum| {
+        let (program, _) = speculate_overflow(summed(|b, i, sum| {
             let x = b.load(Scalar::I64, INPUT, i);
             let square = b.checked(CheckedOp::Mul, x, x, OVERFLOW);
             add(b, sum, square);
