@@ -5,7 +5,6 @@
 //! is stopped may differ. (But `demanded_bits` takes away overflows that Ruby would not notice.) `facts` is what passes
 //! share: knowledge about registers that follows control flow.
 
-mod ahead;
 mod algebra;
 mod checks;
 mod dce;
@@ -24,6 +23,7 @@ pub mod jam;
 mod joint;
 mod jump_threading;
 mod licm;
+mod load_pipelining;
 pub(crate) mod loops;
 mod nested;
 mod partial_redundancy;
@@ -44,10 +44,10 @@ mod widths;
 
 use crate::error::Result;
 use crate::ir::{Program, verify};
-pub use ahead::ahead;
 pub use escapes::{escapes, is_turned};
 pub use even::references;
 pub use joint::joint;
+pub use load_pipelining::load_pipelining;
 pub use nested::nested;
 pub use speculate_overflow::{LoopVersions, is_quick, speculate_overflow};
 pub use whole::whole;

@@ -4,7 +4,8 @@
 //! the two is a little arithmetic, `if a { x = y * y; if x < z { … } }` becomes `x = y * y; if a & x < z { … }`, whatever `a` says: nothing of it has an effect or a
 //! precondition, and nobody else reads it.
 //!
-//! Behind [`super::ahead()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors that guess branches gain nothing.
+//! Behind [`super::load_pipelining()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors
+//! that guess branches gain nothing.
 
 use super::loops::{Counts, is_cheap, is_movable};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};

@@ -1,18 +1,19 @@
-//! Asks for what the next repetition of a loop computes with, while this one computes.
+//! Software pipelining of loads: a loop loads what its next repetition needs while this repetition computes.
 //!
-//! A thread of a GPU waits where it needs what it loads. Where bodies are straight, its compiler unrolls loops and lets the loads of
-//! several repetitions begin together; roots, divisions and branches keep it from that. So there `loop { x = load c[i]; …; i += 1; break if i >= n }` becomes
+//! A thread of a GPU waits where it needs what it loads. Where bodies are straight, its compiler unrolls loops and lets
+//! the loads of several repetitions begin together; roots, divisions and branches keep it from that. So there `loop { x
+//! = load c[i]; …; i += 1; break if i >= n }` becomes
 //!
 //! ```text
 //! next = load c[i]; loop { x = next; next = load c[min(i + 1, n - 1)]; …; i += 1; break if i >= n }
 //! ```
 //!
 //! Where one load tells the row of another, the first is a repetition further ahead, so that none waits for the other.
-//! Everything is loaded that was loaded before, once more at the end of the loop, and nothing else: each repetition begins where the
-//! one before did not leave the loop. So the way out is the test at the end alone, and nothing in the body raises. Loads in a branch
-//! come along where their row is surely one of the column, whatever the branch looks at. What the loop writes stays where it is.
-//! References that lie evenly are computed from here on.
-//! Not one of [`super::PASSES`]: other processors do so by themselves.
+//! Everything is loaded that was loaded before, once more at the end of the loop, and nothing else: each repetition
+//! begins where the one before did not leave the loop. So the way out is the test at the end alone, and nothing in the
+//! body raises. Loads in a branch come along where their row is surely one of the column, whatever the branch looks at.
+//! What the loop writes stays where it is. References that lie evenly are computed from here on. Not one of
+//! [`super::PASSES`]: other processors do so by themselves.
 
 use super::LoopVersions;
 use super::even;
@@ -31,7 +32,7 @@ const MOST_SELECTED: usize = 4;
 
 /// The program, for processors that wait for loads. `versions`: of the loops that are there twice, those that compute
 /// without a branch are left to compilers, and those that run rarely as they are.
-pub fn ahead(program: Program, versions: &[LoopVersions]) -> Program {
+pub fn load_pipelining(program: Program, versions: &[LoopVersions]) -> Program {
     // a reference that was loaded is one wherever it is loaded: that is known before it is computed
     let known: Vec<_> = program
         .funcs
@@ -334,7 +335,7 @@ fn remove(body: &mut Vec<Stmt>, assigned: &[VarId]) {
 
 #[cfg(test)]
 mod tests {
-    use super::ahead;
+    use super::load_pipelining;
     use crate::ir::build::Builder;
     use crate::ir::testing::{DOMAIN, INPUT, OUT, REFS, SPEED, program, turned};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Space, Stmt, verify};
@@ -362,12 +363,12 @@ mod tests {
     }
 
     fn is_left(program: Program) -> bool {
-        ahead(program.clone(), &[]) == program
+        load_pipelining(program.clone(), &[]) == program
     }
 
     #[test]
     fn what_a_root_is_computed_of_is_loaded_one_repetition_before() {
-        let program = ahead(
+        let program = load_pipelining(
             summed(|b, i| {
                 let speed = speed(b, i);
                 b.f64(Op::FSqrt, &[speed])
@@ -454,7 +455,7 @@ mod tests {
     #[test]
     fn in_a_branch_only_rows_that_are_there_for_certain_are_loaded_ahead() {
         let loads_in_loop = |program: Program| {
-            let text = ahead(program, &[]).to_string();
+            let text = load_pipelining(program, &[]).to_string();
             let (_, behind) = text.split_once("loop").expect("a loop");
             let (ahead, rest) = behind.split_once("if ").expect("the branch");
             (ahead.matches("= load").count(), rest.matches("= load").count())
