@@ -251,7 +251,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     let given = program;
     let (program, versions) = passes::speculate_overflow(program.clone());
     let program =
-        passes::joint(unwatched(passes::escapes(passes::nested(passes::load_pipelining(program, &versions)))));
+        passes::joint(unwatched(passes::escapes(passes::if_combine(passes::load_pipelining(program, &versions)))));
     if cfg!(debug_assertions)
         && let Err(broken) = verify::verify_after("cuda", &program)
         && verify::verify(given).is_ok()

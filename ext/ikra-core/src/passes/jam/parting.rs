@@ -7,8 +7,8 @@
 use super::shapes::{Shape, Shapes};
 use crate::ir::visit::size;
 use crate::ir::{Cmp, Column, Func, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::passes::if_combine::{Condition, branch};
 use crate::passes::loops::{Counts, References, is_cheap, is_movable};
-use crate::passes::nested::{Condition, branch};
 use std::collections::HashSet;
 
 /// The most statements that are computed for jobs that may not need them.

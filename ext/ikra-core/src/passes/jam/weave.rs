@@ -7,7 +7,7 @@ use super::shapes::{Guard, Shape, Shapes, number};
 use super::{Division, Exits, REPEATED, Registers, fresh, leave, op};
 use crate::ir::visit::size;
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
-use crate::passes::nested::Condition;
+use crate::passes::if_combine::Condition;
 use std::collections::HashMap;
 
 pub struct Weaver<'a> {

@@ -1,8 +1,9 @@
-//! Makes one branch of a branch that holds little but another.
+//! If-combining: a branch that holds little but another branch becomes one branch on both conditions.
 //!
-//! On GPUs a branch within a branch is two times that the threads of a warp part and meet, and a place over which nothing is moved. So where what stands between
-//! the two is a little arithmetic, `if a { x = y * y; if x < z { … } }` becomes `x = y * y; if a & x < z { … }`, whatever `a` says: nothing of it has an effect or a
-//! precondition, and nobody else reads it.
+//! On GPUs a branch within a branch is two times that the threads of a warp part and meet, and a place over which
+//! nothing is moved. So where what stands between the two is a little arithmetic, `if a { x = y * y; if x < z { … } }`
+//! becomes `x = y * y; if a & x < z { … }`, whatever `a` says: nothing of it has an effect or a precondition, and
+//! nobody else reads it.
 //!
 //! Behind [`super::load_pipelining()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors
 //! that guess branches gain nothing.
@@ -14,7 +15,7 @@ use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 const MOST_COMPUTED: usize = 8;
 
 /// The program, for processors whose threads branch together.
-pub fn nested(mut program: Program) -> Program {
+pub fn if_combine(mut program: Program) -> Program {
     for func in &mut program.funcs {
         if loops(&func.body) {
             let mut counts = Counts::of(func);
@@ -105,7 +106,7 @@ impl<'a> One<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::nested;
+    use super::if_combine;
     use crate::ir::build::Builder;
     use crate::ir::testing::{INPUT, OUT, program, turned};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, VarId, verify};
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_branch_that_holds_little_but_another_is_none() {
-        let program = nested(skipping(square));
+        let program = if_combine(skipping(square));
         verify::verify(&program).expect("a program in order");
         let text = program.to_string();
         insta::assert_snapshot!(&text[text.find("  loop").expect("the loop")..text.find("  store").expect("its end")], @r"
@@ -167,7 +168,7 @@ mod tests {
         }
         ");
         // where one is taken if something holds, and the other if something does not
-        let mixed = nested(summed(|b, i, sum| {
+        let mixed = if_combine(summed(|b, i, sum| {
             let some = b.icmp(Cmp::Lt, i, Operand::I64(3));
             b.when(some, |b| {
                 let x = square(b, i);
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_dear_loads_or_has_a_precondition_stays_in_its_branch() {
-        let is_left = |program: Program| nested(program.clone()) == program;
+        let is_left = |program: Program| if_combine(program.clone()) == program;
         assert!(is_left(skipping(|b, i| {
             let x = square(b, i);
             b.f64(Op::FSqrt, &[x])
