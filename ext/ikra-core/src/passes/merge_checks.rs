@@ -1,7 +1,8 @@
-//! Makes one branch of checks that follow each other.
+//! Check merging: checks that follow each other become one branch.
 //!
-//! A check is three instructions on a GPU: a comparison, which site it is if it fails, and a branch. Where only lengths and indices are compared, between which nothing is
-//! loaded, one condition says whether any of them fails, and takes one instruction for each:
+//! A check is three instructions on a GPU: a comparison, which site it is if it fails, and a branch. Where only lengths
+//! and indices are compared, between which nothing is loaded, one condition says whether any of them fails, and takes
+//! one instruction for each:
 //!
 //! ```text
 //! if a { trap s0 }         x = i + 1
@@ -10,12 +11,14 @@
 //! if b { trap s1 }         if any { if a { trap s0 }; trap s1 }
 //! ```
 //!
-//! What stands between them has neither an effect nor a precondition, so it may come first. Which of them fails is asked in their order, so what is raised is what was
-//! raised. The condition has them from the last to the first: the other way round, compilers keep in registers what the first two, the first three and so on say, for the
-//! branch that asks it. Himeno's kernel has 17 in a row, which were 51 instructions and are 18, and by hand none.
+//! What stands between them has neither an effect nor a precondition, so it may come first. Which of them fails is
+//! asked in their order, so what is raised is what was raised. The condition has them from the last to the first: the
+//! other way round, compilers keep in registers what the first two, the first three and so on say, for the branch that
+//! asks it. Himeno's kernel has 17 in a row, which were 51 instructions and are 18, and by hand none.
 //!
-//! Behind [`super::checks`], which brings them together. Loops are left as they are: their checks are made before them as a rule, and how far they are unrolled is measured
-//! with what is left. Not one of [`super::PASSES`]: processors that guess branches gain nothing.
+//! Behind [`super::checks`], which brings them together. Loops are left as they are: their checks are made before them
+//! as a rule, and how far they are unrolled is measured with what is left. Not one of [`super::PASSES`]: processors
+//! that guess branches gain nothing.
 
 use super::loops::is_movable;
 use super::widths::short;
@@ -26,7 +29,7 @@ use std::collections::HashSet;
 const TURNS: usize = 3;
 
 /// The program, for processors whose threads branch together.
-pub fn joint(program: Program) -> Program {
+pub fn merge_checks(program: Program) -> Program {
     let mut fixed = vec![HashSet::new(); program.funcs.len()];
     let mut before = None;
     // What fits into 32 bits only where a check has held stays behind that check.
@@ -156,7 +159,7 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
-    use super::joint;
+    use super::merge_checks;
     use crate::ir::build::Builder;
     use crate::ir::testing::{DOMAIN, INTS, OVERFLOW, ZERO, program, turned};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, SiteId, Stmt, verify};
@@ -170,14 +173,14 @@ mod tests {
     }
 
     fn after(program: Program) -> String {
-        let joined = joint(program);
+        let joined = merge_checks(program);
         verify::verify(&joined).expect("a program in order");
         let text = joined.to_string();
         text[text.find("  v3:").expect("a body")..].to_string()
     }
 
     fn is_left(program: &Program) -> bool {
-        joint(program.clone()) == *program
+        merge_checks(program.clone()) == *program
     }
 
     #[test]
@@ -283,7 +286,7 @@ mod tests {
             })
         };
         let before = checked(8);
-        let joined = joint(before.clone());
+        let joined = merge_checks(before.clone());
         assert_ne!(joined, before, "the first two");
         let (was, is) = (short(&before), short(&joined));
         assert_eq!(was[0][..], is[0][..was[0].len()]);
