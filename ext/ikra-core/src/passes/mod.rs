@@ -9,7 +9,6 @@ mod algebra;
 mod checks;
 mod dce;
 mod demanded_bits;
-mod escapes;
 mod even;
 mod expand;
 mod facts;
@@ -38,18 +37,19 @@ mod single;
 mod speculate_overflow;
 mod strip_mine;
 mod ticks;
+mod unify_loop_exits;
 mod unwind;
 mod whole;
 mod widths;
 
 use crate::error::Result;
 use crate::ir::{Program, verify};
-pub use escapes::{escapes, is_turned};
 pub use even::references;
 pub use if_combine::if_combine;
 pub use load_pipelining::load_pipelining;
 pub use merge_checks::merge_checks;
 pub use speculate_overflow::{LoopVersions, is_quick, speculate_overflow};
+pub use unify_loop_exits::{is_turned, unify_loop_exits};
 pub use whole::whole;
 pub use widths::{addresses, short};
 

@@ -250,9 +250,9 @@ fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
 fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, groups: bool) -> Emitted {
     let given = program;
     let (program, versions) = passes::speculate_overflow(program.clone());
-    let program = passes::merge_checks(unwatched(passes::escapes(passes::if_combine(passes::load_pipelining(
-        program, &versions,
-    )))));
+    let program = passes::merge_checks(unwatched(passes::unify_loop_exits(passes::if_combine(
+        passes::load_pipelining(program, &versions),
+    ))));
     if cfg!(debug_assertions)
         && let Err(broken) = verify::verify_after("cuda", &program)
         && verify::verify(given).is_ok()

@@ -1,7 +1,9 @@
-//! Makes the two ways out of a loop that counts one branch, at its end, where it computes in registers alone.
+//! Loop exit unification: the two ways out of a counting loop that computes in registers alone become one branch at its
+//! end.
 //!
-//! Where threads of a warp leave such a loop at different repetitions, each branch out of it is two or three instructions on GPUs: those who leave several
-//! nested loops at once say so for each. `loop { a; break out if escaped; b; i += 1; break if i >= end }` becomes
+//! Where threads of a warp leave such a loop at different repetitions, each branch out of it is two or three
+//! instructions on GPUs: those who leave several nested loops at once say so for each. `loop { a; break out if escaped;
+//! b; i += 1; break if i >= end }` becomes
 //!
 //! ```text
 //! a; break out if escaped
@@ -9,8 +11,8 @@
 //! break out unless over
 //! ```
 //!
-//! Where that loop is one of the strips that another runs, `a` is computed once before all of them, and not again at the beginning of each: who escaped is known at the end
-//! of the strip before.
+//! Where that loop is one of the strips that another runs, `a` is computed once before all of them, and not again at
+//! the beginning of each: who escaped is known at the end of the strip before.
 //!
 //! ```text
 //!                                                    a
@@ -23,8 +25,9 @@
 //!                                                    }
 //! ```
 //!
-//! Everything is computed that was computed before, and `a` once more where the count ends the loop: so nothing of it has an effect, raises, or is
-//! looked at behind the loop. Mandelbrot's steps are such a loop: 12 instructions in place of 14.
+//! Everything is computed that was computed before, and `a` once more where the count ends the loop: so nothing of it
+//! has an effect, raises, or is looked at behind the loop. Mandelbrot's steps are such a loop: 12 instructions in place
+//! of 14.
 //!
 //! Not one of [`super::PASSES`]: processors that guess branches gain nothing.
 
@@ -37,7 +40,7 @@ const BODY: usize = 40;
 const BEFORE: usize = 10;
 
 /// The program, for processors whose threads branch together.
-pub fn escapes(mut program: Program) -> Program {
+pub fn unify_loop_exits(mut program: Program) -> Program {
     for func in &mut program.funcs {
         let mut reads = vec![0; func.vars.len()];
         count_reads(&func.body, &mut reads);
@@ -214,13 +217,14 @@ pub fn is_turned(label: LabelId, body: &[Stmt]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{escapes, is_turned};
+    use super::{is_turned, unify_loop_exits};
     use crate::ir::build::Builder;
     use crate::ir::testing::{INPUT, INTS, OUT, program, turned};
     use crate::ir::visit::size;
     use crate::ir::{Cmp, LabelId, Op, Operand, ParamId, Program, Scalar, Stmt, VarId, verify, walk};
 
-    /// `x = 0.5; i = 0; begin test; x *= 3.0; i += 1 end while i < n; out[index] = result`, where the test may leave what is around the loop.
+    /// `x = 0.5; i = 0; begin test; x *= 3.0; i += 1 end while i < n; out[index] = result`, where the test may leave
+    /// what is around the loop.
     fn stepping(
         test: impl Fn(&mut Builder, VarId, Operand, LabelId),
         result: impl Fn(VarId, Operand) -> Operand,
@@ -247,13 +251,13 @@ mod tests {
     }
 
     fn is_left(program: &Program) -> bool {
-        escapes(program.clone()) == *program
+        unify_loop_exits(program.clone()) == *program
     }
 
     #[test]
     fn the_ways_out_of_a_loop_that_computes_are_one_branch_at_its_end() {
         let before = stepping(|b, x, _, out| leaves_if_large(b, x, out), |x, _| x.into());
-        let after = escapes(before.clone());
+        let after = unify_loop_exits(before.clone());
         verify::verify(&after).expect("a program in order");
         let mut loops = Vec::new();
         walk(&after.funcs[0].body, &mut |stmt| {
@@ -308,13 +312,13 @@ mod tests {
             b.store(INTS, index, i.into());
         });
         verify::verify(&before).expect("a program in order");
-        let after = escapes(before);
+        let after = unify_loop_exits(before);
         verify::verify(&after).unwrap_or_else(|e| panic!("{e}\n{after}"));
     }
 
     #[test]
     fn who_escapes_from_strips_is_found_out_once_before_them() {
-        let after = escapes(in_strips(|_, _, _| ()));
+        let after = unify_loop_exits(in_strips(|_, _, _| ()));
         verify::verify(&after).expect("a program in order");
         let text = after.to_string();
         insta::assert_snapshot!(text[text.find("  v3:").expect("a body")..].to_string(), @r#"
@@ -360,7 +364,7 @@ mod tests {
     #[test]
     fn strips_that_change_what_is_tested_or_store_find_it_out_anew() {
         let heads = |last: fn(&mut Builder, VarId, Operand)| {
-            let after = escapes(in_strips(last));
+            let after = unify_loop_exits(in_strips(last));
             verify::verify(&after).expect("a program in order");
             let mut first = 0;
             walk(&after.funcs[0].body, &mut |stmt| {
