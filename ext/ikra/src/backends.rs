@@ -14,8 +14,8 @@ use ikra_core::cache::disk::{DiskCache, default_directory};
 use ikra_core::cache::key::KeyBuilder;
 use ikra_core::error::{Error, Result};
 use ikra_core::memory::buffer::DeviceStore;
+use ikra_core::memory::free_list;
 use ikra_core::memory::pool;
-use ikra_core::memory::shelf;
 use ikra_core::memory::words::HostWords;
 use ikra_core::process;
 use ikra_core::sched::cost::{self, Estimate, History, Side, Ways};
@@ -226,7 +226,7 @@ pub fn before_exit() {
 pub fn before_fork() {
     // what is kept would be the child's too, and copied when it is used again
     pool::host().clear();
-    shelf::clear();
+    free_list::clear();
     on_gpu(|store| store.before_fork());
 }
 
@@ -235,7 +235,7 @@ pub fn before_fork() {
 pub fn describe_memory() -> (usize, usize, usize, usize, u64, Option<u64>, usize, usize) {
     let (host, device, arrays) = crate::buffer::held();
     let (cuda, (locked, kept)) = on_gpu(|store| (store.held(), store.lent())).unwrap_or_default();
-    let kept = kept + pool::host().held().1 + shelf::held();
+    let kept = kept + pool::host().held().1 + free_list::held();
     let limit = ikra_core::config::memory_limit();
     let limit = (limit != u64::MAX).then_some(limit);
     (host, device, arrays, crate::engine::resident::held(), cuda, limit, locked, kept)

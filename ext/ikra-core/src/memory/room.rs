@@ -14,7 +14,7 @@
 //! allocator has a reserve for that, which it does not touch for what is only tried ([`is_tried`]).
 
 use super::pages;
-use super::{pool, shelf};
+use super::{free_list, pool};
 use crate::error::{Error, Result};
 use crate::memory::column::Element;
 use std::cell::Cell;
@@ -250,7 +250,7 @@ pub fn refuse_all() -> ! {
 /// What is kept for later goes back to the system.
 pub fn give_back() {
     pool::host().clear();
-    shelf::clear();
+    free_list::clear();
 }
 
 /// Tries once more, with nothing kept.

@@ -1,11 +1,11 @@
 //! The host's words that hold a column.
 //!
-//! Here: [`HostWords`], the allocator's, which may have been used before ([`super::shelf`]), or lent by a pool ([`super::pool`]), and copies of much by several threads. Not here: what the words mean
-//! ([`super::column`]).
+//! Here: [`HostWords`], the allocator's, which may have been used before ([`super::free_list`]), or lent by a pool
+//! ([`super::pool`]), and copies of much by several threads. Not here: what the words mean ([`super::column`]).
 
+use super::free_list;
 use super::pool::{self, Lent, Locked};
 use super::room::{self, Promise};
-use super::shelf;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
@@ -27,7 +27,7 @@ impl HostWords {
         if count == 0 {
             return Self::of_allocator(0);
         }
-        if let Some(mut words) = shelf::take(count) {
+        if let Some(mut words) = free_list::take(count) {
             words.fill(0);
             return Self::from(words);
         }
@@ -46,7 +46,7 @@ impl HostWords {
         Self::of_nothing(count, false)
     }
     fn of_nothing(count: usize, filled: bool) -> Self {
-        if let Some(words) = shelf::take(count) {
+        if let Some(words) = free_list::take(count) {
             return Self::from(words);
         }
         pool::host().lend_known(count, filled).map_or_else(|| Self::of_allocator(count), |(words, _)| words)
@@ -90,7 +90,7 @@ impl HostWords {
 impl Drop for HostWords {
     fn drop(&mut self) {
         if let Source::Allocator(words, _) = &mut self.0 {
-            shelf::put(std::mem::take(words));
+            free_list::put(std::mem::take(words));
         }
     }
 }
