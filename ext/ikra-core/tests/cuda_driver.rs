@@ -7,7 +7,7 @@
 use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction};
 use ikra_core::backend::collective::rows::{Collective, Give, Stretch, column};
 use ikra_core::backend::collective::scan::Scan;
-use ikra_core::backend::collective::{Crew, Element, Number};
+use ikra_core::backend::collective::{Element, Number, Workers};
 use ikra_core::backend::cuda::CudaBackend;
 use ikra_core::backend::cuda::collective;
 use ikra_core::backend::cuda::driver::Stream;
@@ -727,7 +727,7 @@ fn rows_where_they_are() {
     let cuda = open();
     let there = cuda.collective().expect("the device has memory of its own");
     let (threads, cancel) = (Threads::new(2), CancelToken::default());
-    let here = Crew { threads: &threads, cancel: &cancel };
+    let here = Workers { threads: &threads, cancel: &cancel };
     let store = cuda.store().expect("as above");
     for n in [1usize, 33, 5000, 20_000] {
         let floats = column(

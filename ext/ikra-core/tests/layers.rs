@@ -34,7 +34,7 @@ const UNSAFE: &[&str] = &[
     "memory/table.rs",
     "backend/vectors.rs",
     "backend/libm.rs",
-    "backend/team.rs",
+    "backend/worker_pool.rs",
     "backend/cpu/arena.rs",
     "backend/cpu/jit.rs",
     "backend/cuda/blas.rs",

@@ -20,7 +20,7 @@ use ikra_core::backend::collective::groups::{self, Grouped};
 use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
 use ikra_core::backend::collective::rows::{Give, Stretch};
 use ikra_core::backend::collective::sort::{self, Keys};
-use ikra_core::backend::collective::{Crew, Element, Number, Values};
+use ikra_core::backend::collective::{Element, Number, Values, Workers};
 use ikra_core::backend::fold;
 use ikra_core::engine::Holes;
 use ikra_core::memory::buffer::Buffer;
@@ -325,12 +325,12 @@ const MANY: usize = 1 << 14;
 pub fn working<T: Send>(
     ruby: &Ruby,
     count: usize,
-    work: impl Fn(Crew<'_>) -> ikra_core::error::Result<Option<T>> + Sync,
+    work: impl Fn(Workers<'_>) -> ikra_core::error::Result<Option<T>> + Sync,
 ) -> Result<T, Error> {
     let mut beside = false;
     loop {
         let cancel = CancelToken::default();
-        let run = || work(Crew { threads: &crew::THREADS, cancel: &cancel });
+        let run = || work(Workers { threads: &crew::THREADS, cancel: &cancel });
         let answer = match (count < MANY, beside) {
             (true, _) => Some(run()),
             (_, true) => Some(gvl::run_beside(ruby, &cancel, run)?),

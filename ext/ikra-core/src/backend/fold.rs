@@ -9,7 +9,7 @@
 
 use super::collective::reduce::{self, Reduced, Reduction};
 use super::collective::rows::{Collective as _, Stretch};
-use super::collective::{Crew, Element};
+use super::collective::{Element, Workers};
 use super::threads::Threads;
 use super::{Backend, Executable, Launch, Outcome, sink};
 use crate::error::Result;
@@ -103,11 +103,11 @@ pub fn apart<B: Backend + ?Sized>(
 ) -> Result<Folded> {
     let Launch { columns, jobs, cancel, .. } = launch;
     let len = usize::try_from(jobs).unwrap_or(usize::MAX);
-    let crew = Crew { threads, cancel };
+    let workers = Workers { threads, cancel };
     if let (Some(copied), None) = (fold.copied, backend.store()) {
         let began = Instant::now();
         let elements = Stretch { element: fold.element, rows: &columns[copied.index()], range: 0..len };
-        let reduced = reduce::reduce(crew, fold.reduction, elements.values())?;
+        let reduced = reduce::reduce(workers, fold.reduction, elements.values())?;
         launch.timings.kernel += began.elapsed();
         return Ok((if reduced.is_some() { Outcome::Done } else { Outcome::Cancelled }, reduced));
     }
@@ -130,7 +130,7 @@ pub fn apart<B: Backend + ?Sized>(
         let elements = Some(Stretch { element: fold.element, rows: &rows, range: 0..len });
         let chosen = match backend.collective() {
             Some(device) if rows.device().is_some() => device.select(flags, elements)?,
-            _ => crew.select(flags, elements)?,
+            _ => workers.select(flags, elements)?,
         };
         let Some(chosen) = chosen else { return Ok((Outcome::Cancelled, None)) };
         rows = chosen;
@@ -140,7 +140,7 @@ pub fn apart<B: Backend + ?Sized>(
         return Ok((outcome, Some(backend.reduce(fold.reduction, fold.element, &rows, range)?)));
     }
     let elements = Stretch { element: fold.element, rows: &rows, range };
-    let reduced = reduce::reduce(crew, fold.reduction, elements.values())?;
+    let reduced = reduce::reduce(workers, fold.reduction, elements.values())?;
     Ok((if reduced.is_some() { outcome } else { Outcome::Cancelled }, reduced))
 }
 
@@ -293,7 +293,7 @@ mod tests {
                         let cancel = CancelToken::default();
                         let (outcome, reduced) = launch(&*machine, &compiled, &mut columns, 0, Key::NONE, &cancel);
                         assert_eq!(outcome, Outcome::Done);
-                        let host = on_host(|crew| reduce::reduce(crew, reduction, values.view()));
+                        let host = on_host(|workers| reduce::reduce(workers, reduction, values.view()));
                         let reduced = reduced.expect("all ended well");
                         let name = machine.name();
                         assert_eq!(testing::bits(reduced), testing::bits(host), "{name}: {reduction:?} of {values:?}");
@@ -349,7 +349,7 @@ mod tests {
             let Some(Holes::Filled { int, float }) = neutral(reduction) else { panic!("{reduction:?}") };
             let value = |values: Owned| {
                 // of extremes the value: the place may be that of what stands there
-                match on_host(|crew| reduce::reduce(crew, reduction, values.view())) {
+                match on_host(|workers| reduce::reduce(workers, reduction, values.view())) {
                     Reduced::Extremes { least, greatest, nan } => {
                         format!("{:?} {nan}", least.or(greatest).map(|place| place.value))
                     }

@@ -29,9 +29,9 @@ pub mod races;
 pub mod reference;
 pub mod resident;
 pub mod sink;
-mod team;
 pub mod threads;
 pub mod vectors;
+mod worker_pool;
 
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};

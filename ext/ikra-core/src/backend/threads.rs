@@ -1,7 +1,7 @@
 //! The threads of the host that work for this process.
 //!
 //! Here: one rayon pool per process id: a forked child inherits the memory of a pool, but none of its threads. Not here:
-//! what they do ([`super::cpu`], [`super::collective`]), and how they are called for help ([`super::team`]).
+//! what they do ([`super::cpu`], [`super::collective`]), and how they are called for help ([`super::worker_pool`]).
 
 use crate::error::{Error, Result};
 use once_cell::race::OnceBox;

@@ -204,7 +204,7 @@ mod tests {
             (state >> 33) % end
         };
         for threads in [1, 3] {
-            let crew = Threads::new(threads);
+            let workers = Threads::new(threads);
             let few = [0, 1, 31, 33, STRETCH, LANES * STRETCH, LANES * STRETCH + 1, 3 * LANES * STRETCH - 5];
             let more = [LONG_STRETCH + 1, LANES * LONG_STRETCH, 2 * LANES * LONG_STRETCH + 7];
             for len in few.into_iter().chain(more) {
@@ -213,7 +213,7 @@ mod tests {
                         let most = (groups + beyond) as u64;
                         let tags: Vec<u16> =
                             (0..len).map(|_| if dice(50) == 0 { u16::MAX } else { dice(most) as u16 }).collect();
-                        let found = by_class(&tags, groups, warp, &crew);
+                        let found = by_class(&tags, groups, warp, &workers);
                         assert!(found.view::<u32>() == expected(&tags, groups, warp), "{len} of {groups}, {warp}");
                     }
                 }

@@ -3,7 +3,7 @@
 //! Here: [`Grouped`], which `group_by`, `tally` and `uniq` stand on, and [`groups`] on the host, for keys of any kind that can be
 //! hashed and compared by their indices. Not here: GPUs.
 
-use super::Crew;
+use super::Workers;
 use crate::error::Result;
 use crate::memory::room;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -103,20 +103,20 @@ impl Table {
 /// # Panics
 /// For more elements than 32 bits count.
 pub fn groups(
-    crew: Crew<'_>,
+    workers: Workers<'_>,
     count: usize,
     hash: impl Fn(usize) -> u64 + Sync,
     same: impl Fn(usize, usize) -> bool + Sync,
 ) -> Result<Option<Grouped>> {
     assert!(u32::try_from(count).is_ok(), "indices have 32 bits");
-    let shares = if count < MANY { 1 } else { crew.threads.count().max(1) };
+    let shares = if count < MANY { 1 } else { workers.threads.count().max(1) };
     let group_of = room::collect((0..count).map(|_| AtomicU32::new(0)));
     // The upper half chooses the share, the lower one the slot.
     let share_of = |hash: u64| ((hash >> 32) * shares as u64) >> 32;
-    let tables = crew.several(shares, |share| {
+    let tables = workers.several(shares, |share| {
         let mut table = Table::new();
         for start in (0..count).step_by(STRETCH) {
-            if crew.cancel.is_cancelled() {
+            if workers.cancel.is_cancelled() {
                 return None;
             }
             for (i, group) in group_of.iter().enumerate().take(count.min(start + STRETCH)).skip(start) {
@@ -146,7 +146,7 @@ pub fn groups(
     let mut numbers: Vec<Vec<u32>> = tables.iter().map(|table| room::filled(0, table.firsts.len())).collect();
     all.iter().zip(0..).for_each(|((_, _, share, group), number)| numbers[*share][*group] = number);
     let pieces = count.div_ceil(STRETCH);
-    let told = crew.each(pieces, |p| {
+    let told = workers.each(pieces, |p| {
         for (i, group) in group_of.iter().enumerate().take(count.min((p + 1) * STRETCH)).skip(p * STRETCH) {
             let share = share_of(hash(i)) as usize;
             group.store(numbers[share][group.load(Relaxed) as usize], Relaxed);
@@ -166,8 +166,8 @@ pub fn groups(
 ///
 /// # Panics
 /// As [`groups`].
-pub fn of_words(crew: Crew<'_>, words: &[u64]) -> Result<Option<Grouped>> {
-    groups(crew, words.len(), |i| hash(words[i]), |i, j| words[i] == words[j])
+pub fn of_words(workers: Workers<'_>, words: &[u64]) -> Result<Option<Grouped>> {
+    groups(workers, words.len(), |i| hash(words[i]), |i, j| words[i] == words[j])
 }
 
 #[cfg(test)]
@@ -198,21 +198,21 @@ mod tests {
             for kinds in [1, 2, 100, 1 << 40] {
                 let mut r = Random(n as u64 + kinds);
                 let words: Vec<u64> = (0..n).map(|_| r.word() % kinds).collect();
-                assert_eq!(on_host(|crew| of_words(crew, &words)), plain(&words), "{n} of {kinds}");
+                assert_eq!(on_host(|workers| of_words(workers, &words)), plain(&words), "{n} of {kinds}");
             }
         }
         let sorted: Vec<u64> = (0..100_000).map(|i| (i / 3) << 32).collect();
-        assert_eq!(on_host(|crew| of_words(crew, &sorted)), plain(&sorted));
+        assert_eq!(on_host(|workers| of_words(workers, &sorted)), plain(&sorted));
     }
 
     #[test]
     fn keys_of_any_kind_are_grouped_by_their_indices() {
         let words = ["a", "b", "a", "", "b", "a"];
         let same = |i: usize, j: usize| words[i] == words[j];
-        let found = on_host(|crew| groups(crew, words.len(), |i| hash(words[i].len() as u64), same));
+        let found = on_host(|workers| groups(workers, words.len(), |i| hash(words[i].len() as u64), same));
         assert_eq!((&found.group_of[..], &found.firsts[..]), (&[0, 1, 0, 2, 1, 0][..], &[0, 1, 3][..]));
         assert_eq!(found.counts, [3, 2, 1]);
         let zeroes = [0.0, -0.0, f64::NAN, -f64::NAN].map(float_word);
-        assert_eq!(on_host(|crew| of_words(crew, &zeroes)).counts, [2, 2]);
+        assert_eq!(on_host(|workers| of_words(workers, &zeroes)).counts, [2, 2]);
     }
 }

@@ -116,9 +116,9 @@ pub enum Number {
     Float(f64),
 }
 
-/// Who works, and who may end it.
+/// The threads that work on a collective operation, and the token that cancels it.
 #[derive(Clone, Copy)]
-pub struct Crew<'a> {
+pub struct Workers<'a> {
     pub threads: &'a Threads,
     pub cancel: &'a CancelToken,
 }
@@ -128,7 +128,7 @@ const SEVERAL: usize = 4;
 /// Who takes pieces leaves at least so many such shares to each of the others, and to itself.
 const SHARES: usize = 2;
 
-impl Crew<'_> {
+impl Workers<'_> {
     /// What `piece` gives for each of `0..count`, in order. None: cancelled.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Crew<'_> {
         self.all((0..count).collect(), piece)
     }
 
-    /// As [`Crew::each`], for few pieces that are all large. They look at the token themselves.
+    /// As [`Workers::each`], for few pieces that are all large. They look at the token themselves.
     ///
     /// # Errors
     /// `Device` when the system gives no threads.

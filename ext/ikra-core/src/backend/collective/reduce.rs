@@ -3,7 +3,7 @@
 //! Here: [`Reduction`], [`Reduced`], and [`reduce`] on the host, in the order that [`super`] describes. Not here: GPUs, which
 //! leave the words that [`Reduction::read`] reads.
 
-use super::{Crew, Element, LANES, Number, TILE, Values, WARP};
+use super::{Element, LANES, Number, TILE, Values, WARP, Workers};
 use crate::backend::vectors::{Work, soon, widest};
 use crate::error::Result;
 use crate::ir::Storage;
@@ -527,46 +527,50 @@ impl<T: Copy, F: Fold<T>> Work for Tile<'_, T, F> {
     }
 }
 
-fn run<T: Numeric, F: Fold<T>>(crew: Crew<'_>, values: impl Source<T>) -> Result<Option<Reduced>> {
+fn run<T: Numeric, F: Fold<T>>(workers: Workers<'_>, values: impl Source<T>) -> Result<Option<Reduced>> {
     let tile = |t: usize| {
         let first = t * TILE;
         let elements = first..values.len().min(first + TILE);
         values.tile(elements, |tile| widest(Tile { tile, first: first as u64, fold: PhantomData::<F> }))
     };
-    let tiles = crew.each(values.len().div_ceil(TILE), tile)?;
+    let tiles = workers.each(values.len().div_ceil(TILE), tile)?;
     Ok(tiles.map(|tiles| F::reduced(over_tiles::<T, F>(&tiles))))
 }
 
 fn integers<T: Numeric + Send>(
-    crew: Crew<'_>,
+    workers: Workers<'_>,
     reduction: Reduction,
     values: impl Source<T>,
 ) -> Result<Option<Reduced>> {
     match reduction {
-        Reduction::Sum => run::<T, IntSum>(crew, values),
-        Reduction::Product => run::<T, IntProduct>(crew, values),
-        _ => compared(crew, reduction, values),
+        Reduction::Sum => run::<T, IntSum>(workers, values),
+        Reduction::Product => run::<T, IntProduct>(workers, values),
+        _ => compared(workers, reduction, values),
     }
 }
 
-fn floats<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: impl Source<T>) -> Result<Option<Reduced>> {
+fn floats<T: Numeric + Send>(
+    workers: Workers<'_>,
+    reduction: Reduction,
+    values: impl Source<T>,
+) -> Result<Option<Reduced>> {
     match reduction {
-        Reduction::Sum => run::<T, FloatSum>(crew, values),
-        Reduction::Product => run::<T, FloatProduct>(crew, values),
-        _ => compared(crew, reduction, values),
+        Reduction::Sum => run::<T, FloatSum>(workers, values),
+        Reduction::Product => run::<T, FloatProduct>(workers, values),
+        _ => compared(workers, reduction, values),
     }
 }
 
 fn compared<T: Numeric + Send>(
-    crew: Crew<'_>,
+    workers: Workers<'_>,
     reduction: Reduction,
     values: impl Source<T>,
 ) -> Result<Option<Reduced>> {
     match reduction {
-        Reduction::Min => run::<T, Extreme<false>>(crew, values),
-        Reduction::Max => run::<T, Extreme<true>>(crew, values),
-        Reduction::MinMax => run::<T, BothExtremes>(crew, values),
-        _ => run::<T, Counting>(crew, values),
+        Reduction::Min => run::<T, Extreme<false>>(workers, values),
+        Reduction::Max => run::<T, Extreme<true>>(workers, values),
+        Reduction::MinMax => run::<T, BothExtremes>(workers, values),
+        _ => run::<T, Counting>(workers, values),
     }
 }
 
@@ -574,13 +578,13 @@ fn compared<T: Numeric + Send>(
 ///
 /// # Errors
 /// `Device` when the system gives no threads.
-pub fn reduce(crew: Crew<'_>, reduction: Reduction, values: Values<'_>) -> Result<Option<Reduced>> {
+pub fn reduce(workers: Workers<'_>, reduction: Reduction, values: Values<'_>) -> Result<Option<Reduced>> {
     match values {
-        Values::I64(x) => integers(crew, reduction, x),
-        Values::I32(x) => integers(crew, reduction, x),
-        Values::U8(x) => integers(crew, reduction, x),
-        Values::F64(x) => floats(crew, reduction, x),
-        Values::F32(x) => floats(crew, reduction, x),
+        Values::I64(x) => integers(workers, reduction, x),
+        Values::I32(x) => integers(workers, reduction, x),
+        Values::U8(x) => integers(workers, reduction, x),
+        Values::F64(x) => floats(workers, reduction, x),
+        Values::F32(x) => floats(workers, reduction, x),
     }
 }
 
@@ -589,7 +593,7 @@ pub fn reduce(crew: Crew<'_>, reduction: Reduction, values: Values<'_>) -> Resul
 /// # Errors
 /// `Device` when the system gives no threads.
 pub fn reduce_made(
-    crew: Crew<'_>,
+    workers: Workers<'_>,
     reduction: Reduction,
     element: Element,
     count: usize,
@@ -597,11 +601,11 @@ pub fn reduce_made(
 ) -> Result<Option<Reduced>> {
     let made = &Made { count, storage: element.storage(), make, rest: Mutex::default() };
     match element {
-        Element::I64 => integers::<i64>(crew, reduction, made),
-        Element::I32 => integers::<i32>(crew, reduction, made),
-        Element::U8 => integers::<u8>(crew, reduction, made),
-        Element::F64 => floats::<f64>(crew, reduction, made),
-        Element::F32 => floats::<f32>(crew, reduction, made),
+        Element::I64 => integers::<i64>(workers, reduction, made),
+        Element::I32 => integers::<i32>(workers, reduction, made),
+        Element::U8 => integers::<u8>(workers, reduction, made),
+        Element::F64 => floats::<f64>(workers, reduction, made),
+        Element::F32 => floats::<f32>(workers, reduction, made),
     }
 }
 
@@ -614,8 +618,8 @@ mod tests {
 
     fn of(reduction: Reduction, values: Values<'_>) -> Reduced {
         let run = |threads: usize| {
-            let crew = Crew { threads: &Threads::new(threads), cancel: &CancelToken::default() };
-            reduce(crew, reduction, values).expect("there are threads").expect("nobody cancels")
+            let workers = Workers { threads: &Threads::new(threads), cancel: &CancelToken::default() };
+            reduce(workers, reduction, values).expect("there are threads").expect("nobody cancels")
         };
         let alone = run(1);
         assert_eq!(testing::bits(alone), testing::bits(run(3)), "the number of threads makes no difference");
@@ -727,7 +731,7 @@ mod tests {
     fn a_cancelled_reduction_has_no_answer() {
         let cancel = CancelToken::default();
         cancel.cancel();
-        let crew = Crew { threads: &Threads::new(2), cancel: &cancel };
-        assert_eq!(reduce(crew, Reduction::Sum, Values::I64(&[1; 100_000])).expect("there are threads"), None);
+        let workers = Workers { threads: &Threads::new(2), cancel: &cancel };
+        assert_eq!(reduce(workers, Reduction::Sum, Values::I64(&[1; 100_000])).expect("there are threads"), None);
     }
 }

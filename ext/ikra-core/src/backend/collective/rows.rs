@@ -1,13 +1,14 @@
 //! Collective operations over rows of columns, where the rows are.
 //!
-//! Here: [`Collective`], which a backend with memory of its own implements for rows that are in it, and the host's [`Crew`]
-//! for all others. Both give the same bits. Results are columns, and stay where they were made. Not here: the operations
-//! themselves (beside this file, and in [`crate::backend::cuda::collective`]), and who chooses where one runs (the bridge).
+//! Here: [`Collective`], which a backend with memory of its own implements for rows that are in it, and the host's
+//! [`Workers`] for all others. Both give the same bits. Results are columns, and stay where they were made. Not here:
+//! the operations themselves (beside this file, and in [`crate::backend::cuda::collective`]), and who chooses where one
+//! runs (the bridge).
 
 use super::groups::{float_word, of_words};
 use super::scan::{Scan, Scanned, Told};
 use super::sort::{self, By, Key, Keys};
-use super::{Crew, Element, Values, scan, select};
+use super::{Element, Values, Workers, scan, select};
 use crate::error::Result;
 use crate::ir::Storage;
 use crate::memory::column::HostColumn;
@@ -209,7 +210,7 @@ fn of_scanned(scanned: &Scanned) -> HostColumn {
 const ROW: usize = 1 << 14;
 
 /// The order of each row, one behind the other, counted from the beginning of the first.
-fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Result<Option<Vec<u32>>> {
+fn order_of_rows(workers: Workers<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Result<Option<Vec<u32>>> {
     let rows = keys.len().div_ceil(row.max(1));
     let own = |at: usize| {
         let start = keys.range.start + at * row;
@@ -218,13 +219,13 @@ fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Resu
     if row > ROW || rows < 2 {
         let mut all: Vec<u32> = room::with_capacity(keys.len());
         for at in 0..rows {
-            let Some(order) = sort::order(crew, own(at).keys(), by)? else { return Ok(None) };
+            let Some(order) = sort::order(workers, own(at).keys(), by)? else { return Ok(None) };
             all.extend(order.iter().map(|place| place + (at * row) as u32));
         }
         return Ok(Some(all));
     }
     let piece = (ROW / row.max(1)).max(1);
-    let sorted = crew.each(rows.div_ceil(piece), |p| {
+    let sorted = workers.each(rows.div_ceil(piece), |p| {
         let mut all: Vec<u32> = room::with_capacity(piece * row);
         for at in p * piece..rows.min((p + 1) * piece) {
             let order = sort::order_alone(own(at).keys(), by);
@@ -236,30 +237,30 @@ fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Resu
 }
 
 /// The elements at these places.
-fn picked(crew: Crew<'_>, from: &Stretch<'_>, places: &[u32]) -> Result<Option<HostColumn>> {
+fn picked(workers: Workers<'_>, from: &Stretch<'_>, places: &[u32]) -> Result<Option<HostColumn>> {
     fn all<T: crate::memory::column::Element>(
-        crew: Crew<'_>,
+        workers: Workers<'_>,
         (storage, values): (Storage, &[T]),
         places: &[u32],
     ) -> Result<Option<HostColumn>> {
         let mut out = HostColumn::zeroed(storage, places.len());
         let pieces: Vec<_> = out.view_mut::<T>().chunks_mut(ROW).zip(places.chunks(ROW)).collect();
-        let done = crew.all(pieces, |(out, places)| {
+        let done = workers.all(pieces, |(out, places)| {
             out.iter_mut().zip(places).for_each(|(out, place)| *out = values[*place as usize]);
         })?;
         Ok(done.map(|_| out))
     }
     let storage = from.element.storage();
     match from.values() {
-        Values::I64(x) => all(crew, (storage, x), places),
-        Values::I32(x) => all(crew, (storage, x), places),
-        Values::U8(x) => all(crew, (storage, x), places),
-        Values::F64(x) => all(crew, (storage, x), places),
-        Values::F32(x) => all(crew, (storage, x), places),
+        Values::I64(x) => all(workers, (storage, x), places),
+        Values::I32(x) => all(workers, (storage, x), places),
+        Values::U8(x) => all(workers, (storage, x), places),
+        Values::F64(x) => all(workers, (storage, x), places),
+        Values::F32(x) => all(workers, (storage, x), places),
     }
 }
 
-impl Collective for Crew<'_> {
+impl Collective for Workers<'_> {
     fn scan(&self, how: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, Told)>> {
         let scanned = scan::scan(*self, how, from.values())?;
         Ok(scanned.map(|(values, told)| (of_scanned(&values), told)))
@@ -339,9 +340,9 @@ mod tests {
                         if descending { order.reverse() } else { order }
                     });
                 }
-                let places = on_host(|crew| crew.sort(keys(), row, descending, Give::Places));
+                let places = on_host(|workers| workers.sort(keys(), row, descending, Give::Places));
                 assert_eq!(places.view::<u32>(), expected, "{rows} rows of {row}");
-                let sorted = on_host(|crew| crew.sort(keys(), row, descending, Give::Keys));
+                let sorted = on_host(|workers| workers.sort(keys(), row, descending, Give::Keys));
                 assert!(sorted.view::<f64>().iter().eq(expected.iter().map(|at| &values[*at as usize])));
             }
         }
@@ -353,13 +354,13 @@ mod tests {
         let flags = column(Storage::U8, &[1u8, 0, 1, 1, 1]);
         let part = || Stretch { element: Element::F64, rows: &from, range: 1..4 };
         let on = || Stretch { element: Element::U8, rows: &flags, range: 1..4 };
-        assert_eq!(on_host(|crew| crew.scan(Scan::Sum, part())).0.view::<f64>(), [2.0, 3.0, 5.0]);
-        assert_eq!(on_host(|crew| crew.select(on(), Some(part()))).view::<f64>(), [1.0, 2.0]);
-        assert_eq!(on_host(|crew| crew.select(on(), None)).view::<u32>(), [1, 2]);
-        assert_eq!(on_host(|crew| crew.sort(part(), 3, false, Give::Places)).view::<u32>(), [1, 0, 2]);
-        let grouped = on_host(|crew| crew.groups(part()));
+        assert_eq!(on_host(|workers| workers.scan(Scan::Sum, part())).0.view::<f64>(), [2.0, 3.0, 5.0]);
+        assert_eq!(on_host(|workers| workers.select(on(), Some(part()))).view::<f64>(), [1.0, 2.0]);
+        assert_eq!(on_host(|workers| workers.select(on(), None)).view::<u32>(), [1, 2]);
+        assert_eq!(on_host(|workers| workers.sort(part(), 3, false, Give::Places)).view::<u32>(), [1, 0, 2]);
+        let grouped = on_host(|workers| workers.groups(part()));
         assert_eq!((grouped.group_of.view::<u32>(), grouped.firsts.view::<u32>()), (&[0, 1, 0][..], &[0, 1][..]));
         assert_eq!(grouped.counts.view::<u32>(), [2, 1]);
-        assert_eq!(on_host(|crew| crew.pick(part(), &grouped.firsts)).view::<f64>(), [2.0, 1.0]);
+        assert_eq!(on_host(|workers| workers.pick(part(), &grouped.firsts)).view::<f64>(), [2.0, 1.0]);
     }
 }

@@ -17,7 +17,7 @@
 //! So the last value of a sum of Floats may differ from [`super::reduce`]'s in the last digit.
 
 use super::reduce::Compensated;
-use super::{Crew, Element, Number, Values, WARP};
+use super::{Element, Number, Values, WARP, Workers};
 use crate::error::Result;
 use crate::memory::{column, room};
 
@@ -271,14 +271,14 @@ fn before<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> Vec<F::State> {
         .collect()
 }
 
-fn run<T: Copy + Sync, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Option<(Vec<F::Out>, Told)>> {
+fn run<T: Copy + Sync, F: Fold<T>>(workers: Workers<'_>, values: &[T]) -> Result<Option<(Vec<F::Out>, Told)>> {
     let tile = |t: usize| &values[t * SCAN_TILE..values.len().min((t + 1) * SCAN_TILE)];
     let count = values.len().div_ceil(SCAN_TILE);
-    let Some(states) = crew.each(count, |t| threads::<T, F>(tile(t)).1[WARPS - 1])? else { return Ok(None) };
+    let Some(states) = workers.each(count, |t| threads::<T, F>(tile(t)).1[WARPS - 1])? else { return Ok(None) };
     let prefixes = before::<T, F>(&states);
     let mut out: Vec<F::Out> = room::zeroed(values.len());
     let pieces: Vec<_> = out.chunks_mut(SCAN_TILE).enumerate().collect();
-    let told = crew.all(pieces, |(t, out)| {
+    let told = workers.all(pieces, |(t, out)| {
         let (states, warps) = threads::<T, F>(tile(t));
         let mut told = FINE;
         for (thread, (out, own)) in out.chunks_mut(ITEMS).zip(tile(t).chunks(ITEMS)).enumerate() {
@@ -301,14 +301,14 @@ fn run<T: Copy + Sync, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Optio
 ///
 /// # Errors
 /// `Device` when the system gives no threads.
-pub fn scan(crew: Crew<'_>, scan: Scan, values: Values<'_>) -> Result<Option<(Scanned, Told)>> {
+pub fn scan(workers: Workers<'_>, scan: Scan, values: Values<'_>) -> Result<Option<(Scanned, Told)>> {
     macro_rules! of {
         ($x:expr, $sum:ty, $product:ty, $total:expr, $own:expr) => {
             Ok(match scan {
-                Scan::Sum => run::<_, $sum>(crew, $x)?.map(|(v, told)| ($total(v), told)),
-                Scan::Product => run::<_, $product>(crew, $x)?.map(|(v, told)| ($total(v), told)),
-                Scan::Min => run::<_, Extreme<false>>(crew, $x)?.map(|(v, told)| ($own(v), told)),
-                Scan::Max => run::<_, Extreme<true>>(crew, $x)?.map(|(v, told)| ($own(v), told)),
+                Scan::Sum => run::<_, $sum>(workers, $x)?.map(|(v, told)| ($total(v), told)),
+                Scan::Product => run::<_, $product>(workers, $x)?.map(|(v, told)| ($total(v), told)),
+                Scan::Min => run::<_, Extreme<false>>(workers, $x)?.map(|(v, told)| ($own(v), told)),
+                Scan::Max => run::<_, Extreme<true>>(workers, $x)?.map(|(v, told)| ($own(v), told)),
             })
         };
     }

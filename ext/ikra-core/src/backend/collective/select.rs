@@ -2,7 +2,7 @@
 //!
 //! Here: [`chosen`], [`split`] and [`indices`] on the host. Not here: GPUs.
 
-use super::Crew;
+use super::Workers;
 use crate::error::Result;
 use crate::memory::column::Element;
 use crate::memory::room;
@@ -14,10 +14,10 @@ const PIECE: usize = 1 << 16;
 type Two<T> = Result<Option<(Vec<T>, Vec<T>)>>;
 
 /// How many flags of each piece are set, and what one of each makes of them; `others`: of those that are not, too.
-fn run<T: Element>(crew: Crew<'_>, flags: &[u8], others: bool, element: impl Fn(usize) -> T + Sync) -> Two<T> {
+fn run<T: Element>(workers: Workers<'_>, flags: &[u8], others: bool, element: impl Fn(usize) -> T + Sync) -> Two<T> {
     let piece = |p: usize| p * PIECE..flags.len().min((p + 1) * PIECE);
     let hits = |p| flags[piece(p)].iter().filter(|f| **f != 0).count();
-    let Some(hits) = crew.each(flags.len().div_ceil(PIECE), hits)? else { return Ok(None) };
+    let Some(hits) = workers.each(flags.len().div_ceil(PIECE), hits)? else { return Ok(None) };
     let all: usize = hits.iter().sum();
     let mut chosen: Vec<T> = room::zeroed(all);
     let mut left: Vec<T> = room::zeroed(if others { flags.len() - all } else { 0 });
@@ -30,7 +30,7 @@ fn run<T: Element>(crew: Crew<'_>, flags: &[u8], others: bool, element: impl Fn(
         (rest, rest_left) = (tail, tail_left);
         pieces.push((p, own, own_left));
     }
-    let done = crew.all(pieces, |(p, own, left)| {
+    let done = workers.all(pieces, |(p, own, left)| {
         let (mut own, mut left) = (own.iter_mut(), left.iter_mut());
         for i in piece(p) {
             let to = if flags[i] != 0 { own.next() } else { left.next() };
@@ -46,24 +46,24 @@ fn run<T: Element>(crew: Crew<'_>, flags: &[u8], others: bool, element: impl Fn(
 ///
 /// # Errors
 /// `Device` when the system gives no threads.
-pub fn chosen<T: Element>(crew: Crew<'_>, flags: &[u8], values: &[T]) -> Result<Option<Vec<T>>> {
-    Ok(run(crew, flags, false, |i| values[i])?.map(|(chosen, _)| chosen))
+pub fn chosen<T: Element>(workers: Workers<'_>, flags: &[u8], values: &[T]) -> Result<Option<Vec<T>>> {
+    Ok(run(workers, flags, false, |i| values[i])?.map(|(chosen, _)| chosen))
 }
 
 /// The elements whose flags are not 0, and the others. None: cancelled.
 ///
 /// # Errors
 /// As [`chosen`].
-pub fn split<T: Element>(crew: Crew<'_>, flags: &[u8], values: &[T]) -> Two<T> {
-    run(crew, flags, true, |i| values[i])
+pub fn split<T: Element>(workers: Workers<'_>, flags: &[u8], values: &[T]) -> Two<T> {
+    run(workers, flags, true, |i| values[i])
 }
 
 /// The indices of flags that are not 0. None: cancelled.
 ///
 /// # Errors
 /// As [`chosen`].
-pub fn indices(crew: Crew<'_>, flags: &[u8]) -> Result<Option<Vec<u32>>> {
-    Ok(run(crew, flags, false, |i| i as u32)?.map(|(chosen, _)| chosen))
+pub fn indices(workers: Workers<'_>, flags: &[u8]) -> Result<Option<Vec<u32>>> {
+    Ok(run(workers, flags, false, |i| i as u32)?.map(|(chosen, _)| chosen))
 }
 
 #[cfg(test)]
@@ -80,10 +80,10 @@ mod tests {
                 let values: Vec<i64> = (0..n).map(|_| r.word() as i64).collect();
                 let (yes, no): (Vec<usize>, Vec<usize>) = (0..n).partition(|i| flags[*i] != 0);
                 let at = |places: &[usize]| places.iter().map(|i| values[*i]).collect::<Vec<i64>>();
-                assert_eq!(testing::on_host(|crew| chosen(crew, &flags, &values)), at(&yes));
-                assert_eq!(testing::on_host(|crew| split(crew, &flags, &values)), (at(&yes), at(&no)));
+                assert_eq!(testing::on_host(|workers| chosen(workers, &flags, &values)), at(&yes));
+                assert_eq!(testing::on_host(|workers| split(workers, &flags, &values)), (at(&yes), at(&no)));
                 let places: Vec<u32> = yes.iter().map(|i| *i as u32).collect();
-                assert_eq!(testing::on_host(|crew| indices(crew, &flags)), places);
+                assert_eq!(testing::on_host(|workers| indices(workers, &flags)), places);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! come last. Descending is the reverse order, but equal keys stand as they stood. Where keys alone are sorted, and nobody can tell
 //! who stood where, the exact order is quicker on GPUs: -0.0 comes before 0.0, and NaNs, last, come in the order of their bits.
 
-use super::Crew;
+use super::Workers;
 use crate::error::Result;
 use crate::memory::room;
 use std::ops::Range;
@@ -154,25 +154,25 @@ impl Side {
 ///
 /// # Panics
 /// For more keys than 32 bits count.
-pub fn order(crew: Crew<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>> {
+pub fn order(workers: Workers<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>> {
     let n = keys.len();
     assert!(u32::try_from(n).is_ok(), "indices have 32 bits");
     if n <= FEW {
         return Ok(Some(order_alone(keys, by)));
     }
     let code = |i| by.code(&keys, i);
-    let length = n.div_ceil(crew.threads.count() * 4).max(PIECE);
+    let length = n.div_ceil(workers.threads.count() * 4).max(PIECE);
     let count = n.div_ceil(length);
     let piece = |p: usize| p * length..n.min((p + 1) * length);
     // of a piece, up to where it is cancelled
     let parts = |rows: Range<usize>| {
         let end = rows.end;
         let part = move |from: usize| from..end.min(from + LOOK);
-        rows.step_by(LOOK).map(part).take_while(|_| !crew.cancel.is_cancelled())
+        rows.step_by(LOOK).map(part).take_while(|_| !workers.cancel.is_cancelled())
     };
     room::check(n * 2 * (size_of::<u64>() + size_of::<u32>()));
     let (mut from, mut to) = (Side::new(n), Side::new(n));
-    let common = crew.each(count, |p| {
+    let common = workers.each(count, |p| {
         parts(piece(p)).flatten().fold((u64::MAX, 0), |(all, any), i| {
             let code = code(i);
             from.codes[i].store(code, Relaxed);
@@ -180,26 +180,26 @@ pub fn order(crew: Crew<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>>
             (all & code, any | code)
         })
     })?;
-    let Some(common) = common.filter(|_| !crew.cancel.is_cancelled()) else { return Ok(None) };
+    let Some(common) = common.filter(|_| !workers.cancel.is_cancelled()) else { return Ok(None) };
     let (all, any) = common.into_iter().fold((u64::MAX, 0), |(a, b), (c, d)| (a & c, b | d));
 
     for shift in (0..u64::BITS).step_by(8).filter(|shift| (all ^ any) >> shift & 0xff != 0) {
         let digit = |side: &Side, i: usize| (side.codes[i].load(Relaxed) >> shift & 0xff) as usize;
-        let counts = crew.each(count, |p| {
+        let counts = workers.each(count, |p| {
             let mut bins = [0u32; BINS];
             for part in parts(piece(p)) {
                 part.for_each(|i| bins[digit(&from, i)] += 1);
             }
             bins
         })?;
-        let Some(mut starts) = counts.filter(|_| !crew.cancel.is_cancelled()) else { return Ok(None) };
+        let Some(mut starts) = counts.filter(|_| !workers.cancel.is_cancelled()) else { return Ok(None) };
         let mut next = 0;
         for bin in 0..BINS {
             for piece in &mut starts {
                 (piece[bin], next) = (next, next + piece[bin]);
             }
         }
-        let moved = crew.all(starts.into_iter().enumerate().collect(), |(p, mut next)| {
+        let moved = workers.all(starts.into_iter().enumerate().collect(), |(p, mut next)| {
             for i in parts(piece(p)).flatten() {
                 let place = &mut next[digit(&from, i)];
                 to.codes[*place as usize].store(from.codes[i].load(Relaxed), Relaxed);
@@ -207,7 +207,7 @@ pub fn order(crew: Crew<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>>
                 *place += 1;
             }
         })?;
-        if moved.is_none() || crew.cancel.is_cancelled() {
+        if moved.is_none() || workers.cancel.is_cancelled() {
             return Ok(None);
         }
         std::mem::swap(&mut from, &mut to);
@@ -229,7 +229,7 @@ mod tests {
                 if descending { order.reverse() } else { order }
             });
             let by = By { descending, exact: false };
-            assert_eq!(testing::on_host(|crew| order(crew, wrapped, by)), expected, "{} keys", keys.len());
+            assert_eq!(testing::on_host(|workers| order(workers, wrapped, by)), expected, "{} keys", keys.len());
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn nans_of_either_sign_are_equal_and_last() {
         let x = [f64::NAN, 1.0, -f64::NAN, f64::INFINITY, -0.0, 0.0, f64::NEG_INFINITY, f64::NAN];
-        let order = |x: Keys<'_>, descending, exact| on_host(|crew| order(crew, x, By { descending, exact }));
+        let order = |x: Keys<'_>, descending, exact| on_host(|workers| order(workers, x, By { descending, exact }));
         assert_eq!(order(Keys::F64(&x), false, false), [6, 4, 5, 1, 3, 0, 2, 7]);
         assert_eq!(order(Keys::F64(&x), true, false), [0, 2, 7, 3, 1, 4, 5, 6]);
         let x = [f64::NAN, 1.0, -f64::NAN, f64::INFINITY, 0.0, -0.0, f64::NEG_INFINITY, f64::NAN];
@@ -278,7 +278,7 @@ mod tests {
         cancel.cancel();
         let mut r = Random(1);
         let keys: Vec<u64> = (0..200_000).map(|_| r.word()).collect();
-        let crew = Crew { threads: &crate::backend::threads::Threads::new(2), cancel: &cancel };
-        assert_eq!(order(crew, Keys::U64(&keys), By::default()).expect("there are threads"), None);
+        let workers = Workers { threads: &crate::backend::threads::Threads::new(2), cancel: &cancel };
+        assert_eq!(order(workers, Keys::U64(&keys), By::default()).expect("there are threads"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Elements that tests of all backends go over.
 
 use super::reduce::Reduced;
-use super::{Crew, Number, Values};
+use super::{Number, Values, Workers};
 use crate::backend::CancelToken;
 use crate::backend::threads::Threads;
 use crate::error::Result;
@@ -118,7 +118,7 @@ pub fn bits(reduced: Reduced) -> String {
 }
 
 /// What the host gives, by two threads.
-pub fn on_host<T>(work: impl FnOnce(Crew<'_>) -> Result<Option<T>>) -> T {
-    let crew = Crew { threads: &Threads::new(2), cancel: &CancelToken::default() };
-    work(crew).expect("there are threads").expect("nobody cancels")
+pub fn on_host<T>(work: impl FnOnce(Workers<'_>) -> Result<Option<T>>) -> T {
+    let workers = Workers { threads: &Threads::new(2), cancel: &CancelToken::default() };
+    work(workers).expect("there are threads").expect("nobody cancels")
 }

@@ -58,7 +58,7 @@ pub struct CpuBackend {
     isa: OwnedTargetIsa,
     /// The processor multiplies and adds in one.
     fma: bool,
-    crew: pool::Crew,
+    workers: pool::WorkerPool,
     /// Compilers at rest: their buffers are worth keeping.
     compilers: Mutex<Vec<Compiler>>,
 }
@@ -144,7 +144,7 @@ impl CpuBackend {
         };
         let fma = cfg!(target_arch = "aarch64")
             || isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
-        Ok(Self { target, isa, fma, crew: pool::Crew::new(threads), compilers: Mutex::new(Vec::new()) })
+        Ok(Self { target, isa, fma, workers: pool::WorkerPool::new(threads), compilers: Mutex::new(Vec::new()) })
     }
 
     fn compile(
@@ -290,14 +290,14 @@ impl Backend for CpuBackend {
     }
 
     fn slots(&self, _jobs: u64) -> u64 {
-        self.crew.threads() as u64
+        self.workers.threads() as u64
     }
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let executable = own::<CpuExecutable>(executable, "cpu")?;
         let elements = launch.jobs;
         let worth =
-            |jam: &Jam| launch.limit == Key::NONE && launch.jobs >= jam.width * GROUPS * self.crew.threads() as u64;
+            |jam: &Jam| launch.limit == Key::NONE && launch.jobs >= jam.width * GROUPS * self.workers.threads() as u64;
         if let Some((jam, together)) = executable.jammed.as_ref().filter(|(jam, _)| worth(jam))
             && let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params)
         {
@@ -310,9 +310,9 @@ impl Backend for CpuBackend {
 
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         // Pieces are as long as tiles. Where there are few, they are no fair shares, and the column stays in caches anyway.
-        let few = launch.jobs < (collective::TILE * PIECES * self.crew.threads()) as u64;
+        let few = launch.jobs < (collective::TILE * PIECES * self.workers.threads()) as u64;
         if few || fold.copied.is_some() || launch.ticks != 1 || !executable.sinks_at_once() {
-            return fold::apart(self, self.crew.pool(), executable, fold, launch);
+            return fold::apart(self, self.workers.pool(), executable, fold, launch);
         }
         let executable = own::<CpuExecutable>(executable, "cpu")?;
         if !begins(executable, &launch)? {
@@ -327,23 +327,24 @@ const PIECES: usize = 4;
 
 impl CpuBackend {
     fn run_jobs(&self, executable: &CpuExecutable, launch: Launch<'_>, elements: u64) -> Result<Outcome> {
-        let (layout, crew) = (&executable.layout, &self.crew);
-        let run = |work: split::Work| if executable.needs_stack { crew.run_away(work) } else { Ok(crew.run(work)) };
+        let (layout, workers) = (&executable.layout, &self.workers);
+        let run =
+            |work: split::Work| if executable.needs_stack { workers.run_away(work) } else { Ok(workers.run(work)) };
         if !begins(executable, &launch)? {
             return Ok(Outcome::Cancelled);
         }
-        launch.with_buffers(layout, |launch| timed(executable, launch, elements, crew.threads(), run))
+        launch.with_buffers(layout, |launch| timed(executable, launch, elements, workers.threads(), run))
     }
 
     /// Runs jobs tile by tile, and reduces each tile's elements while they are in the cache.
     fn run_tiles(&self, executable: &CpuExecutable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         let (cancel, jobs) = (launch.cancel, launch.jobs as usize);
-        let crew = collective::Crew { threads: self.crew.pool(), cancel };
+        let workers = collective::Workers { threads: self.workers.pool(), cancel };
         let mut reduced = None;
         let elements = launch.jobs;
         let outcome = timed(executable, launch, elements, 1, |work| {
             let record = split::Record::default();
-            reduced = reduce_made(crew, fold.reduction, fold.element, jobs, |range, rows| {
+            reduced = reduce_made(workers, fold.reduction, fold.element, jobs, |range, rows| {
                 // nothing of it is wanted behind a trap
                 if work.state.stop_key().load(Ordering::Relaxed) >= Key::new(0, range.start).0 {
                     let mut state = work.state.clone();

@@ -1,7 +1,7 @@
-//! Threads that help with a launch.
+//! The worker pool of the CPU backend.
 //!
-//! Here: who runs a launch's chunks ([`super::split`]), with the pool of this process ([`crate::backend::threads`]). Not here: how others are
-//! called for help ([`crate::backend::team`]).
+//! Here: how a launch's chunks are spread over threads ([`super::split`]), with the pool of this process
+//! ([`crate::backend::threads`]). Not here: how workers are woken ([`crate::backend::worker_pool`]).
 
 use super::split::{self, Record, Shared, Work};
 use crate::backend::TrapRecord;
@@ -11,12 +11,12 @@ use crate::error::Result;
 /// What generated code may use of a thread's stack; the rest is for rayon and libm.
 pub const USABLE_STACK: u64 = STACK as u64 - (1 << 20);
 
-/// The threads of one backend.
-pub struct Crew {
+/// The workers of one backend.
+pub struct WorkerPool {
     threads: Threads,
 }
 
-impl Crew {
+impl WorkerPool {
     pub fn new(threads: Threads) -> Self {
         Self { threads }
     }

@@ -217,7 +217,7 @@ impl Shared {
         self.end.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// Takes chunks until none is left. No more threads come than the crew has.
+    /// Takes chunks until none is left. No more threads come than the workers has.
     pub fn help(&self) {
         let mut state = self.work.state.clone();
         let slot = self.slots.fetch_add(1, Ordering::Relaxed);

@@ -70,7 +70,7 @@ fn reduced_by_kernel(reduction: Reduction, values: &Owned) -> Reduced {
 fn reductions_of_kernels_and_of_the_host_agree_to_the_bit() {
     for values in testing::samples(&[0, 1, 31, 32, 33, 1000, TILE - 1, TILE, TILE + 1, 5 * TILE + 7]) {
         for reduction in Reduction::ALL {
-            let host = on_host(|crew| crate::backend::collective::reduce::reduce(crew, reduction, values.view()));
+            let host = on_host(|workers| crate::backend::collective::reduce::reduce(workers, reduction, values.view()));
             let kernel = reduced_by_kernel(reduction, &values);
             assert_eq!(testing::bits(host), testing::bits(kernel), "{reduction:?} of {values:?}");
         }
@@ -126,7 +126,7 @@ fn scans_of_kernels_and_of_the_host_agree_to_the_bit() {
         testing::samples(&[0, 1, 2, 31, 32, 33, 1000, SCAN_TILE - 1, SCAN_TILE, SCAN_TILE + 1, 3 * SCAN_TILE + 7])
     {
         for how in Scan::ALL {
-            let (host, told): (Scanned, Told) = on_host(|crew| host_scan::scan(crew, how, values.view()));
+            let (host, told): (Scanned, Told) = on_host(|workers| host_scan::scan(workers, how, values.view()));
             let kernel = scanned_by_kernel(how, &values);
             assert!(kernel.0 == bytes_of(host.values()), "{how:?} of {values:?}");
             assert_eq!(kernel.1, told, "{how:?} of {values:?}");
@@ -164,7 +164,7 @@ fn scans_of_many_tiles_agree_to_the_bit() {
     let mut r = Random(5);
     for tiles in [33, 1026] {
         let values = Owned::F32((0..tiles * SCAN_TILE - 5).map(|_| r.unit() as f32 - 0.3).collect());
-        let (host, _) = on_host(|crew| host_scan::scan(crew, Scan::Sum, values.view()));
+        let (host, _) = on_host(|workers| host_scan::scan(workers, Scan::Sum, values.view()));
         assert!(scanned_by_kernel(Scan::Sum, &values).0 == bytes_of(host.values()), "{tiles} tiles");
     }
 }
@@ -181,7 +181,7 @@ fn selections_of_kernels_are_those_of_the_host() {
                 (0..n + 3).map(|_| if r.unit() < share { 1 + (r.word() % 255) as u8 } else { 0 }).collect();
             let flags = &padded[3..];
             let words: Vec<u64> = (0..n).map(|_| r.word()).collect();
-            let (expected, left) = on_host(|crew| host_select::split(crew, flags, &words));
+            let (expected, left) = on_host(|workers| host_select::split(workers, flags, &words));
             let bytes = |x: &[u64]| x.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
             let from = Flagged { flags: address(flags), input: address(&words), width: 8, count: n as u64 };
             let (to, others, hits) = (Out::new(8 * n), Out::new(8 * n), Out::new(8));
@@ -195,11 +195,11 @@ fn selections_of_kernels_are_those_of_the_host() {
             let from = Flagged { input: address(&small), width: 1, ..from };
             let (to, hits) = (Out::new(n), Out::new(8));
             select::chosen(&machine, from, to.address(), hits.address()).unwrap_or_else(|e| panic!("{e}"));
-            let expected = on_host(|crew| host_select::chosen(crew, flags, &small));
+            let expected = on_host(|workers| host_select::chosen(workers, flags, &small));
             assert_eq!(hits.word(), expected.len() as u64);
             assert_eq!(to.bytes()[..expected.len()], expected[..]);
 
-            let expected = on_host(|crew| host_select::indices(crew, flags));
+            let expected = on_host(|workers| host_select::indices(workers, flags));
             let (to, hits) = (Out::new(4 * n), Out::new(8));
             select::indices(&machine, address(flags), n as u64, to.address(), hits.address())
                 .unwrap_or_else(|e| panic!("{e}"));
@@ -237,7 +237,7 @@ fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
         let sorting = Sorting { key, descending, keys: keys_at, count, sorted: sorted.address(), payload: moved };
         sort::sort(&machine, sorting).unwrap_or_else(|e| panic!("{e}"));
         let exact = moved == Payload::None;
-        let order = on_host(|crew| host_sort::order(crew, wrapped, host_sort::By { descending, exact }));
+        let order = on_host(|workers| host_sort::order(workers, wrapped, host_sort::By { descending, exact }));
         let all = order.iter().map(|i| &keys[*i as usize * width..][..width]);
         let expected: Vec<u8> = if exact { all.flatten().copied().collect() } else { all.flat_map(left).collect() };
         let got: Vec<u8> =
@@ -323,7 +323,7 @@ fn kernels_group_as_the_host_does() {
             Owned::F32(x) => x.iter().map(|x| float_word((*x).into())).collect(),
         };
         let n = words.len();
-        let expected = on_host(|crew| host_groups::of_words(crew, &words));
+        let expected = on_host(|workers| host_groups::of_words(workers, &words));
         let [group_of, firsts, counts] = [(); 3].map(|()| Out::new(4 * n));
         let number = Out::new(8);
         let to = Grouped {

@@ -1,9 +1,10 @@
-//! Work that several threads do together.
+//! Work on a worker pool: one piece of work that several threads share.
 //!
-//! Here: [`Threads::share`], which calls the threads of a pool for help, and [`Threads::map`], for pieces that each give something. Not here: which piece of the work each of them takes ([`super::cpu`],
-//! [`super::collective`]).
+//! Here: [`Threads::share`], which wakes workers of a pool for the caller's work, and [`Threads::map`], for pieces that
+//! each return a value. Not here: which piece of the work each thread takes ([`super::cpu`], [`super::collective`]).
 //!
-//! The calling thread works too, and waits only for helpers that have begun: a pool that is busy with other work delays nobody.
+//! The calling thread works too, and waits only for workers that have begun: a pool that is busy with other work delays
+//! no caller.
 #![allow(unsafe_code, reason = "helpers borrow what the calling thread has")]
 
 use super::threads::Threads;
@@ -17,19 +18,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long who waits for the last helpers looks for them before it sleeps: to be woken takes longer than what they still do.
-const LOOKING: Duration = Duration::from_micros(50);
-/// Whom a thread calls before it works itself: a call takes it a few microseconds, and who is called ten times as long to wake, so that calling all, or one who
-/// calls the others, takes longer.
-const CALLS: usize = 4;
-/// How long who has helped stays awake: a call of Ikra's has several parts, and a program several calls, that follow each other at once.
-const LINGERING: Duration = Duration::from_micros(100);
+/// How long the caller spins for the last workers before it sleeps: to be woken takes longer than what the workers
+/// still do.
+const CALLER_SPIN: Duration = Duration::from_micros(50);
+/// Workers that one thread wakes before it works itself. To wake one takes the caller a few microseconds, and the
+/// worker is awake after ten times as long; so it takes longer to wake all from one thread, or one that wakes all
+/// others.
+const MAX_WAKES: usize = 4;
+/// How long a worker spins for more work before it sleeps: the parts of one call, and the calls of a program, follow
+/// each other at once.
+const WORKER_SPIN: Duration = Duration::from_micros(100);
 /// Of [`Gate::inside`]: nobody comes in any more.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 impl Threads {
-    /// Does `work` on this thread, and at the same time on so many others at most, each of which does it once. Whoever does it takes pieces until
-    /// there are none; so it is done when this thread is through with it, and those who came have left.
+    /// Does `work` on this thread, and at the same time on so many others at most, each of which does it once. Whoever
+    /// does it takes pieces until there are none; so it is done when this thread is through with it, and those who came
+    /// have left.
     ///
     /// # Errors
     /// `Device` when the system gives no threads; then nothing was done.
@@ -59,7 +64,8 @@ impl Threads {
 }
 
 impl Threads {
-    /// What `piece` makes of each of these, in their order, by as many threads as have time: by this one alone where the system gives no others.
+    /// What `piece` makes of each of these, in their order, by as many threads as have time: by this one alone where
+    /// the system gives no others.
     ///
     /// # Panics
     /// As `piece` does.
@@ -102,14 +108,15 @@ unsafe impl Sync for Gate {}
 impl Gate {
     fn new<'a>(work: &'a (dyn Fn() + Sync + 'a)) -> Self {
         let work: *const (dyn Fn() + Sync + 'a) = work;
-        // SAFETY: only the bound of a lifetime is changed, of a pointer. `join` says why nobody follows it for too long.
+        // SAFETY: only the bound of a lifetime is changed, of a pointer. `join` says why nobody follows it for too
+        // long.
         let work: *const (dyn Fn() + Sync + 'static) = unsafe { std::mem::transmute(work) };
         Self { work, inside: AtomicUsize::new(0), raised: Mutex::default(), left: Condvar::new() }
     }
 
     /// Whom one thread calls, each of whom calls so many less one.
     fn parties(self: &Arc<Self>, helpers: usize) -> impl Iterator<Item = (Arc<Self>, usize)> {
-        (0..CALLS).map(move |at| (self.clone(), (helpers + at) / CALLS)).filter(|(_, helpers)| *helpers > 0)
+        (0..MAX_WAKES).map(move |at| (self.clone(), (helpers + at) / MAX_WAKES)).filter(|(_, helpers)| *helpers > 0)
     }
 
     /// Calls more helpers, and works.
@@ -124,8 +131,9 @@ impl Gate {
                 linger();
             });
         }
-        // SAFETY: `share` borrows the work until it has closed the gate and seen that nobody is inside. This thread came in before it was closed, so
-        // `share` waits until it has left, below; whatever the work does, it comes back to here.
+        // SAFETY: `share` borrows the work until it has closed the gate and seen that nobody is inside. This thread
+        // came in before it was closed, so `share` waits until it has left, below; whatever the work does, it comes
+        // back to here.
         let worked = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
         if let Err(raised) = worked {
             *self.raised.lock() = Some(raised);
@@ -143,12 +151,13 @@ fn linger() {
     thread_local! {
         static LINGERS: Cell<bool> = const { Cell::new(false) };
     }
-    // what is done here was called for like this: who lingers already does so for all of it, and needs no more stack for each
+    // what is done here was called for like this: who lingers already does so for all of it, and needs no more stack
+    // for each
     if LINGERS.replace(true) {
         return;
     }
     let mut since = Instant::now();
-    while since.elapsed() < LINGERING {
+    while since.elapsed() < WORKER_SPIN {
         match rayon::yield_now() {
             Some(rayon::Yield::Executed) => since = Instant::now(),
             _ => (0..16).for_each(|_| std::hint::spin_loop()),
@@ -166,7 +175,7 @@ impl Drop for Closing<'_> {
         inside.fetch_or(CLOSED, Ordering::SeqCst);
         let full = || inside.load(Ordering::SeqCst) != CLOSED;
         let began = Instant::now();
-        while full() && began.elapsed() < LOOKING {
+        while full() && began.elapsed() < CALLER_SPIN {
             std::hint::spin_loop();
         }
         let mut lock = raised.lock();
@@ -185,7 +194,7 @@ mod tests {
     #[test]
     fn what_is_shared_is_done_once_however_many_help() {
         for threads in 1..5 {
-            let crew = Threads::new(threads);
+            let workers = Threads::new(threads);
             for pieces in [0, 1, 7, 10_000] {
                 let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
                 let work = || {
@@ -193,7 +202,7 @@ mod tests {
                         sum.fetch_add(piece + 1, Ordering::Relaxed);
                     }
                 };
-                crew.share(threads, &work).expect("there are threads");
+                workers.share(threads, &work).expect("there are threads");
                 assert_eq!(sum.into_inner(), pieces * (pieces + 1) / 2, "{threads} threads");
             }
         }
@@ -201,56 +210,57 @@ mod tests {
 
     #[test]
     fn no_more_come_than_are_asked_and_all_of_them_at_once() {
-        let crew = Threads::new(4);
+        let workers = Threads::new(4);
         let (all, came) = (Barrier::new(3), AtomicUsize::new(0));
         let work = || {
             came.fetch_add(1, Ordering::Relaxed);
             all.wait();
         };
-        crew.share(2, &work).expect("there are threads");
+        workers.share(2, &work).expect("there are threads");
         assert_eq!(came.into_inner(), 3);
     }
 
     #[test]
     fn a_pool_that_is_busy_delays_nobody() {
-        let crew = Threads::new(2);
+        let workers = Threads::new(2);
         let (busy, on) = (Arc::new(Barrier::new(3)), Arc::new(Barrier::new(3)));
         for _ in 0..2 {
             let (busy, on) = (busy.clone(), on.clone());
-            crew.pool().expect("there are threads").spawn(move || {
+            workers.pool().expect("there are threads").spawn(move || {
                 busy.wait();
                 on.wait();
             });
         }
         busy.wait();
         let done = AtomicUsize::new(0);
-        crew.share(1, &|| {
-            done.fetch_add(1, Ordering::Relaxed);
-        })
-        .expect("there are threads");
+        workers
+            .share(1, &|| {
+                done.fetch_add(1, Ordering::Relaxed);
+            })
+            .expect("there are threads");
         assert_eq!(done.into_inner(), 1, "nobody else had time, and nobody waits for them");
         on.wait();
     }
 
     #[test]
     fn who_is_called_again_and_again_needs_no_more_stack() {
-        let crew = Threads::new(3);
+        let workers = Threads::new(3);
         let done = AtomicUsize::new(0);
         let work = || {
             done.fetch_add(1, Ordering::Relaxed);
         };
         let calls = STACK / 100;
-        (0..calls).for_each(|_| crew.share(2, &work).expect("there are threads"));
+        (0..calls).for_each(|_| workers.share(2, &work).expect("there are threads"));
         assert!(done.into_inner() >= calls);
     }
 
     #[test]
     fn pieces_are_given_back_in_their_order() {
         for threads in [1, 4] {
-            let crew = Threads::new(threads);
+            let workers = Threads::new(threads);
             for count in [0, 1, 3, 1000] {
                 let pieces: Vec<String> = (0..count).map(|i| i.to_string()).collect();
-                let made = crew.map(pieces, |piece| piece + "!");
+                let made = workers.map(pieces, |piece| piece + "!");
                 assert_eq!(made, (0..count).map(|i| format!("{i}!")).collect::<Vec<_>>());
             }
         }
@@ -258,14 +268,14 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_helper_is_told_when_all_have_left() {
-        let crew = Threads::new(3);
+        let workers = Threads::new(3);
         let (all, here) = (Barrier::new(3), std::thread::current().id());
         let work = || {
             all.wait();
             assert!(std::thread::current().id() == here, "a helper fails");
         };
-        let raised = catch_unwind(AssertUnwindSafe(|| crew.share(2, &work)));
+        let raised = catch_unwind(AssertUnwindSafe(|| workers.share(2, &work)));
         assert!(raised.is_err());
-        crew.share(2, &|| ()).expect("there are threads");
+        workers.share(2, &|| ()).expect("there are threads");
     }
 }
