@@ -15,7 +15,7 @@ use crate::ir::{
 pub const PASS: Pass = Pass { name: "expand", description: "new rows are taken from counters", run };
 
 /// More rows at once than there can be, yet so few that no sum of them leaves 64 bits.
-const MOST_ROWS: i64 = 1 << 36;
+const MAX_ROWS: i64 = 1 << 36;
 
 fn run(mut program: Program) -> Program {
     let mut used = vec![false; program.heaps.len()];
@@ -93,9 +93,9 @@ impl Expander<'_> {
     fn alloc(&mut self, dst: VarId, id: HeapId, count: Operand, site: SiteId, out: &mut Vec<Stmt>) {
         let heap = self.heaps[id.index()].clone();
         let count = match count {
-            Operand::I64(n) => Operand::I64(n.clamp(0, MOST_ROWS)),
+            Operand::I64(n) => Operand::I64(n.clamp(0, MAX_ROWS)),
             count => {
-                let most = Operand::I64(MOST_ROWS);
+                let most = Operand::I64(MAX_ROWS);
                 let many = self.op(Scalar::Bool, Op::ICmp(Cmp::Gt), &[count, most], out);
                 self.op(Scalar::I64, Op::Select, &[many, most, count], out)
             }

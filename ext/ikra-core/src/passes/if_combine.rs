@@ -12,7 +12,7 @@ use super::loops::{Counts, is_cheap, is_movable};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 
 /// What is computed for nothing where the outer branch is rarely taken: about what a branch takes.
-const MOST_COMPUTED: usize = 8;
+const MAX_COMPUTED: usize = 8;
 
 /// The program, for processors whose threads branch together.
 pub fn if_combine(mut program: Program) -> Program {
@@ -78,7 +78,7 @@ impl<'a> One<'a> {
         let once = |dst: VarId| counts.assigned(dst) == 1;
         let cheap =
             |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op, .. } if is_movable(*op) && is_cheap(*op) && once(*dst));
-        self.between.len() <= MOST_COMPUTED && self.between.iter().all(cheap)
+        self.between.len() <= MAX_COMPUTED && self.between.iter().all(cheap)
     }
 
     fn push(self, func: &mut Func, counts: &mut Counts, out: &mut Vec<Stmt>) {

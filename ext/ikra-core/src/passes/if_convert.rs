@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 pub const PASS: Pass = Pass { name: "if_convert", description: "truth values are computed, not branched for", run };
 
-/// What both sides may compute, copies apart.
-const MOST: usize = 6;
+/// Statements, at most, that both sides may compute, copies not counted.
+const MAX_STATEMENTS: usize = 6;
 
 fn run(mut program: Program) -> Program {
     for func in &mut program.funcs {
@@ -70,7 +70,7 @@ impl Truths<'_> {
     fn computed(&mut self, stmt: &Stmt) -> Option<Vec<Stmt>> {
         let Stmt::If { cond, then, otherwise } = stmt else { return None };
         let computes = |s: &&Stmt| !matches!(s, Stmt::Let { op: Op::Copy, .. });
-        let little = then.iter().chain(otherwise).filter(computes).count() <= MOST;
+        let little = then.iter().chain(otherwise).filter(computes).count() <= MAX_STATEMENTS;
         let assigned = assigned_in(std::slice::from_ref(stmt));
         // What is looked at before it is assigned may be from an earlier repetition.
         let looks_back = |side: &[Stmt]| {

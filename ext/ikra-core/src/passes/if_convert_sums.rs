@@ -13,8 +13,8 @@ use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId};
 
 pub const PASS: Pass = Pass { name: "if_convert_sums", description: "branches that only add are additions", run };
 
-/// Registers that a branch may add to.
-const MOST: usize = 2;
+/// Registers, at most, that a branch may add to.
+const MAX_REGISTERS: usize = 2;
 
 fn run(mut program: Program) -> Program {
     for func in &mut program.funcs {
@@ -76,7 +76,7 @@ fn additions(func: &Func, cond: Operand, then: &[Stmt], otherwise: &[Stmt]) -> O
     // decides.
     let changes = |operand: Operand| found.iter().any(|one| operand == one.dst.into());
     let once = (1..found.len()).all(|at| found[..at].iter().all(|one| one.dst != found[at].dst));
-    let fits = (1..=MOST).contains(&found.len()) && once && !changes(cond);
+    let fits = (1..=MAX_REGISTERS).contains(&found.len()) && once && !changes(cond);
     (fits && !found.iter().any(|one| one.by.into_iter().any(changes))).then_some(found)
 }
 

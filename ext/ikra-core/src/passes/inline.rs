@@ -11,7 +11,7 @@ use crate::ir::{Func, FuncId, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 pub const PASS: Pass = Pass { name: "inline", description: "functions where they are called", run };
 
 /// Functions of at most so many statements are copied to every call.
-const SMALL: usize = 60;
+const MAX_INLINED_STATEMENTS: usize = 60;
 /// A caller takes in no more once it has so many statements.
 const CALLER: usize = 3000;
 
@@ -24,7 +24,7 @@ fn run(mut program: Program) -> Program {
         let mut shell = Func { body: Vec::new(), ..program.funcs[func.index()].clone() };
         expand(&mut grown, &mut shell, &mut room, &|callee: FuncId| {
             let body = &program.funcs[callee.index()];
-            let small = calls[callee.index()] == 1 || size(&body.body) <= SMALL;
+            let small = calls[callee.index()] == 1 || size(&body.body) <= MAX_INLINED_STATEMENTS;
             // what elements share stays a function
             (!cyclic[callee.index()] && small && body.stage.is_none()).then_some(body)
         });

@@ -13,8 +13,8 @@ use crate::ir::{Func, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 
 pub const PASS: Pass = Pass { name: "jump_threading", description: "branches on what branches decide become one", run };
 
-/// Statements that are copied rather than jumped to.
-const SMALL: usize = 1;
+/// Statements, at most, that are copied rather than jumped to.
+const MAX_COPIED_STATEMENTS: usize = 1;
 
 fn run(mut program: Program) -> Program {
     for func in &mut program.funcs {
@@ -98,7 +98,7 @@ fn join(first: Stmt, second: Stmt, decided: VarId, constant: bool, func: &mut Fu
     let (settles, decides) = if then_settles { (&mut then, &mut otherwise) } else { (&mut otherwise, &mut then) };
     settles.pop();
     let shared = if constant { &taken } else { &not_taken };
-    if size(shared) <= SMALL {
+    if size(shared) <= MAX_COPIED_STATEMENTS {
         settles.extend(shared.iter().cloned());
         decides.push(Stmt::If { cond: decided.into(), then: taken, otherwise: not_taken });
         return vec![Stmt::If { cond, then, otherwise }];

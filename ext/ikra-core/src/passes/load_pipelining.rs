@@ -23,12 +23,12 @@ use crate::ir::{Cmp, Column, ColumnId, Func, FuncId, LabelId, Op, Operand, Progr
 use std::collections::{HashMap, HashSet};
 
 /// Registers that hold what was loaded ahead, at most: each is one more that lives all through the loop.
-const MOST_LOADS: usize = 8;
+const MAX_LOADS: usize = 8;
 /// The most statements that find out what to load.
-const MOST_STATEMENTS: usize = 24;
+const MAX_STATEMENTS: usize = 24;
 
 /// Branches of so few assignments are none.
-const MOST_SELECTED: usize = 4;
+const MAX_SELECTED: usize = 4;
 
 /// The program, for processors that wait for loads. `versions`: of the loops that are there twice, those that compute
 /// without a branch are left to compilers, and those that run rarely as they are.
@@ -153,7 +153,7 @@ fn slice(looked: &Looked<'_>, inner: &[Stmt], i: VarId) -> Option<Vec<Stmt>> {
     let loads = slice.iter().filter(|s| matches!(s, Stmt::Load { .. })).count();
     let rest = inner.iter().filter(|s| !slice.contains(s));
     let waits = rest.clone().any(holds_up);
-    ((1..=MOST_LOADS).contains(&loads) && slice.len() <= MOST_STATEMENTS && waits).then_some(slice)
+    ((1..=MAX_LOADS).contains(&loads) && slice.len() <= MAX_STATEMENTS && waits).then_some(slice)
 }
 
 /// Whether compilers do not move loads over the statement: it branches, also within an operation.
@@ -162,7 +162,7 @@ fn holds_up(stmt: &Stmt) -> bool {
         // a few assignments are made without a branch
         Stmt::If { then, otherwise, .. } => {
             let assigns = |s: &Stmt| matches!(s, Stmt::Let { .. }) && !holds_up(s);
-            then.len() + otherwise.len() > MOST_SELECTED || !then.iter().chain(otherwise).all(assigns)
+            then.len() + otherwise.len() > MAX_SELECTED || !then.iter().chain(otherwise).all(assigns)
         }
         Stmt::Block { .. } => true,
         Stmt::Let { op, .. } => matches!(

@@ -25,15 +25,15 @@ use super::widths::short;
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::HashSet;
 
-/// How often it is tried.
-const TURNS: usize = 3;
+/// How often merging is tried.
+const MAX_ATTEMPTS: usize = 3;
 
 /// The program, for processors whose threads branch together.
 pub fn merge_checks(program: Program) -> Program {
     let mut fixed = vec![HashSet::new(); program.funcs.len()];
     let mut before = None;
     // What fits into 32 bits only where a check has held stays behind that check.
-    for _ in 0..TURNS {
+    for _ in 0..MAX_ATTEMPTS {
         let joined = joined(&program, &fixed);
         if joined == program {
             return program;

@@ -4,8 +4,8 @@
 
 use crate::ir::{CheckedOp, Op, Operand, Stmt, VarId};
 
-/// A loop may repeat so often, loops inside it included, without polling.
-pub const FEW: u64 = 1 << 16;
+/// Repetitions, at most, of a loop that does not poll, loops inside it included.
+pub const MAX_REPETITIONS_UNPOLLED: u64 = 1 << 16;
 
 /// The greatest number of times that a loop with this body repeats, if one of its registers counts: it is assigned
 /// once in the loop, on every repetition, a constant more (or less) than before, and `range` bounds it at the head.

@@ -313,7 +313,7 @@ impl<'a> Walker<'a> {
                 let head = |v: VarId| heads.iter().find(|(slot, _)| *slot == v).map(|(_, range)| *range);
                 let repeats = polls::repetitions(body, head)
                     .and_then(|n| self.nested.map(|nested| n.saturating_mul(nested)))
-                    .filter(|n| *n <= polls::FEW);
+                    .filter(|n| *n <= polls::MAX_REPETITIONS_UNPOLLED);
                 if repeats.is_some() && self.rewrites() {
                     polls::remove(body);
                 }
@@ -1017,8 +1017,8 @@ const MAX_ELEMENTS: i64 = u32::MAX as i64;
 /// Greater than the number of any job or tick.
 const MAX_JOBS: i64 = 1 << 40;
 const MAX_TICKS: i64 = 1 << 31;
-/// What a GPU computes with in one instruction.
-pub(super) const SHORT: Interval = (-(i32::MAX as i64), i32::MAX as i64);
+/// The Integers that a GPU computes with in one instruction: 32 bits, the least value left out.
+pub(super) const INT32_RANGE: Interval = (-(i32::MAX as i64), i32::MAX as i64);
 
 fn bounds(ty: Scalar) -> Interval {
     match ty {
@@ -1043,7 +1043,7 @@ fn widen(head: Interval, next: Interval, bounds: Interval) -> Interval {
     };
     let hi = match next.1 {
         hi if hi <= head.1 => head.1,
-        hi if hi <= SHORT.1 => SHORT.1.min(bounds.1),
+        hi if hi <= INT32_RANGE.1 => INT32_RANGE.1.min(bounds.1),
         _ => bounds.1,
     };
     (lo, hi)

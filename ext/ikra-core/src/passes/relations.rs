@@ -9,13 +9,13 @@
 use std::collections::{HashMap, HashSet};
 
 /// Sums of more values are not looked at.
-const MOST_TERMS: usize = 6;
+const MAX_TERMS: usize = 6;
 /// How many known forms a proof may use.
 const DEPTH: usize = 4;
 /// How many forms a proof may look at.
 const STEPS: usize = 400;
 /// Forms beyond the last so many are forgotten: what is checked is mostly of what was just compared.
-const MOST_KNOWN: usize = 96;
+const MAX_KNOWN: usize = 96;
 
 /// A sum of values, each some times, and a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Form {
                 Err(at) => sum.terms.insert(at, (*stamp, times)),
             }
         }
-        (sum.terms.len() <= MOST_TERMS).then_some(sum)
+        (sum.terms.len() <= MAX_TERMS).then_some(sum)
     }
 }
 
@@ -143,7 +143,7 @@ impl Relations {
 
     /// Whether the form is surely not negative.
     pub fn holds(&self, form: &Form) -> bool {
-        let recent = &self.known[self.known.len().saturating_sub(MOST_KNOWN)..];
+        let recent = &self.known[self.known.len().saturating_sub(MAX_KNOWN)..];
         self.search(form, recent, DEPTH, &mut { STEPS })
     }
 

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub const PASS: Pass = Pass { name: "results", description: "results until an operand is assigned", run };
 
-/// The most results that one loop keeps: each holds a register all the time.
-const MOST: usize = 4;
+/// Results, at most, that one loop keeps: each holds a register all the time.
+const MAX_RESULTS: usize = 4;
 
 fn run(mut program: Program) -> Program {
     for func in &mut program.funcs {
@@ -135,7 +135,11 @@ impl Keeper<'_> {
             let is_condition = self.func.vars[dst].ty == Scalar::Bool;
             let frees = || candidate.on.iter().any(|v| within[v.index()] == self.reads[v.index()]);
             let saves = candidate.parts.iter().filter(|part| !is_free(candidates[**part].op)).count();
-            if !is_condition && !is_free(candidate.op) && results.len() < MOST && (saves > 1 || saves == 1 && frees()) {
+            if !is_condition
+                && !is_free(candidate.op)
+                && results.len() < MAX_RESULTS
+                && (saves > 1 || saves == 1 && frees())
+            {
                 results.push(i);
                 continue;
             }

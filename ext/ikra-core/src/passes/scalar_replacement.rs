@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const PASS: Pass = Pass { name: "scalar_replacement", description: "objects that stay inside are registers", run };
 
 /// Columns that one group may have; more would not fit into registers.
-const MOST_COLUMNS: usize = 24;
+const MAX_COLUMNS: usize = 24;
 /// Rounds, each for what became possible by the one before.
 const ROUNDS: usize = 12;
 
@@ -174,7 +174,7 @@ impl Groups {
 
     /// The groups that may become registers.
     fn sound(self, func: &Func) -> Vec<Group> {
-        let fits = |g: &Group| g.heap.is_some() && !g.broken && g.columns.len() <= MOST_COLUMNS;
+        let fits = |g: &Group| g.heap.is_some() && !g.broken && g.columns.len() <= MAX_COLUMNS;
         self.all.into_iter().filter(|g| fits(g) && Aliases::allow(func, g)).collect()
     }
 }

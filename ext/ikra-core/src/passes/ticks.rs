@@ -12,15 +12,15 @@ use std::collections::HashMap;
 
 pub const PASS: Pass = Pass { name: "ticks", description: "what is the same in all ticks is chosen once", run };
 
-/// A function takes in no more copies of loops once it has so many statements.
-const ENOUGH: usize = 800;
+/// Statements from which on a function takes in no more copies of loops.
+const MAX_STATEMENTS: usize = 800;
 
 fn run(mut program: Program) -> Program {
     if program.fused_ticks {
         let func = &mut program.funcs[program.entry.index()];
         let body = std::mem::take(&mut func.body);
         let uses = Uses::of(&body, func.vars.len());
-        let mut room = ENOUGH.saturating_sub(size(&body));
+        let mut room = MAX_STATEMENTS.saturating_sub(size(&body));
         func.body = choices(body, func, &uses, &mut room);
     }
     program

@@ -6,7 +6,7 @@
 //! Here: [`short`] and [`addresses`], for backends whose compiler is such. Not here: intervals ([`super::ranges`]).
 
 use super::loops::{Counts, assigned_in};
-use super::ranges::{Interval, SHORT, seen, within};
+use super::ranges::{INT32_RANGE, Interval, seen, within};
 use crate::ir::visit::{is_plain, walk_mut};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ const ROWS: Interval = (0, u32::MAX as i64);
 pub fn short(program: &Program) -> Vec<Vec<bool>> {
     let of_func = |(func, seen): (&Func, Vec<Option<Interval>>)| {
         let fits = |(seen, var): (Option<Interval>, &Var)| {
-            var.ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, SHORT))
+            var.ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, INT32_RANGE))
         };
         let mut short: Vec<bool> = seen.into_iter().zip(&func.vars).map(fits).collect();
         counted_rows(&func.body).into_iter().for_each(|v| short[v.index()] = false);

@@ -19,8 +19,8 @@ pub struct Grouped {
     pub counts: Vec<u32>,
 }
 
-/// Elements that are grouped by threads of their own, at least.
-const MANY: usize = 1 << 16;
+/// From so many elements on, several threads group them.
+const MIN_PARALLEL_ELEMENTS: usize = 1 << 16;
 /// Elements between two looks at the cancel token.
 const STRETCH: usize = 1 << 14;
 
@@ -109,7 +109,7 @@ pub fn groups(
     same: impl Fn(usize, usize) -> bool + Sync,
 ) -> Result<Option<Grouped>> {
     assert!(u32::try_from(count).is_ok(), "indices have 32 bits");
-    let shares = if count < MANY { 1 } else { workers.threads.count().max(1) };
+    let shares = if count < MIN_PARALLEL_ELEMENTS { 1 } else { workers.threads.count().max(1) };
     let group_of = room::collect((0..count).map(|_| AtomicU32::new(0)));
     // The upper half chooses the share, the lower one the slot.
     let share_of = |hash: u64| ((hash >> 32) * shares as u64) >> 32;
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn groups_are_numbered_as_they_appear() {
-        for n in [0, 1, 2, 33, 1000, MANY - 1, MANY, 200_003] {
+        for n in [0, 1, 2, 33, 1000, MIN_PARALLEL_ELEMENTS - 1, MIN_PARALLEL_ELEMENTS, 200_003] {
             for kinds in [1, 2, 100, 1 << 40] {
                 let mut r = Random(n as u64 + kinds);
                 let words: Vec<u64> = (0..n).map(|_| r.word() % kinds).collect();

@@ -123,10 +123,10 @@ pub struct Workers<'a> {
     pub cancel: &'a CancelToken,
 }
 
-/// Pieces that are worth waking threads for.
-const SEVERAL: usize = 4;
-/// Who takes pieces leaves at least so many such shares to each of the others, and to itself.
-const SHARES: usize = 2;
+/// From so many pieces on, workers are woken.
+const MIN_PARALLEL_PIECES: usize = 4;
+/// A thread that takes pieces leaves at least so many shares as large to each thread, itself included.
+const MIN_SHARES: usize = 2;
 
 impl Workers<'_> {
     /// What `piece` gives for each of `0..count`, in order. None: cancelled.
@@ -155,7 +155,7 @@ impl Workers<'_> {
     pub fn all<I: Send, T: Send>(&self, pieces: Vec<I>, piece: impl Fn(I) -> T + Sync) -> Result<Option<Vec<T>>> {
         let one = |i| (!self.cancel.is_cancelled()).then(|| piece(i));
         let threads = self.threads.count();
-        if pieces.len() < SEVERAL || threads == 1 {
+        if pieces.len() < MIN_PARALLEL_PIECES || threads == 1 {
             return Ok(pieces.into_iter().map(one).collect());
         }
         let helpers = pieces.len() - 1;
@@ -166,7 +166,7 @@ impl Workers<'_> {
         let take = || {
             let mut left = left.lock();
             let (pieces, made) = std::mem::take(&mut *left);
-            let some = pieces.len().div_ceil(SHARES * threads);
+            let some = pieces.len().div_ceil(MIN_SHARES * threads);
             let ((own, others), (to, rest)) = (pieces.split_at_mut(some), made.split_at_mut(some));
             *left = (others, rest);
             (own, to)

@@ -206,8 +206,8 @@ fn of_scanned(scanned: &Scanned) -> HostColumn {
     }
 }
 
-/// Elements of a row that one thread sorts.
-const ROW: usize = 1 << 14;
+/// Elements of a row, at most, that one thread sorts.
+const MAX_ROW_OF_ONE_THREAD: usize = 1 << 14;
 
 /// The order of each row, one behind the other, counted from the beginning of the first.
 fn order_of_rows(workers: Workers<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Result<Option<Vec<u32>>> {
@@ -216,7 +216,7 @@ fn order_of_rows(workers: Workers<'_>, keys: &Stretch<'_>, row: usize, by: By) -
         let start = keys.range.start + at * row;
         Stretch { range: start..keys.range.end.min(start + row), ..keys.clone() }
     };
-    if row > ROW || rows < 2 {
+    if row > MAX_ROW_OF_ONE_THREAD || rows < 2 {
         let mut all: Vec<u32> = room::with_capacity(keys.len());
         for at in 0..rows {
             let Some(order) = sort::order(workers, own(at).keys(), by)? else { return Ok(None) };
@@ -224,7 +224,7 @@ fn order_of_rows(workers: Workers<'_>, keys: &Stretch<'_>, row: usize, by: By) -
         }
         return Ok(Some(all));
     }
-    let piece = (ROW / row.max(1)).max(1);
+    let piece = (MAX_ROW_OF_ONE_THREAD / row.max(1)).max(1);
     let sorted = workers.each(rows.div_ceil(piece), |p| {
         let mut all: Vec<u32> = room::with_capacity(piece * row);
         for at in p * piece..rows.min((p + 1) * piece) {
@@ -244,7 +244,8 @@ fn picked(workers: Workers<'_>, from: &Stretch<'_>, places: &[u32]) -> Result<Op
         places: &[u32],
     ) -> Result<Option<HostColumn>> {
         let mut out = HostColumn::zeroed(storage, places.len());
-        let pieces: Vec<_> = out.view_mut::<T>().chunks_mut(ROW).zip(places.chunks(ROW)).collect();
+        let pieces: Vec<_> =
+            out.view_mut::<T>().chunks_mut(MAX_ROW_OF_ONE_THREAD).zip(places.chunks(MAX_ROW_OF_ONE_THREAD)).collect();
         let done = workers.all(pieces, |(out, places)| {
             out.iter_mut().zip(places).for_each(|(out, place)| *out = values[*place as usize]);
         })?;
@@ -328,7 +329,7 @@ mod tests {
     #[test]
     fn rows_are_sorted_each_by_itself_whatever_their_length() {
         let mut r = Random(3);
-        for (row, rows) in [(1, 5), (3, 4), (100, 700), (ROW + 1, 3), (50_000, 1)] {
+        for (row, rows) in [(1, 5), (3, 4), (100, 700), (MAX_ROW_OF_ONE_THREAD + 1, 3), (50_000, 1)] {
             let values: Vec<f64> = (0..row * rows).map(|_| (r.unit() * 50.0).floor() - 25.0).collect();
             let from = floats(&values);
             let keys = || Stretch { element: Element::F64, rows: &from, range: 0..values.len() };

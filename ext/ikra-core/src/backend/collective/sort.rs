@@ -100,8 +100,8 @@ fn exact_code_32(bits: u32) -> u32 {
     code.wrapping_sub(!f32::NEG_INFINITY.to_bits())
 }
 
-/// So few keys are sorted by comparing.
-const FEW: usize = 2048;
+/// Up to so many keys are sorted by comparing.
+const MAX_COMPARISON_KEYS: usize = 2048;
 /// How keys compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct By {
@@ -157,7 +157,7 @@ impl Side {
 pub fn order(workers: Workers<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>> {
     let n = keys.len();
     assert!(u32::try_from(n).is_ok(), "indices have 32 bits");
-    if n <= FEW {
+    if n <= MAX_COMPARISON_KEYS {
         return Ok(Some(order_alone(keys, by)));
     }
     let code = |i| by.code(&keys, i);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn keys_of_every_type_are_sorted_and_equal_ones_stay() {
-        for n in [0, 1, 2, 33, FEW, FEW + 1, 3 * PIECE, 300_000] {
+        for n in [0, 1, 2, 33, MAX_COMPARISON_KEYS, MAX_COMPARISON_KEYS + 1, 3 * PIECE, 300_000] {
             for sample in testing::samples(&[n]) {
                 match &sample {
                     testing::Owned::I64(x) => {

@@ -245,7 +245,7 @@ fn ty(scalar: Scalar) -> Type {
 }
 
 /// How many base addresses a loop keeps in registers.
-const MOST_BASES: usize = 7;
+const MAX_BASES: usize = 7;
 /// Regions of memory, for alias analysis.
 const STATE_REGION: u32 = 0;
 const BASES_REGION: u32 = 1;
@@ -521,7 +521,7 @@ impl Lowering<'_, '_> {
         weigh(list, 1, &mut weights);
         let mut used: Vec<usize> = (0..weights.len()).filter(|column| weights[*column] > 0).collect();
         used.sort_by_key(|column| std::cmp::Reverse(weights[*column]));
-        for column in used.into_iter().take(MOST_BASES) {
+        for column in used.into_iter().take(MAX_BASES) {
             if self.bases[column].is_none() {
                 self.bases[column] = Some(self.load_base(ColumnId::new(column)));
             }

@@ -108,10 +108,10 @@ fn trap(state: &State, site: u64) -> TrapRecord {
     }
 }
 
-/// How long the calling thread goes on alone before it calls others, where nothing is known of the code.
-const ALONE: Duration = Duration::from_micros(30);
-/// Work that is not worth a wake-up.
-const SMALL: f64 = 60e-6;
+/// How long the calling thread works alone before it wakes workers, where the pace of the code is not known.
+const CALLER_ALONE: Duration = Duration::from_micros(30);
+/// Seconds of work, at least, that are worth waking workers for.
+const MIN_PARALLEL_SECONDS: f64 = 60e-6;
 /// Length of a chunk: short enough to hear of a cancel, long enough that taking one costs nothing.
 const CHUNK: Range<f64> = 10e-6..1e-3;
 
@@ -147,7 +147,7 @@ pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) ->
     let steps = work.steps();
     let known = work.code.cost().get().map(|cost| cost * work.length() as f64);
     if let Some(cost) = known.filter(|_| threads > 1)
-        && cost * work.jobs as f64 * steps as f64 > ALONE.as_secs_f64() + SMALL
+        && cost * work.jobs as f64 * steps as f64 > CALLER_ALONE.as_secs_f64() + MIN_PARALLEL_SECONDS
     {
         return Some(Progress { step: 0, job: 0, cost });
     }
@@ -167,12 +167,15 @@ pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) ->
             }
             let cost = spent.as_secs_f64() / done as f64;
             let left = cost * ((work.jobs - job) as f64 + work.jobs as f64 * (steps - step - 1) as f64);
-            if threads > 1 && spent > ALONE && left > SMALL {
+            if threads > 1 && spent > CALLER_ALONE && left > MIN_PARALLEL_SECONDS {
                 return Some(Progress { step, job, cost });
             }
             // What comes next is to be over when it is known whether others should help, or else when somebody may wait to cancel.
-            let room =
-                if threads > 1 && spent < ALONE && left > SMALL { (ALONE - spent).as_secs_f64() } else { CHUNK.end };
+            let room = if threads > 1 && spent < CALLER_ALONE && left > MIN_PARALLEL_SECONDS {
+                (CALLER_ALONE - spent).as_secs_f64()
+            } else {
+                CHUNK.end
+            };
             size = (size * 4).min((room / cost) as u64).max(1);
         }
     }

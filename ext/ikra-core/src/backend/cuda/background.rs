@@ -13,8 +13,8 @@ static RUNNING: Mutex<(u32, usize)> = Mutex::new((0, 0));
 /// Nothing more is begun.
 static ENDS: AtomicBool = AtomicBool::new(false);
 static ENDED: Condvar = Condvar::new();
-/// Compiling takes less; who is stuck is left.
-const LONGEST: Duration = Duration::from_secs(10);
+/// How long the end of the process waits for such work: compiling takes less, and stuck work is left.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 struct Part;
 
@@ -60,9 +60,9 @@ pub fn end() {
 /// Waits until nothing is being done.
 fn wait() {
     // a child of fork may never get it
-    let Some(mut running) = RUNNING.try_lock_for(LONGEST) else { return };
+    let Some(mut running) = RUNNING.try_lock_for(MAX_WAIT) else { return };
     while running.0 == process::id() && running.1 > 0 {
-        if ENDED.wait_for(&mut running, LONGEST).timed_out() {
+        if ENDED.wait_for(&mut running, MAX_WAIT).timed_out() {
             return;
         }
     }

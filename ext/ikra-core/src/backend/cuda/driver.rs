@@ -85,8 +85,8 @@ struct Dropped {
 }
 
 /// Dropped blocks that are kept at most, and their bytes. The GC drops thousands of small ones at a time, which the loop that made them wants again.
-const MOST_DROPPED: usize = 65_536;
-const MOST_DROPPED_BYTES: usize = 4 << 30;
+const MAX_DROPPED: usize = 65_536;
+const MAX_DROPPED_BYTES: usize = 4 << 30;
 
 impl Ledger {
     /// Bytes that are allocated and were not dropped.
@@ -124,7 +124,7 @@ impl Ledger {
     /// What is to be given back: all of it, where it is much or `all` is said.
     pub fn take_dropped(&self, all: bool) -> Vec<u64> {
         let mut dropped = self.dropped.lock();
-        if !all && dropped.count < MOST_DROPPED && dropped.bytes < MOST_DROPPED_BYTES {
+        if !all && dropped.count < MAX_DROPPED && dropped.bytes < MAX_DROPPED_BYTES {
             return Vec::new();
         }
         std::mem::take(&mut *dropped).blocks.into_values().flatten().collect()

@@ -44,7 +44,7 @@ const REDUCE_WORDS: usize = 5;
 /// Threads of a block of a kernel with a sink.
 pub const SINK_THREADS: u32 = LANES as u32;
 /// Threads that a block may have. Each may then use 128 registers.
-const MOST_THREADS: u32 = 512;
+const MAX_THREADS: u32 = 512;
 /// Where all jobs go the same way through a loop and load something in common, to say that one block for each multiprocessor is enough lets the assembler ask for what
 /// several repetitions load at once: else it takes so few registers that they wait for one after the other. Nbody's kernel took 4 % longer, and a product of matrices
 /// 80; where branches part the jobs, as boids', more registers make it slower.
@@ -241,9 +241,9 @@ fn sinking_head(kernel: &str, bounds: &str) -> String {
 /// How many threads a block has at most, and how many blocks a multiprocessor is to hold at least.
 fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
     if passes::jam::shares(program) || versions.iter().any(|pair| pair.floats) {
-        format!("{MOST_THREADS}, {FEWEST_SHARING}")
+        format!("{MAX_THREADS}, {FEWEST_SHARING}")
     } else {
-        MOST_THREADS.to_string()
+        MAX_THREADS.to_string()
     }
 }
 

@@ -20,7 +20,7 @@ use super::driver::{Device, Facts, Module};
 use super::emit::{self, Header};
 use super::queue::{Length, Mark, Pending, Queue, Spread, Tick};
 use super::status::{CompletionSlot, STATUS_WORDS, SlotEnding, SlotPool, Status};
-use super::storage::{ALIGNMENT, Block, SMALL};
+use super::storage::{ALIGNMENT, Block, SMALL_SLOT_BYTES};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
@@ -52,15 +52,15 @@ use waited::run;
 
 /// Threads with scratch rows of their own, on each multiprocessor: enough to keep it busy.
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
-/// Jobs of a launch that takes microseconds, where none repeats anything.
-const LITTLE: u64 = 64 << 10;
+/// Jobs, at most, of a launch that takes microseconds, if no job has a loop.
+const MAX_LITTLE_JOBS: u64 = 64 << 10;
 /// Bytes of tiles' states that a desk has at least: enough for a sum of a hundred million elements (16 bytes a tile), or the least and
 /// the greatest of forty million (48).
-const LEAST_DESK: usize = 256 << 10;
+const MIN_DESK_BYTES: usize = 256 << 10;
 /// Tiles that a tray has room for at least: those of sixteen million jobs, in 70 KB.
-const LEAST_TRAY: u64 = 4096;
+const MIN_TRAY_TILES: u64 = 4096;
 /// What a sieve chose stays in memory for all that there might have been, where that is no more than so many times as much.
-const MOST_SLACK: usize = 3;
+const MAX_SLACK: usize = 3;
 
 /// See the module.
 pub struct CudaBackend {
@@ -240,7 +240,7 @@ impl CudaBackend {
         };
         let args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, sink], 0);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
-        let length = if launch.jobs <= LITTLE && sink.is_empty() { Length::Little } else { Length::Any };
+        let length = if launch.jobs <= MAX_LITTLE_JOBS && sink.is_empty() { Length::Little } else { Length::Any };
         let one = Spread { module: module.clone(), grid, block };
         let mark = match &slot {
             Some(slot) => self.queue.add_with_slot(holds, slot, one, args)?,
@@ -324,14 +324,14 @@ impl CudaBackend {
     /// Works with memory for so many bytes of tiles' states. Whoever fails has waited for its kernels; that they count from 0 again is not
     /// sure then, and the memory is dropped.
     fn on_desk<T>(&self, bytes: usize, work: impl FnOnce(&Desk) -> Result<T>) -> Result<T> {
-        let room = bytes.next_power_of_two().max(LEAST_DESK);
+        let room = bytes.next_power_of_two().max(MIN_DESK_BYTES);
         let make = |lane: &Lane| Desk::new(&self.device, &lane.stream, room);
         self.on_kept(&self.desks, |desk| desk.has_room(bytes), make, work)
     }
 
     /// The same for who sieves so many tiles. That no cell has a later launch's mark is not sure after a failure.
     fn on_tray<T>(&self, tiles: u64, work: impl FnOnce(&Tray) -> Result<T>) -> Result<T> {
-        let make = |lane: &Lane| Tray::new(&self.device, &lane.stream, tiles.next_power_of_two().max(LEAST_TRAY));
+        let make = |lane: &Lane| Tray::new(&self.device, &lane.stream, tiles.next_power_of_two().max(MIN_TRAY_TILES));
         self.on_kept(&self.trays, |tray| tray.has_room(tiles), make, work)
     }
 
@@ -389,7 +389,7 @@ impl CudaBackend {
 
     /// The first bytes of memory that is there, in memory of that size, unless little is lost where they are.
     fn shrunk(&self, memory: Arc<dyn DeviceMemory>, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
-        if memory.bytes() <= (bytes * MOST_SLACK).max(SMALL) {
+        if memory.bytes() <= (bytes * MAX_SLACK).max(SMALL_SLOT_BYTES) {
             return Ok(memory);
         }
         let less = self.allocate(bytes)?;

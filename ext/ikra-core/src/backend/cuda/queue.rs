@@ -150,20 +150,20 @@ pub enum Length {
     Any,
 }
 
-/// Little work behind which one event is.
-const TOGETHER: usize = 16;
-/// Events that are kept.
-const IDLE: usize = 256;
-/// Launches that are looked at for memory that they alone hold.
-const LAST: usize = 8;
-/// Launches that may be done and not be known to be, at least.
-const MANY: usize = 32;
-/// A driver that has many more launches to do lets others wait.
-const SHORT: usize = 256;
-/// Launches whose memory a new one takes over: two that take turns.
-const TURNS: usize = 2;
-/// Bytes that launches may hold though they are done.
-const LITTLE: usize = 16 << 20;
+/// Launches of little work, at most, behind which one event is recorded.
+const MAX_WORK_PER_EVENT: usize = 16;
+/// Events, at most, that are kept for reuse.
+const MAX_IDLE_EVENTS: usize = 256;
+/// How many of the newest launches are searched for memory that they alone hold.
+const RECENT_LAUNCHES: usize = 8;
+/// Launches, at least, that are queued between two questions to the driver which are done.
+const MIN_LAUNCHES_BETWEEN_SWEEPS: usize = 32;
+/// Launches under way up to which the queue is short: a driver with many more blocks its caller.
+const MAX_SHORT_QUEUE: usize = 256;
+/// Launches, at most, whose memory a new launch takes over: two, for loops of two calls that take turns.
+const MAX_TAKEN_OVER_LAUNCHES: usize = 2;
+/// Bytes, at most, that launches hold before the driver is asked which of them are done.
+const MAX_FINISHED_BYTES: usize = 16 << 20;
 
 impl State {
     fn new(launcher: Launcher) -> Self {
@@ -190,7 +190,7 @@ impl State {
     }
     /// The launches queued last.
     fn last(&self) -> impl DoubleEndedIterator<Item = &Work> {
-        self.under_way.range(self.under_way.len().saturating_sub(LAST)..)
+        self.under_way.range(self.under_way.len().saturating_sub(RECENT_LAUNCHES)..)
     }
     /// Whether nobody has memory but so many holders and the launches queued last.
     fn has_alone(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
@@ -200,7 +200,7 @@ impl State {
     /// What is behind the last of these launches that uses memory. That one holds it for those before from now on.
     fn last_use(&mut self, memory: &Arc<dyn DeviceMemory>) -> Option<Arc<Mark>> {
         let mut behind = None;
-        for work in self.under_way.iter_mut().rev().take(LAST) {
+        for work in self.under_way.iter_mut().rev().take(RECENT_LAUNCHES) {
             if behind.is_some() {
                 let before = work.holds.len();
                 work.holds.retain(|other| !Arc::ptr_eq(other, memory));
@@ -219,7 +219,7 @@ impl State {
     fn add(&mut self, work: Work) {
         // it comes behind those before it, and holds for them what it uses, too
         let mut gone = 0;
-        for before in self.under_way.iter_mut().rev().take(TURNS) {
+        for before in self.under_way.iter_mut().rev().take(MAX_TAKEN_OVER_LAUNCHES) {
             before.holds.retain(|memory| {
                 let is_held = work.holds.iter().any(|other| Arc::ptr_eq(other, memory));
                 gone += if is_held { memory.bytes() } else { 0 };
@@ -249,14 +249,14 @@ impl State {
                 }
             }
             if last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &work.behind)) {
-                let event = work.behind.event.get().filter(|_| self.idle.len() < IDLE);
+                let event = work.behind.event.get().filter(|_| self.idle.len() < MAX_IDLE_EVENTS);
                 self.idle.extend(event.cloned());
                 last = Some(work.behind.clone());
             }
             // dropping memory only notes that it is free
         }
         self.gone += count as u64;
-        self.patience = self.under_way.len() + MANY;
+        self.patience = self.under_way.len() + MIN_LAUNCHES_BETWEEN_SWEEPS;
     }
     /// The same of those of the first so many, since ever, that are left.
     fn let_go_before(&mut self, total: u64, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) {
@@ -312,7 +312,7 @@ impl State {
         self.open = Some((mark.clone(), count + 1));
         if length == Length::Any {
             self.close(&mark, stream, device)?;
-        } else if count + 1 == TOGETHER {
+        } else if count + 1 == MAX_WORK_PER_EVENT {
             self.open = None;
             self.ticks.flush(stream)?;
             let event = self.event(device)?;
@@ -340,11 +340,13 @@ impl State {
     /// is done: these may hold memory for longer than they need it, where it is little.
     fn sweep_many(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
         // the last may well not be done
-        if self.held > LITTLE && self.held - self.under_way.back().map_or(0, |last| bytes(&last.holds)) > LITTLE {
+        if self.held > MAX_FINISHED_BYTES
+            && self.held - self.under_way.back().map_or(0, |last| bytes(&last.holds)) > MAX_FINISHED_BYTES
+        {
             return self.sweep(pending);
         }
         let many = self.under_way.len();
-        if many < self.patience.max(MANY) {
+        if many < self.patience.max(MIN_LAUNCHES_BETWEEN_SWEEPS) {
             return Ok(());
         }
         let half = many / 2;
@@ -375,7 +377,7 @@ impl Queue {
     /// Whether another launch would not have to wait until one is done. Of a queue that somebody adds to right now that is not known.
     pub fn is_short(&self) -> bool {
         let state = self.line.get().and_then(|line| line.state.try_lock());
-        state.is_some_and(|state| state.under_way.len() < SHORT)
+        state.is_some_and(|state| state.under_way.len() < MAX_SHORT_QUEUE)
     }
 
     /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. What is behind it. Where that fails, nothing
@@ -628,7 +630,7 @@ impl Queue {
         let Some(line) = self.line.get() else { return Ok(Arc::strong_count(memory) == holders) };
         let mut state = line.state.lock();
         state.sweep_many(self.pending)?;
-        if !state.has_alone(memory, holders) && state.under_way.len() > LAST {
+        if !state.has_alone(memory, holders) && state.under_way.len() > RECENT_LAUNCHES {
             // what was queued before those may be done
             state.sweep(self.pending)?;
         }

@@ -23,9 +23,9 @@ use std::sync::atomic::{Ordering, fence};
 /// Offsets in an arena are multiples of this, so that every column starts as `cuMemAlloc` would start it.
 pub const ALIGNMENT: usize = 256;
 
-/// What fits into one small slot goes there and back in one copy each.
-pub const SMALL: usize = 256 << 10;
-const LARGE: usize = 8 << 20;
+/// Bytes of a small staging slot. What fits into one goes to the device and back in one copy each.
+pub const SMALL_SLOT_BYTES: usize = 256 << 10;
+const LARGE_SLOT_BYTES: usize = 8 << 20;
 const LARGE_SLOTS: usize = 3;
 /// Bytes that one thread copies at a time.
 const PIECE: usize = 512 << 10;
@@ -552,16 +552,16 @@ impl Staging {
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
     pub fn new(device: &Arc<Device>, copiers: Arc<rayon::ThreadPool>) -> Result<Self> {
-        Ok(Self { device: device.clone(), small: Slot::new(device, SMALL)?, large: Vec::new(), copiers })
+        Ok(Self { device: device.clone(), small: Slot::new(device, SMALL_SLOT_BYTES)?, large: Vec::new(), copiers })
     }
 
     /// Slots for `bytes`.
     fn slots(&mut self, bytes: usize) -> Result<&mut [Slot]> {
-        if bytes <= SMALL {
+        if bytes <= SMALL_SLOT_BYTES {
             return Ok(std::slice::from_mut(&mut self.small));
         }
         while self.large.len() < LARGE_SLOTS {
-            self.large.push(Slot::new(&self.device, LARGE)?);
+            self.large.push(Slot::new(&self.device, LARGE_SLOT_BYTES)?);
         }
         Ok(&mut self.large)
     }

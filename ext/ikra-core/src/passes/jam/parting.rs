@@ -12,10 +12,10 @@ use crate::passes::loops::{Counts, References, is_cheap, is_movable};
 use std::collections::HashSet;
 
 /// The most statements that are computed for jobs that may not need them.
-const MOST_AHEAD: usize = 16;
+const MAX_AHEAD: usize = 16;
 
 /// The fewest statements that are worth to come together for: less is done as fast by a branch for each job, however often it is taken.
-const LEAST_APART: usize = 4;
+const MIN_APART: usize = 4;
 
 /// What is known of a function whose jobs may part.
 pub struct Facts<'a> {
@@ -81,7 +81,7 @@ impl<'a> Parting<'a> {
         loop {
             let (mut free, mut behind) = (Vec::new(), parting.rest);
             while let [first, others @ ..] = behind
-                && parting.ahead.len() + free.len() < MOST_AHEAD
+                && parting.ahead.len() + free.len() < MAX_AHEAD
                 && facts.is_free(first, &own)
             {
                 own.extend(first.assigns());
@@ -198,7 +198,7 @@ impl Walk<'_> {
                 continue;
             }
             self.parted = true;
-            let parting = Parting::of(stmt, self.facts).filter(|parting| size(parting.rest) >= LEAST_APART);
+            let parting = Parting::of(stmt, self.facts).filter(|parting| size(parting.rest) >= MIN_APART);
             let tests = parting.iter().flat_map(|parting| parting.tests(self.facts));
             self.vectors &=
                 parting.is_some() && tests.map(|(cond, _)| cond).all(|c| is_one_of(&self.facts.of_floats, c));

@@ -50,7 +50,7 @@ pub enum Guard {
 }
 
 /// Steps beyond this are no neighbours.
-const MOST_STEP: u64 = 1 << 10;
+const MAX_STEP: u64 = 1 << 10;
 
 pub struct Shapes {
     way: Way,
@@ -205,7 +205,7 @@ impl Shapes {
         }
         let shapes: Vec<Shape> = args.iter().map(|o| self.operand(*o)).collect();
         let free = |shape| (shape, None);
-        let stepping = |by: i64| by.unsigned_abs() <= MOST_STEP;
+        let stepping = |by: i64| by.unsigned_abs() <= MAX_STEP;
         let divides = |divisor: &Operand| self.divided.is_some_and(|(_, found)| found == *divisor);
         Some(Some(match (op, &shapes[..]) {
             (_, all) if all.iter().all(|shape| *shape == Same) => free(Same),

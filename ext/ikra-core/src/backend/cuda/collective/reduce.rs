@@ -79,8 +79,8 @@ pub fn reduce(
     machine.run(&text(reduction, element), Blocks::Even(tiles), &mut args)
 }
 
-/// Statements of a program up to which its jobs are run by the threads that reduce.
-const LIGHT: usize = 200;
+/// Statements of a program, at most, whose jobs are run by the threads that reduce.
+const MAX_FUSED_STATEMENTS: usize = 200;
 
 /// Whether a program's elements are reduced, or sieved, by the kernel that computes them. A tile is gone over by few threads, which is right where
 /// memory is what takes time; jobs that compute for long have a thread each, and what they store is little beside that.
@@ -95,7 +95,7 @@ pub fn at_once(program: &Program, sink: Sink) -> bool {
             light &= !matches!(stmt, Stmt::Loop { .. });
         });
     }
-    light && size <= LIGHT
+    light && size <= MAX_FUSED_STATEMENTS
 }
 
 /// Where one reduction at a time leaves its tiles' states and its result: kept, so that a reduction copies nothing, and allocates nothing

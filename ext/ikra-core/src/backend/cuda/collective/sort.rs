@@ -11,8 +11,8 @@ const DIGIT: u64 = 8;
 const COUNTING: u32 = 256;
 /// Blocks that count at once have at least so many keys each.
 const COUNTED: u64 = 16_384;
-/// From so many keys on, counts need wider words.
-const MANY: u64 = 1 << 30;
+/// From so many keys on, counts need words of 64 bits.
+const MIN_WIDE_COUNT_KEYS: u64 = 1 << 30;
 
 /// What moves along with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ pub(super) fn sort_by_digits(
     if count == 0 {
         return Ok(());
     }
-    let (bytes, tiles, many) = (by.key.bytes() as u64, count.div_ceil(tuning.tile()), count >= MANY);
+    let (bytes, tiles, many) = (by.key.bytes() as u64, count.div_ceil(tuning.tile()), count >= MIN_WIDE_COUNT_KEYS);
     let (values, sorted_values) = match payload {
         Payload::None => (0, 0),
         Payload::Values(from, to) => (from, to),

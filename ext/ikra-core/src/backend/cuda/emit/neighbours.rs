@@ -27,10 +27,10 @@ use std::fmt::Write;
 const AT_ONCE: usize = 8;
 /// Rows of 8 bytes that one load brings.
 const PAIR: usize = 2;
-const MOST_AT_ONCE: usize = 16;
-const LITTLE: usize = 4;
+const MAX_AT_ONCE: usize = 16;
+const MAX_STATEMENTS_FOR_MOST: usize = 4;
 /// Fewer are not worth the question whether they are even.
-const LEAST_AT_ONCE: usize = 4;
+const MIN_AT_ONCE: usize = 4;
 
 /// A loop over neighbours.
 pub(super) struct Neighbours {
@@ -116,11 +116,11 @@ impl Function<'_> {
         loads.retain(|(_, at_once)| turns.map_or(*at_once == PAIR, |turns| turns.is_multiple_of(*at_once)));
         let at_once = match turns {
             Some(turns) => turns,
-            None if loads.len() == 1 && repeated.len() <= scale * LITTLE => MOST_AT_ONCE,
+            None if loads.len() == 1 && repeated.len() <= scale * MAX_STATEMENTS_FOR_MOST => MAX_AT_ONCE,
             None => AT_ONCE,
         };
         let loads: Vec<Next> = loads.into_iter().map(|(next, _)| next).collect();
-        let fits = (LEAST_AT_ONCE..=MOST_AT_ONCE).contains(&at_once) && !loads.is_empty();
+        let fits = (MIN_AT_ONCE..=MAX_AT_ONCE).contains(&at_once) && !loads.is_empty();
         fits.then_some(Neighbours { loads, count, end, at_once, all: turns.is_some() })
     }
 

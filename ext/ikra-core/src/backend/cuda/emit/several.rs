@@ -31,13 +31,14 @@ use std::fmt::Write;
 /// Bytes that are loaded or stored at once.
 const AT_ONCE: usize = 16;
 /// Fewer are not worth it.
-const LEAST_AT_ONCE: usize = 8;
-/// Statements of all jobs of a thread: they take registers.
-const MOST: usize = 256;
-/// Statements of a job that has a row of 8 bytes, which is nearly enough for a thread: another is worth it where there is little else to do.
-const LITTLE: usize = 16;
-/// What a quotient or a root counts for.
-const LONG: usize = 8;
+const MIN_AT_ONCE: usize = 8;
+/// Statements of all jobs of a thread, at most: they take registers.
+const MAX_STATEMENTS_OF_THREAD: usize = 256;
+/// Statements, at most, of a job that has a row of 8 bytes, for a thread to have another such job: one row is nearly
+/// enough for a thread's loads.
+const MAX_STATEMENTS_OF_WIDE_JOB: usize = 16;
+/// Statements that a quotient or a root counts for.
+const STATEMENTS_OF_DIVISION: usize = 8;
 
 /// How the threads of a kernel may have several jobs each.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,11 +143,11 @@ impl Several {
         let widths = || columns().map(|column| program.columns[column.index()].storage.bytes());
         let (widest, narrowest) = (widths().max()?, widths().min()?);
         let mut jobs = AT_ONCE / widest;
-        while jobs * size > MOST {
+        while jobs * size > MAX_STATEMENTS_OF_THREAD {
             jobs /= 2;
         }
-        let enough = widest == AT_ONCE / 2 && (narrowest == widest || size > LITTLE);
-        if enough || jobs < 2 || jobs * widest < LEAST_AT_ONCE {
+        let enough = widest == AT_ONCE / 2 && (narrowest == widest || size > MAX_STATEMENTS_OF_WIDE_JOB);
+        if enough || jobs < 2 || jobs * widest < MIN_AT_ONCE {
             return None;
         }
         let before = before(entry, job, loads.iter().filter(|load| !load.own).map(|load| load.row));
@@ -248,7 +249,7 @@ fn weight(stmt: &Stmt) -> usize {
     match stmt {
         Stmt::Let { op, .. } => match op {
             Op::Div | Op::Rem | Op::UDiv | Op::URem | Op::MulMod | Op::AddMod | Op::FDiv | Op::FSqrt | Op::Random => {
-                LONG
+                STATEMENTS_OF_DIVISION
             }
             Op::Copy | Op::Param(_) => 0,
             _ => 1,

@@ -7,7 +7,7 @@
 //! What raises in a stage is not told there: another element may be the one to tell it, or nobody asks for that position. Such a
 //! tile's elements run as if nothing was shared. Functions that can raise are there twice for that.
 
-use super::{Function, MOST_THREADS, Shared, scalar};
+use super::{Function, MAX_THREADS, Shared, scalar};
 use crate::ir::stages::{self, Reach, Stage};
 use crate::ir::{FuncId, Operand, ParamId};
 use std::fmt::Write;
@@ -71,7 +71,7 @@ impl Shared<'_> {
         let (last, _) = &sharing[sharing.len() - 1];
         let first = last.first.map_or_else(|| "0".to_owned(), parameter);
         let mut out = format!(
-            "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const {given} args) {{\n"
+            "extern \"C\" __global__ void __launch_bounds__({MAX_THREADS}) {kernel}(__grid_constant__ const {given} args) {{\n"
         );
         out += "  __shared__ bool over, raised;\n";
         let _ = writeln!(out, "  const i64 first = {first};");

@@ -26,8 +26,8 @@ pub(super) struct Joined {
     repeated: AtomicU64,
 }
 
-/// So many make it worth its compilation.
-const OFTEN: u64 = 32;
+/// Repetitions from which on the joined kernel is worth its compilation.
+const MIN_REPETITIONS: u64 = 32;
 
 impl Joined {
     pub(super) fn new(make: FusedTicks) -> Self {
@@ -48,7 +48,7 @@ impl Joined {
 
     /// A launch of `kernel`, for one tick, did once more what the one before did. Where making the code for several fails, they go on one by one.
     pub(super) fn repeats(&self, kernel: &CudaKernel) {
-        if self.repeated.fetch_add(1, Ordering::Relaxed) + 1 != OFTEN {
+        if self.repeated.fetch_add(1, Ordering::Relaxed) + 1 != MIN_REPETITIONS {
             return;
         }
         let Some(make) = self.make.lock().take() else { return };

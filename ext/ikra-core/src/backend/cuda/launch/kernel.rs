@@ -32,11 +32,11 @@ pub(super) const BLOCK: u32 = 256;
 /// The same where blocks add up rows for themselves: as large as may be, for each adds its sums to memory in the end.
 const GATHERING_BLOCK: u32 = 512;
 /// The most blocks of a grid.
-const MOST_BLOCKS: u64 = i32::MAX as u64;
+const MAX_BLOCKS: u64 = i32::MAX as u64;
 /// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
 /// fewer than these.
 pub(super) const CALL_DEPTH: u32 = 1_000;
-const LEAST_CALL_DEPTH: u32 = 16;
+const MIN_CALL_DEPTH: u32 = 16;
 /// How long a launch that ran out of stack waits for other processes to give memory back, one time after the other.
 const STACK_PAUSES: [Duration; 4] =
     [Duration::from_millis(10), Duration::from_millis(20), Duration::from_millis(40), Duration::from_millis(80)];
@@ -45,9 +45,9 @@ const FIRST_CALL_DEPTH: u32 = 32;
 /// How much more there is room for then.
 const DEEPER: u32 = 4;
 /// Bytes of stack that a thread can have.
-const MOST_STACK: u64 = 500 << 10;
+const MAX_STACK_BYTES: u64 = 500 << 10;
 /// Threads for each multiprocessor from which on they have several jobs each: half of what it holds, which then ask for more than all of them would for one job each.
-const SEVERAL: u64 = 1_024;
+const MIN_THREADS_OF_SEVERAL: u64 = 1_024;
 
 /// Makes kernels of programs.
 #[derive(Clone)]
@@ -258,10 +258,10 @@ impl CudaKernel {
         }
         let jobs = jobs.div_ceil(self.jobs_of_a_thread(launch));
         // a grid has so many blocks at most, and these are to be threads for all jobs
-        let block = block.max(jobs.div_ceil(MOST_BLOCKS).try_into().unwrap_or(u32::MAX));
+        let block = block.max(jobs.div_ceil(MAX_BLOCKS).try_into().unwrap_or(u32::MAX));
         // there may be nearly twice as many tiles as are filled: blocks without one end at once
         let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
-        let grid = jobs.div_ceil(each).min(MOST_BLOCKS) as u32;
+        let grid = jobs.div_ceil(each).min(MAX_BLOCKS) as u32;
         if !self.slots {
             return Ok((grid, block));
         }
@@ -273,7 +273,7 @@ impl CudaKernel {
     /// How many jobs each thread of a launch is to have.
     fn jobs_of_a_thread(&self, launch: &Launch<'_>) -> u64 {
         let Some(several) = &self.emitted.several else { return 1 };
-        let least = SEVERAL * u64::from(self.maker.device.facts.multiprocessors.max(1));
+        let least = MIN_THREADS_OF_SEVERAL * u64::from(self.maker.device.facts.multiprocessors.max(1));
         // blocks that somebody sizes are of jobs
         let one = launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * several.jobs;
         if one || !several.are_there(launch) { 1 } else { several.jobs }
@@ -297,8 +297,8 @@ impl CudaKernel {
     fn room_for(&self, depth: u32) -> Result<u32> {
         let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
         let beside = 2 * frame + 2048;
-        let [least, most] = [LEAST_CALL_DEPTH, depth].map(|depth| u64::from(depth) * frame + beside);
-        let stack = self.maker.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
+        let [least, most] = [MIN_CALL_DEPTH, depth].map(|depth| u64::from(depth) * frame + beside);
+        let stack = self.maker.device.reserve_stack(most.min(MAX_STACK_BYTES).max(least), least)?;
         // other kernels may have needed more
         Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
     }

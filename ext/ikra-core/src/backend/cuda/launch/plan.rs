@@ -6,7 +6,7 @@
 //! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
 //! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
 
-use super::{ALIGNMENT, SMALL, STATUS_WORDS};
+use super::{ALIGNMENT, SMALL_SLOT_BYTES, STATUS_WORDS};
 use crate::backend::Fresh;
 use crate::ir::{Column, Program, filled};
 use crate::layout::Layout;
@@ -190,7 +190,7 @@ pub(super) fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)
     for (offset, part) in parts {
         let length = part.as_ref().len();
         match runs.last_mut() {
-            Some(run) if offset <= end + SMALL => run.push((offset, part)),
+            Some(run) if offset <= end + SMALL_SLOT_BYTES => run.push((offset, part)),
             _ => runs.push(vec![(offset, part)]),
         }
         end = offset + length;

@@ -10,7 +10,7 @@ use super::plan::{Plan, Use, runs};
 use crate::backend::cuda::driver::{Device, Event, Module, Stream};
 use crate::backend::cuda::emit::Header;
 use crate::backend::cuda::status::Status;
-use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL};
+use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL_SLOT_BYTES};
 use crate::backend::{CancelToken, Key, Launch, Outcome};
 use crate::error::{Error, Result};
 use crate::memory::column::HostColumn;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Fused ticks run for about this long before the host looks at them.
 const SLICE: Duration = Duration::from_millis(100);
 /// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
-const MOST_LAUNCHES: u64 = 384;
+const MAX_LAUNCHES: u64 = 384;
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
 /// `jobs`: of the program; those of the launch may be groups of them. `sink`: the words of a kernel's sink.
@@ -81,7 +81,8 @@ pub(super) fn run(
     let initial = Status::initial(launch.limit);
     // Rows that no element stores would be lost: whoever stops at a limit needs them all.
     let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= jobs;
-    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
+    let whole =
+        plan.end <= SMALL_SLOT_BYTES || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
     // What is page-locked is copied from where it is.
     let mut held = Held::new(stream);
     let mut direct = vec![false; launch.columns.len()];
@@ -104,7 +105,7 @@ pub(super) fn run(
     marks[1].record(stream)?;
 
     // Batches of ticks under way, and behind the last of them, if everything is small, the way back.
-    let small = plan.end - plan.written <= SMALL;
+    let small = plan.end - plan.written <= SMALL_SLOT_BYTES;
     let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
     let mut download = None;
     let mut bytes = initial;
@@ -242,7 +243,7 @@ impl Ticks<'_> {
         let slice = (SLICE.as_nanos() as f64 / (pace * self.jobs as f64)).max(1.0) as u64;
         match (self.kernel.fused_ticks, pace > 0.0) {
             // between two batches the status is brought back, and kernels wait for that
-            (false, true) => slice.min(MOST_LAUNCHES),
+            (false, true) => slice.min(MAX_LAUNCHES),
             (false, false) => 16,
             (true, true) => slice,
             // a few milliseconds of a light block on a large device
@@ -257,7 +258,7 @@ impl Ticks<'_> {
             let wanted = ticks as f64 * SLICE.as_secs_f64() / took.as_secs_f64().max(1e-6);
             self.batch = (wanted as u64).clamp(1, ticks.saturating_mul(64));
         } else if took < SLICE / 10 {
-            self.batch = (self.batch * 2).min(MOST_LAUNCHES);
+            self.batch = (self.batch * 2).min(MAX_LAUNCHES);
         } else if took > SLICE {
             self.batch = (self.batch / 2).max(1);
         }

@@ -25,10 +25,10 @@ use std::sync::{Arc, Once, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// As many little launches in a row wake the thread, where they follow each other as fast as keeps it awake.
-const ROW: u32 = 8;
-/// Steps that wait at most. Who comes with more waits for some of them.
-const MOST: u64 = 256;
+/// So many little launches in a row wake the thread, if they follow each other fast enough to keep it awake.
+const WAKING_LAUNCHES: u32 = 8;
+/// Steps that wait, at most. A caller with one more waits until there are fewer.
+const MAX_WAITING_STEPS: u64 = 256;
 /// It looks for more for so long before it sleeps: longer than the host takes from one call to the next, shorter than anybody's notice.
 const PATIENCE: Duration = Duration::from_micros(50);
 /// What a process that ends waits for the last call.
@@ -104,8 +104,8 @@ impl Launcher {
     /// Leaves a step to the thread, if it is awake; gives it back if not: then nothing is before it that is not on the stream. `row`: whether it is one more of those that wake it.
     pub fn leave(&mut self, step: Step, row: bool) -> Option<Step> {
         let Self { shared, row: before, thread, .. } = self;
-        if shared.waiting() >= MOST {
-            shared.until(|| shared.waiting() < MOST);
+        if shared.waiting() >= MAX_WAITING_STEPS {
+            shared.until(|| shared.waiting() < MAX_WAITING_STEPS);
         }
         let mut todo = shared.todo.lock();
         if !todo.awake || todo.ends {
@@ -141,7 +141,7 @@ impl Launcher {
         // a child has no such thread
         shared.device.enter()?;
         shared.until(|| shared.waiting() == 0);
-        if since < u64::from(ROW) {
+        if since < u64::from(WAKING_LAUNCHES) {
             // it may look for more still, which does no harm
             shared.todo.lock().awake = false;
         }
@@ -155,11 +155,11 @@ impl Row {
             self.since = Instant::now();
         }
         self.launches += 1;
-        if self.launches < ROW {
+        if self.launches < WAKING_LAUNCHES {
             return false;
         }
         self.launches = 0;
-        self.since.elapsed() < PATIENCE * ROW
+        self.since.elapsed() < PATIENCE * WAKING_LAUNCHES
     }
 }
 

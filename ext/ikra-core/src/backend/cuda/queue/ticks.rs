@@ -92,8 +92,9 @@ struct Way {
     ticks: u64,
 }
 
-/// Ticks that take longer wait for none: if the host did something else meanwhile, the device would be idle.
-const BRIEF: Duration = Duration::from_micros(500);
+/// Ticks wait for each other while together they take less: longer ones would leave the device idle if the host did
+/// something else meanwhile.
+const MAX_BATCH_TIME: Duration = Duration::from_micros(500);
 
 impl Ticks {
     /// Takes one more.
@@ -119,7 +120,7 @@ impl Ticks {
         }
         let busy = self.is_busy()?;
         let more = u32::try_from(self.waiting + 1).unwrap_or(u32::MAX);
-        if busy && self.pace.is_some_and(|pace| pace.saturating_mul(more) < BRIEF) {
+        if busy && self.pace.is_some_and(|pace| pace.saturating_mul(more) < MAX_BATCH_TIME) {
             self.waiting += 1;
             return Ok(if self.waiting == 1 { Fate::Waits } else { Fate::Joined });
         }
