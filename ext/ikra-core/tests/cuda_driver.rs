@@ -12,8 +12,8 @@ use ikra_core::backend::cuda::CudaBackend;
 use ikra_core::backend::cuda::collective;
 use ikra_core::backend::cuda::driver::Stream;
 use ikra_core::backend::cuda::storage::{Arena, Staging};
+use ikra_core::backend::epilogue::Epilogue;
 use ikra_core::backend::fold::Fold;
-use ikra_core::backend::sink::Sink;
 use ikra_core::backend::threads::Threads;
 use ikra_core::backend::{Backend, CancelToken, Ending, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::cache::disk::DiskCache;
@@ -913,11 +913,11 @@ fn what_is_reduced_while_it_is_computed() {
         let layout = Layout::structure_of_arrays(&program);
         let fold =
             Fold::of(&program, &layout, OUTPUT, None, Reduction::Sum, false, &[]).expect("each element stores its own");
-        let kernel = cuda.prepare_sink(&program, &layout, Sink::Fold(fold), &CodeOptions::default());
+        let kernel = cuda.prepare_with_epilogue(&program, &layout, Epilogue::Fold(fold), &CodeOptions::default());
         (fold, kernel.unwrap_or_else(|e| panic!("{e}")))
     };
     let run = |fold, kernel: &dyn Executable, run: &mut Run| {
-        assert!(kernel.sinks_at_once());
+        assert!(kernel.runs_epilogue());
         let cancel = CancelToken::default();
         cuda.launch_fold(kernel, fold, run.launch(&cancel)).unwrap_or_else(|e| panic!("{e}"))
     };
@@ -973,7 +973,7 @@ fn sums_of_a_column_itself(cuda: &CudaBackend) {
     let fold =
         Fold::of(&program, &layout, OUTPUT, None, Reduction::Sum, false, &[]).expect("each element stores its own");
     assert_eq!(fold.copied, Some(INPUT));
-    let kernel = cuda.prepare_sink(&program, &layout, Sink::Fold(fold), &CodeOptions::default());
+    let kernel = cuda.prepare_with_epilogue(&program, &layout, Epilogue::Fold(fold), &CodeOptions::default());
     let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
     let store = cuda.store().expect("it has memory");
     let cancel = CancelToken::default();

@@ -45,9 +45,9 @@ use crate::unpack::Unpacker;
 use crate::world::{self, Guards};
 use compile::is_dtype;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
+use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
 use ikra_core::backend::resident::{Resident, Write, send};
-use ikra_core::backend::sink::Sieve;
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::diagnostic::Diagnostic;
@@ -122,7 +122,7 @@ pub struct Variant {
     /// Results are reduced, not stored.
     fold: Option<Fold>,
     /// The kernel stores only those results that there are, side by side.
-    sieve: Option<Sieve>,
+    sieve: Option<Compaction>,
     /// All that it does is store its results, and what it raises can be told later: what it raises where.
     sites: Option<Arc<[Raise]>>,
     /// A launch ends soon and well, whatever it meets.
@@ -806,8 +806,8 @@ impl Section<'_> {
                 (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
                     None => slot.value.into_iter().chain(schema.marks).collect(),
                     // a device's kernel that reduces has no such column
-                    Some(fold) if variant.executable.sinks_at_once() && self.backend.store().is_some() => {
-                        [fold.column].into_iter().chain(fold.marks).collect()
+                    Some(fold) if variant.executable.runs_epilogue() && self.backend.store().is_some() => {
+                        [fold.column].into_iter().chain(fold.mask).collect()
                     }
                     Some(_) => SmallVec::new(),
                 },
@@ -1001,7 +1001,7 @@ impl Section<'_> {
                         outcome
                     }
                     (None, Some(sieve)) => {
-                        let (outcome, rows) = backend.launch_sieve(&*variant.executable, sieve, launch)?;
+                        let (outcome, rows) = backend.launch_compaction(&*variant.executable, sieve, launch)?;
                         *chosen = rows;
                         outcome
                     }

@@ -14,7 +14,7 @@ use crate::profile;
 use ikra_core::backend::Executable;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::backend::cuda::{collective, emit};
-use ikra_core::backend::sink::Sink;
+use ikra_core::backend::epilogue::Epilogue;
 use ikra_core::config::CodeOptions;
 use ikra_core::engine::explain::Explanation;
 use ikra_core::ir::Program;
@@ -49,7 +49,7 @@ pub struct Account {
     pub options: CodeOptions,
     pub executable: Arc<dyn Executable>,
     /// Where results go instead of to memory, and whether in the pass that computes them.
-    pub sink: Option<(Sink, bool)>,
+    pub sink: Option<(Epilogue, bool)>,
 }
 
 /// Of one `Ikra.explain`.
@@ -220,7 +220,7 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
         .with("jobs", told.jobs)?
         .with("fused", told.fused)?
         .with("reduction", reduction.and_then(|fold| name(fold.reduction)).map(|name| ruby.to_symbol(name)))?
-        .with("kernels", if matches!(account.sink, Some((Sink::Fold(_), false))) { 2 } else { 1 })?
+        .with("kernels", if matches!(account.sink, Some((Epilogue::Fold(_), false))) { 2 } else { 1 })?
         .with("apart", ruby.ary_from_iter(told.apart.iter().map(String::as_str)))?
         .with("shared", shared)?
         .with("backend", ruby.to_symbol(account.backend))?

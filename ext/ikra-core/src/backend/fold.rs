@@ -11,7 +11,7 @@ use super::collective::reduce::{self, Reduced, Reduction};
 use super::collective::rows::{Collective as _, Stretch};
 use super::collective::{Element, Workers};
 use super::threads::Threads;
-use super::{Backend, Executable, Launch, Outcome, sink};
+use super::{Backend, Executable, Launch, Outcome, epilogue};
 use crate::error::Result;
 use crate::ir::lower::section::Holes;
 use crate::ir::{ColumnId, Ctx, Op, Operand, Program, Space, Stmt};
@@ -25,7 +25,7 @@ use std::time::Instant;
 pub struct Fold {
     pub column: ColumnId,
     /// Says which rows count, if not all of them do. Of others no place is told.
-    pub marks: Option<ColumnId>,
+    pub mask: Option<ColumnId>,
     pub element: Element,
     pub reduction: Reduction,
     /// The column whose very rows the program stores in this one, if that is all that it does.
@@ -43,18 +43,18 @@ impl Fold {
         program: &Program,
         layout: &Layout,
         column: ColumnId,
-        marks: Option<ColumnId>,
+        mask: Option<ColumnId>,
         reduction: Reduction,
         again: bool,
         overwritten: &[ColumnId],
     ) -> Option<Self> {
         let element = Element::stored(program.columns.get(column.index())?.storage)?;
-        let wanted: Vec<ColumnId> = [Some(column), marks].into_iter().flatten().collect();
+        let wanted: Vec<ColumnId> = [Some(column), mask].into_iter().flatten().collect();
         let extreme = matches!(reduction, Reduction::Min | Reduction::Max | Reduction::MinMax);
         let again = !(again || extreme && element.is_float()) || program.changes_only(&wanted, overwritten);
-        let fits = again && sink::by_own_jobs(program, layout, &wanted);
-        let copied = copied(program, column).filter(|_| marks.is_none());
-        fits.then_some(Self { column, marks, element, reduction, copied })
+        let fits = again && epilogue::by_own_jobs(program, layout, &wanted);
+        let copied = copied(program, column).filter(|_| mask.is_none());
+        fits.then_some(Self { column, mask, element, reduction, copied })
     }
 }
 
@@ -111,7 +111,7 @@ pub fn apart<B: Backend + ?Sized>(
         launch.timings.kernel += began.elapsed();
         return Ok((if reduced.is_some() { Outcome::Done } else { Outcome::Cancelled }, reduced));
     }
-    let wanted = [Some((fold.column, fold.element)), fold.marks.map(|marks| (marks, Element::U8))];
+    let wanted = [Some((fold.column, fold.element)), fold.mask.map(|mask| (mask, Element::U8))];
     for (column, element) in wanted.into_iter().flatten() {
         let storage = element.storage();
         columns[column.index()] = match backend.store() {
@@ -120,13 +120,13 @@ pub fn apart<B: Backend + ?Sized>(
         };
     }
     let outcome = backend.launch(executable, Launch { columns: &mut *columns, ..launch })?;
-    let [rows, marks] = wanted.map(|wanted| {
+    let [rows, mask] = wanted.map(|wanted| {
         let (column, element) = wanted?;
         Some(std::mem::replace(&mut columns[column.index()], HostColumn::zeroed(element.storage(), 0)))
     });
     let (Outcome::Done, Some(mut rows)) = (outcome, rows) else { return Ok((outcome, None)) };
-    if let Some(marks) = marks {
-        let flags = Stretch { element: Element::U8, rows: &marks, range: 0..len };
+    if let Some(mask) = mask {
+        let flags = Stretch { element: Element::U8, rows: &mask, range: 0..len };
         let elements = Some(Stretch { element: fold.element, rows: &rows, range: 0..len });
         let chosen = match backend.collective() {
             Some(device) if rows.device().is_some() => device.select(flags, elements)?,
@@ -151,8 +151,8 @@ mod tests {
     use crate::backend::collective::testing::{self, Owned, on_host};
     use crate::backend::cpu::CpuBackend;
     use crate::backend::cuda::CudaShim;
+    use crate::backend::epilogue::Epilogue;
     use crate::backend::reference::ReferenceBackend;
-    use crate::backend::sink::Sink;
     use crate::backend::{CancelToken, Key, Timings};
     use crate::config::CodeOptions;
     use crate::id::ArrayKind;
@@ -239,7 +239,7 @@ mod tests {
         let layout = Layout::structure_of_arrays(program);
         let fold = Fold::of(program, &layout, OUTPUT, None, reduction, false, &[])
             .expect("every element stores its own number");
-        let executable = machine.prepare_sink(program, &layout, Sink::Fold(fold), &CodeOptions::default());
+        let executable = machine.prepare_with_epilogue(program, &layout, Epilogue::Fold(fold), &CodeOptions::default());
         Compiled { fold, executable: executable.unwrap_or_else(|e| panic!("{}: {e}", machine.name())) }
     }
 
@@ -392,7 +392,7 @@ mod tests {
             let mut columns = columns(&Owned::I64(values.clone()));
             let answer = launch(&*machine, &compiled, &mut columns, 0, Key::NONE, &cancel);
             assert_eq!(answer, (Outcome::Done, Some(Reduced::Integer(sum))), "{}", machine.name());
-            assert_eq!(compiled.executable.sinks_at_once(), machine.name() == "cpu", "{}", machine.name());
+            assert_eq!(compiled.executable.runs_epilogue(), machine.name() == "cpu", "{}", machine.name());
         }
     }
 
@@ -400,7 +400,7 @@ mod tests {
     fn a_kernel_that_reduces_runs_one_tick_and_not_without_its_fold() {
         let shim = CudaShim::new().expect("a C++ compiler is installed");
         let compiled = prepare(&shim, &copies(Storage::I64), Reduction::Sum);
-        assert!(compiled.executable.sinks_at_once());
+        assert!(compiled.executable.runs_epilogue());
         let mut columns = columns(&Owned::I64(vec![1; 100]));
         let cancel = CancelToken::default();
         let mut refused = |run: &dyn Fn(Launch<'_>) -> Result<Outcome>| {

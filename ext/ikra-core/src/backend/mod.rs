@@ -20,6 +20,7 @@ pub mod collective;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod epilogue;
 pub mod fold;
 #[cfg(test)]
 mod gathering;
@@ -28,7 +29,6 @@ pub mod philox;
 pub mod races;
 pub mod reference;
 pub mod resident;
-pub mod sink;
 pub mod threads;
 pub mod vectors;
 mod worker_pool;
@@ -44,8 +44,8 @@ use crate::target::Target;
 use collective::Element;
 use collective::reduce::{Reduced, Reduction};
 use collective::rows::Collective;
+use epilogue::{Compacted, Compaction, Epilogue};
 use fold::{Fold, Folded};
-use sink::{Sieve, Sieved, Sink};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -265,9 +265,9 @@ pub trait Executable: Any + Send + Sync {
     }
     /// Launches of one tick may be one of several, by a program that does what this one does in each. Whoever has no use for that forgets it.
     fn join_ticks(&self, _: FusedTicks) {}
-    /// Of what [`Backend::prepare_sink`] gave: whether it reduces, or sieves, in the pass that computes. Where not, the column is there in
-    /// between.
-    fn sinks_at_once(&self) -> bool {
+    /// Of what [`Backend::prepare_with_epilogue`] gave: whether it reduces, or compacts, in the pass that computes.
+    /// Where not, the column is there in between.
+    fn runs_epilogue(&self) -> bool {
         false
     }
     /// Calls nested too deep in a launch: whether they may nest deeper in the next, as there was room for that.
@@ -312,29 +312,30 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// As [`Backend::prepare`].
-    fn prepare_sink(
+    fn prepare_with_epilogue(
         &self,
         program: &Program,
         layout: &Layout,
-        _: Sink,
+        _: Epilogue,
         options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
         self.prepare(program, layout, options)
     }
-    /// Runs one tick of what [`Backend::prepare_sink`] gave for a fold. The column of the fold means nothing, before and after; what it
-    /// is reduced to is there when the outcome is [`Outcome::Done`].
+    /// Runs one tick of what [`Backend::prepare_with_epilogue`] gave for a fold. The column of the fold means nothing,
+    /// before and after; what it is reduced to is there when the outcome is [`Outcome::Done`].
     ///
     /// # Errors
     /// As [`Backend::launch`].
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         fold::apart(self, &Threads::new(1), executable, fold, launch)
     }
-    /// Runs one tick of what [`Backend::prepare_sink`] gave for a sieve, where that sieves at once ([`Executable::sinks_at_once`]). The
-    /// columns of the sieve mean nothing, before and after; the rows that there are are given when the outcome is [`Outcome::Done`].
+    /// Runs one tick of what [`Backend::prepare_with_epilogue`] gave for a compaction, where that runs at once
+    /// ([`Executable::runs_epilogue`]). The columns of the compaction mean nothing, before and after; the rows that
+    /// there are are given when the outcome is [`Outcome::Done`].
     ///
     /// # Errors
     /// As [`Backend::launch`]; `Internal` where it does not.
-    fn launch_sieve(&self, _: &dyn Executable, _: Sieve, _: Launch<'_>) -> Result<Sieved> {
+    fn launch_compaction(&self, _: &dyn Executable, _: Compaction, _: Launch<'_>) -> Result<Compacted> {
         Err(Error::Internal { stage: "backend", detail: "a selection apart from what computes its rows".into() })
     }
     /// Reduces a stretch of rows that are in its memory.

@@ -253,9 +253,9 @@ mod tests {
     use crate::backend::collective::reduce::Reduction;
     use crate::backend::cuda::emit::SHARED_MEMORY;
     use crate::backend::cuda::{CudaShim, emit};
+    use crate::backend::epilogue::Epilogue;
     use crate::backend::fold::Fold;
     use crate::backend::reference::ReferenceBackend;
-    use crate::backend::sink::Sink;
     use crate::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings};
     use crate::config::CodeOptions;
     use crate::ir::build::Builder;
@@ -434,12 +434,13 @@ mod tests {
             };
             let [reference, device] = backends.map(|(machine, program)| {
                 let (fold, layout) = of(program);
-                let kernel = machine.prepare_sink(program, &layout, Sink::Fold(fold), &CodeOptions::default());
+                let kernel =
+                    machine.prepare_with_epilogue(program, &layout, Epilogue::Fold(fold), &CodeOptions::default());
                 let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
                 move |input: &[i64]| {
                     let reduce = |launch: Launch<'_>| machine.launch_fold(&*kernel, fold, launch);
                     let answer = launched(program, input, reduce).0.unwrap_or_else(|e| panic!("{e}"));
-                    (kernel.sinks_at_once(), answer)
+                    (kernel.runs_epilogue(), answer)
                 }
             });
             for size in [1, 257, 2048, 8191, 8192, 8195, 30_000] {

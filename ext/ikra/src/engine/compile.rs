@@ -17,8 +17,8 @@ use crate::profile::Phase;
 use crate::room;
 use crate::world::LiveWorld;
 use ikra_core::backend::collective::reduce::Reduction;
+use ikra_core::backend::epilogue::{Compaction, Epilogue};
 use ikra_core::backend::fold::{self, Fold};
-use ikra_core::backend::sink::{Sieve, Sink};
 use ikra_core::engine::{self, Base, Holes, SectionShape, compile};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, Program, Site as Raise, Trap};
 use ikra_core::layout::schema::Slot;
@@ -223,13 +223,13 @@ impl Section<'_> {
         let began = Instant::now();
         let sieve = match (settings.into, &plan.result, compiled.lowered.schema.marks) {
             (Some(into), Some(slot), Some(marks)) if fold.is_none() && is_dtype(into, slot).is_some() => {
-                slot.value.and_then(|column| Sieve::of(program, layout, column, marks))
+                slot.value.and_then(|column| Compaction::of(program, layout, column, marks))
             }
             _ => None,
         };
-        let sink = fold.map(Sink::Fold).or(sieve.map(Sink::Sieve));
+        let sink = fold.map(Epilogue::Fold).or(sieve.map(Epilogue::Compaction));
         let prepare = || match sink {
-            Some(sink) => backend.prepare_sink(program, layout, sink, &form.code),
+            Some(sink) => backend.prepare_with_epilogue(program, layout, sink, &form.code),
             None => backend.prepare(program, layout, &form.code),
         };
         let executable = clock
@@ -238,7 +238,7 @@ impl Section<'_> {
         if let Some(ticks) = compiled.ticks {
             executable.join_ticks(ticks);
         }
-        let at_once = executable.sinks_at_once();
+        let at_once = executable.runs_epilogue();
         let sieve = sieve.filter(|_| at_once);
         let preparing = began.elapsed();
         if let (Some(explained), Some(explanation)) = (explained, explanation) {

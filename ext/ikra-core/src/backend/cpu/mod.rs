@@ -18,8 +18,8 @@ mod tests;
 
 use crate::backend::collective;
 use crate::backend::collective::reduce::reduce_made;
+use crate::backend::epilogue::Epilogue;
 use crate::backend::fold::{self, Fold, Folded};
-use crate::backend::sink::Sink;
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own};
 use crate::config::CodeOptions;
@@ -91,7 +91,7 @@ struct CpuExecutable {
     functions: Vec<(String, Function)>,
     compiled_in: Duration,
     /// Which elements there are is a column, beside which they are reduced.
-    marks: bool,
+    mask: bool,
     /// Columns of which threads may have rows for themselves.
     gathers: Vec<Gathered>,
     /// The same for several jobs at once.
@@ -193,7 +193,7 @@ impl CpuBackend {
             code: Arc::new(code),
             functions,
             compiled_in: start.elapsed(),
-            marks: false,
+            mask: false,
             gathers,
             jammed: None,
         })
@@ -252,8 +252,8 @@ impl Executable for CpuExecutable {
         self.compiled_in + self.jammed.as_ref().map_or(Duration::ZERO, |(_, together)| together.compiled_in)
     }
 
-    fn sinks_at_once(&self) -> bool {
-        !self.slots && !self.needs_stack && !self.marks && self.gathers.is_empty()
+    fn runs_epilogue(&self) -> bool {
+        !self.slots && !self.needs_stack && !self.mask && self.gathers.is_empty()
     }
 }
 
@@ -278,15 +278,15 @@ impl Backend for CpuBackend {
         Ok(Arc::new(CpuExecutable { jammed, ..executable }))
     }
 
-    fn prepare_sink(
+    fn prepare_with_epilogue(
         &self,
         program: &Program,
         layout: &Layout,
-        sink: Sink,
+        epilogue: Epilogue,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
         let executable = self.prepared(&passes::references(program.clone()), layout, &Registers::default())?;
-        Ok(Arc::new(CpuExecutable { marks: sink.marks().is_some(), ..executable }))
+        Ok(Arc::new(CpuExecutable { mask: epilogue.mask().is_some(), ..executable }))
     }
 
     fn slots(&self, _jobs: u64) -> u64 {
@@ -311,7 +311,7 @@ impl Backend for CpuBackend {
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         // Pieces are as long as tiles. Where there are few, they are no fair shares, and the column stays in caches anyway.
         let few = launch.jobs < (collective::TILE * PIECES * self.workers.threads()) as u64;
-        if few || fold.copied.is_some() || launch.ticks != 1 || !executable.sinks_at_once() {
+        if few || fold.copied.is_some() || launch.ticks != 1 || !executable.runs_epilogue() {
             return fold::apart(self, self.workers.pool(), executable, fold, launch);
         }
         let executable = own::<CpuExecutable>(executable, "cpu")?;

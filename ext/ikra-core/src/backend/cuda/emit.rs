@@ -16,8 +16,8 @@ mod shared;
 
 use super::{collective, gather};
 use crate::backend::collective::LANES;
+use crate::backend::epilogue::Epilogue;
 use crate::backend::fold::Fold;
-use crate::backend::sink::Sink;
 use crate::error::{Error, Result};
 use crate::ir::gathered::{Gathered, gathered};
 use crate::ir::stages::{Reach, Stage};
@@ -41,15 +41,16 @@ const ARGUMENT_BYTES: usize = 4_096;
 const INLINE_SIZE: usize = 2_000;
 /// Words of `struct ReduceArgs`.
 const REDUCE_WORDS: usize = 5;
-/// Threads of a block of a kernel with a sink.
-pub const SINK_THREADS: u32 = LANES as u32;
+/// Threads of a block of a kernel with an epilogue.
+pub const EPILOGUE_THREADS: u32 = LANES as u32;
 /// Threads that a block may have. Each may then use 128 registers.
 const MAX_THREADS: u32 = 512;
 /// Where all jobs go the same way through a loop and load something in common, to say that one block for each multiprocessor is enough lets the assembler ask for what
 /// several repetitions load at once: else it takes so few registers that they wait for one after the other. Nbody's kernel took 4 % longer, and a product of matrices
 /// 80; where branches part the jobs, as boids', more registers make it slower.
 const FEWEST_SHARING: u32 = 1;
-/// The same for elements that are reduced at once: the sum of products of 64 Mi Floats takes 259 µs in place of 277. What is sieved takes longer so, 316 in place of 281.
+/// The same for elements that are reduced at once: the sum of products of 64 Mi Floats takes 259 µs in place of 277.
+/// What is compacted takes longer so, 316 in place of 281.
 const FEWEST_FOLDING: u32 = 2;
 /// Threads of a block that runs groups of jobs: each takes many registers.
 const GROUP_THREADS: u32 = 128;
@@ -66,7 +67,7 @@ pub struct Emitted {
     /// Buffers and parameters are more than a launch takes: they lie in device memory, and the launch says where.
     pub indirect: bool,
     /// What becomes of results in the same kernel; it stands on templates of [`collective`] then.
-    pub sink: Option<Sink>,
+    pub epilogue: Option<Epilogue>,
     /// Elements that a block of threads goes over together, meeting at barriers; 0: each thread runs by itself.
     pub tile: u64,
     /// Buffers of which blocks of threads add up rows for themselves, meeting at barriers.
@@ -120,15 +121,16 @@ impl Emitted {
     /// What stands between the prelude and the program.
     pub fn templates(&self) -> String {
         let gathers = if self.gathers.is_empty() { String::new() } else { format!("{}\n", gather::TEMPLATES) };
-        let templates: &[&str] = match self.sink {
+        let templates: &[&str] = match self.epilogue {
             None => return gathers,
-            Some(Sink::Fold(_)) => &[collective::REDUCE],
-            Some(Sink::Sieve(_)) => &collective::SIEVE,
+            Some(Epilogue::Fold(_)) => &[collective::REDUCE],
+            Some(Epilogue::Compaction(_)) => &collective::COMPACTION,
         };
         format!("{}\n{}\n", collective::COMMON, templates.join("\n"))
     }
-    /// The words of the kernel's argument, but for those of its sink, which follow. It is the header, then the addresses of buffers (biased, as numbers) and the
-    /// parameters with what [`gather::Cells`] says behind them, or else where `memory` lies.
+    /// The words of the kernel's argument, but for those of its epilogue, which follow. It is the header, then the
+    /// addresses of buffers (biased, as numbers) and the parameters with what [`gather::Cells`] says behind them, or
+    /// else where `memory` lies.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[&[u64]], memory: u64) -> Vec<u64> {
         let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + 16);
         words.extend(header.words());
@@ -219,9 +221,9 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
     emit_into(program, layout, kernel, None)
 }
 
-/// The same; with a sink, elements of its column go there instead of to memory, in the same kernel.
-pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>) -> Emitted {
-    emit_bound(program, layout, kernel, sink, false)
+/// The same; with an epilogue, elements of its column go to it instead of to memory, in the same kernel.
+pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, epilogue: Option<Epilogue>) -> Emitted {
+    emit_bound(program, layout, kernel, epilogue, false)
 }
 
 /// The same of a program whose jobs are groups of another's.
@@ -229,13 +231,15 @@ pub fn emit_groups(program: &Program, layout: &Layout, kernel: &str) -> Emitted 
     emit_bound(program, layout, kernel, None, true)
 }
 
-/// What a kernel with a sink is given.
-fn sinking(given: &str, words: &str) -> String {
-    format!("struct Sinking {{\n  {given} args;\n  {words} sink;\n}};\n\n")
+/// The arguments of a kernel with an epilogue.
+fn with_epilogue(given: &str, words: &str) -> String {
+    format!("struct WithEpilogue {{\n  {given} args;\n  {words} epilogue;\n}};\n\n")
 }
 
-fn sinking_head(kernel: &str, bounds: &str) -> String {
-    format!("extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const Sinking given)")
+fn with_epilogue_head(kernel: &str, bounds: &str) -> String {
+    format!(
+        "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const WithEpilogue given)"
+    )
 }
 
 /// How many threads a block has at most, and how many blocks a multiprocessor is to hold at least.
@@ -247,7 +251,7 @@ fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
     }
 }
 
-fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, groups: bool) -> Emitted {
+fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option<Epilogue>, groups: bool) -> Emitted {
     let given = program;
     let (program, versions) = passes::speculate_overflow(program.clone());
     let program = passes::merge_checks(unwatched(passes::unify_loop_exits(passes::if_combine(
@@ -263,9 +267,9 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
-    shared.sink = sink;
+    shared.epilogue = epilogue;
     shared.versions = versions;
-    if sink.is_none() && shared.sharing().is_empty() {
+    if epilogue.is_none() && shared.sharing().is_empty() {
         shared.gathers = gathered(program);
         shared.gathers.retain(|gathered| layout.own_buffer(program, gathered.column).is_some());
         shared.once = shared.gathers.is_empty() && !given.uses_slots();
@@ -297,11 +301,11 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     if let Some(several) = &several {
         shared.several_functions(&mut body, several);
     }
-    let fold = sink.and_then(|sink| sink.fold());
+    let fold = epilogue.and_then(|epilogue| epilogue.fold());
     let copied = fold.and_then(|fold| Some((fold, fold.copied.filter(|column| shared.own_buffer(*column))?)));
-    body += &match (sink, copied) {
+    body += &match (epilogue, copied) {
         (_, Some((fold, copied))) => shared.copying_kernel(kernel, fold, copied),
-        (Some(sink), None) => shared.sinking_kernel(kernel, sink, &sharing),
+        (Some(epilogue), None) => shared.epilogue_kernel(kernel, epilogue, &sharing),
         (None, None) if groups => shared.kernel(kernel, &format!("{GROUP_THREADS}, {FEWEST_SHARING}")),
         (None, None) if sharing.is_empty() => {
             let bounds = bounds(given, &shared.versions);
@@ -316,7 +320,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
     let gathers = shared.gathers.iter().filter_map(|gathered| layout.own_buffer(program, gathered.column)).collect();
     let (indirect, once) = (shared.indirect(), shared.once);
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect, sink, tile, gathers, once, several }
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect, epilogue, tile, gathers, once, several }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -406,7 +410,7 @@ struct Shared<'a> {
     /// Statements of each function, with those of its callees.
     sizes: Vec<usize>,
     /// Where elements of a column go, if not to memory.
-    sink: Option<Sink>,
+    epilogue: Option<Epilogue>,
     /// Columns of which blocks add up rows for themselves.
     gathers: Vec<Gathered>,
     /// Each thread runs one job at most.
@@ -434,7 +438,7 @@ impl<'a> Shared<'a> {
             sizes,
             short,
             listens,
-            sink: None,
+            epilogue: None,
             gathers: Vec::new(),
             once: false,
             versions: Vec::new(),
@@ -551,22 +555,22 @@ impl<'a> Shared<'a> {
             (collective::name(fold.element), collective::operation(fold.reduction, fold.element));
         format!(
             "{}{} {{
-  reduce_loaded<{element}, {operation}>(given.sink, {args}{});
+  reduce_loaded<{element}, {operation}>(given.epilogue, {args}{});
 }}
 ",
-            sinking(given, "ReduceArgs"),
-            sinking_head(kernel, &format!("{SINK_THREADS}, {}", collective::fewest_blocks(fold.reduction))),
+            with_epilogue(given, "ReduceArgs"),
+            with_epilogue_head(kernel, &format!("{EPILOGUE_THREADS}, {}", collective::fewest_blocks(fold.reduction))),
             self.column_name(copied),
         )
     }
 
-    /// The kernel, whose threads run the jobs of tiles, and reduce or sieve what they give.
-    fn sinking_kernel(&self, kernel: &str, sink: Sink, sharing: &[(&Stage, Reach)]) -> String {
+    /// The kernel, whose threads run the jobs of tiles, and reduce or compact what they compute.
+    fn epilogue_kernel(&self, kernel: &str, epilogue: Epilogue, sharing: &[(&Stage, Reach)]) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
-        let element = collective::name(sink.element());
+        let element = collective::name(epilogue.element());
         let (mark, marked, given_too) =
-            if sink.marks().is_some() { ("\n    u8 given = 0;", "given != 0", ", given") } else { ("", "true", "") };
+            if epilogue.mask().is_some() { ("\n    u8 given = 0;", "given != 0", ", given") } else { ("", "true", "") };
         let arguments =
             format!("{args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element{given_too}");
         let call = match sharing {
@@ -588,9 +592,9 @@ impl<'a> Shared<'a> {
             _ => 1,
         };
         let tile = sharing.first().map(|(stage, _)| stage.tile[0]);
-        let (words, template) = match (sink, tile) {
-            (Sink::Sieve(_), _) => ("SieveArgs", format!("sieve_each<{element}, {ahead}>")),
-            (Sink::Fold(fold), tile) => {
+        let (words, template) = match (epilogue, tile) {
+            (Epilogue::Compaction(_), _) => ("CompactionArgs", format!("compact_each<{element}, {ahead}>")),
+            (Epilogue::Fold(fold), tile) => {
                 let operation = collective::operation(fold.reduction, fold.element);
                 let template = match tile {
                     Some(side) => format!("reduce_parts<{element}, {operation}, {side}>"),
@@ -599,28 +603,28 @@ impl<'a> Shared<'a> {
                 ("ReduceArgs", template)
             }
         };
-        let sinking = sinking(given, words);
-        let head = sinking_head(
+        let with_epilogue = with_epilogue(given, words);
+        let head = with_epilogue_head(
             kernel,
-            &match sink {
-                Sink::Fold(_) => format!("{SINK_THREADS}, {FEWEST_FOLDING}"),
-                Sink::Sieve(_) => SINK_THREADS.to_string(),
+            &match epilogue {
+                Epilogue::Fold(_) => format!("{EPILOGUE_THREADS}, {FEWEST_FOLDING}"),
+                Epilogue::Compaction(_) => EPILOGUE_THREADS.to_string(),
             },
         );
         if !sharing.is_empty() {
             let part = self.sharing_part(sharing, element, &run);
             return format!(
-                "{sinking}{part}{head} {{
+                "{with_epilogue}{part}{head} {{
   __shared__ bool over, raised;
   Part part = {{given.args, over, raised, false}};
-  {template}(given.sink, part);
+  {template}(given.epilogue, part);
 }}
 "
             );
         }
         let over = if self.looks() { "launch_is_over(args.launch)" } else { "false" };
         format!(
-            "{sinking}struct Job {{
+            "{with_epilogue}struct Job {{
   const {given} &args;
   INLINE_MEMBER bool is_over() const {{ return {over}; }}
   INLINE_MEMBER bool operator()(u64 job, {element} &element) const {{
@@ -628,7 +632,7 @@ impl<'a> Shared<'a> {
 }};
 
 {head} {{
-  {template}(given.sink, Job{{given.args}});
+  {template}(given.epilogue, Job{{given.args}});
 }}
 "
         )
@@ -636,13 +640,13 @@ impl<'a> Shared<'a> {
 
     /// Whether buffers and parameters are more than a launch takes.
     fn indirect(&self) -> bool {
-        let sink = match self.sink {
+        let epilogue = match self.epilogue {
             None => 0,
-            Some(Sink::Fold(_)) => REDUCE_WORDS,
-            Some(Sink::Sieve(_)) => collective::SIEVE_WORDS,
+            Some(Epilogue::Fold(_)) => REDUCE_WORDS,
+            Some(Epilogue::Compaction(_)) => collective::COMPACTION_WORDS,
         };
         let cells = gather::words(self.gathers.len());
-        (Header::WORDS + self.layout.buffers() + self.program.params.len() + cells + sink) * 8 > ARGUMENT_BYTES
+        (Header::WORDS + self.layout.buffers() + self.program.params.len() + cells + epilogue) * 8 > ARGUMENT_BYTES
     }
 
     /// `struct Args`: [`Header`], one address per buffer, one word per parameter. Where those lie in memory, the header
@@ -692,10 +696,10 @@ impl<'a> Shared<'a> {
 
     /// A slot as an lvalue; `row` is an expression of an unsigned 32-bit or a signed 64-bit number.
     fn slot(&self, column: ColumnId, row: &str) -> String {
-        if self.sink.is_some_and(|sink| sink.column() == column) {
+        if self.epilogue.is_some_and(|epilogue| epilogue.column() == column) {
             return "element".to_owned();
         }
-        if self.sink.is_some_and(|sink| sink.marks() == Some(column)) {
+        if self.epilogue.is_some_and(|epilogue| epilogue.mask() == Some(column)) {
             return "given".to_owned();
         }
         let Address::Strided { buffer, stride, offset } = self.layout.address(column);
@@ -728,11 +732,11 @@ impl<'a> Shared<'a> {
                 let _ = write!(text, ", {} &result{i}", scalar(*ty));
             }
         }
-        if let Some(sink) = self.sink
+        if let Some(epilogue) = self.epilogue
             && func == self.program.entry
         {
-            let _ = write!(text, ", {} &element", collective::name(sink.element()));
-            text += if sink.marks().is_some() { ", u8 &given" } else { "" };
+            let _ = write!(text, ", {} &element", collective::name(epilogue.element()));
+            text += if epilogue.mask().is_some() { ", u8 &given" } else { "" };
         }
         text.push(')');
         text

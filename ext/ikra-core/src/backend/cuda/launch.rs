@@ -15,7 +15,7 @@ pub use kernel::CudaKernel;
 
 use super::background;
 use super::blas::Blas;
-use super::collective::{self, Collectives, Desk, Tray};
+use super::collective::{self, Collectives, CompactionScratch, ReductionScratch};
 use super::driver::{Device, Facts, Module};
 use super::emit::{self, Header};
 use super::queue::{Length, Mark, Pending, Queue, Spread, Tick};
@@ -24,8 +24,8 @@ use super::storage::{ALIGNMENT, Block, SMALL_SLOT_BYTES};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
+use crate::backend::epilogue::{Compacted, Compaction, Epilogue};
 use crate::backend::fold::{self, Fold, Folded};
-use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, Ending, Executable, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
@@ -54,12 +54,13 @@ use waited::run;
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
 /// Jobs, at most, of a launch that takes microseconds, if no job has a loop.
 const MAX_LITTLE_JOBS: u64 = 64 << 10;
-/// Bytes of tiles' states that a desk has at least: enough for a sum of a hundred million elements (16 bytes a tile), or the least and
-/// the greatest of forty million (48).
-const MIN_DESK_BYTES: usize = 256 << 10;
-/// Tiles that a tray has room for at least: those of sixteen million jobs, in 70 KB.
-const MIN_TRAY_TILES: u64 = 4096;
-/// What a sieve chose stays in memory for all that there might have been, where that is no more than so many times as much.
+/// Bytes of tiles' states that a reduction's scratch memory has at least: enough for a sum of a hundred million
+/// elements (16 bytes a tile), or the least and the greatest of forty million (48).
+const MIN_SCRATCH_BYTES: usize = 256 << 10;
+/// Tiles that a compaction's scratch memory has room for at least: those of sixteen million jobs, in 70 KB.
+const MIN_SCRATCH_TILES: u64 = 4096;
+/// What a compaction selected stays in memory for all that there might have been, where that is no more than so many
+/// times as much.
 const MAX_SLACK: usize = 3;
 
 /// See the module.
@@ -69,9 +70,9 @@ pub struct CudaBackend {
     lanes: Arc<Lanes>,
     collectives: Collectives,
     queue: Arc<Queue>,
-    /// Desks and trays at rest.
-    desks: Mutex<Vec<Desk>>,
-    trays: Mutex<Vec<Tray>>,
+    /// Scratch memory of reductions and of compactions that is not in use.
+    reduction_scratch: Mutex<Vec<ReductionScratch>>,
+    compaction_scratch: Mutex<Vec<CompactionScratch>>,
     /// The status block of launches that nothing stops.
     unstopped: OnceCell<Block>,
     /// Those of launches with deferred errors.
@@ -118,8 +119,8 @@ impl CudaBackend {
             lanes,
             collectives,
             queue,
-            desks: Mutex::default(),
-            trays: Mutex::default(),
+            reduction_scratch: Mutex::default(),
+            compaction_scratch: Mutex::default(),
             unstopped: OnceCell::new(),
             slots: OnceCell::new(),
             blas: OnceCell::new(),
@@ -154,13 +155,14 @@ impl CudaBackend {
         program: &Program,
         layout: &Layout,
         options: &CodeOptions,
-        sink: Option<Sink>,
+        epilogue: Option<Epilogue>,
     ) -> Result<Arc<dyn Executable>> {
         self.enter_early();
         let name = emit::kernel_name(program);
-        let compiled =
-            self.maker.compiled(program, layout, options, sink, || emit::emit_into(program, layout, &name, sink))?;
-        let jam = if sink.is_none() { Jam::of(program, Way::Below) } else { None };
+        let compiled = self
+            .maker
+            .compiled(program, layout, options, epilogue, || emit::emit_into(program, layout, &name, epilogue))?;
+        let jam = if epilogue.is_none() { Jam::of(program, Way::Below) } else { None };
         let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new() });
         let kernel = Arc::new(CudaKernel { jammed, ..compiled });
         // The first launch finds the code on the device, and the caller may trace meanwhile.
@@ -192,18 +194,19 @@ impl CudaBackend {
         Ok(Some((together.get_or_try_init(make)?, groups, params)))
     }
 
-    /// Queues a launch that needs nothing of the host on the way, and gives what is behind it; None for others. `sink`: the words of a kernel's sink.
+    /// Queues a launch that needs nothing of the host on the way, and gives what is behind it; None for others.
+    /// `epilogue`: the words of a kernel's epilogue.
     fn queue_launch(
         &self,
         kernel: &CudaKernel,
         module: &Arc<Module>,
         launch: &mut Launch<'_>,
-        sink: &[u64],
+        epilogue: &[u64],
     ) -> Result<Option<Queued>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
         let tells = !kernel.harmless && kernel.tells_later && launch.later.is_some();
         // nobody asks later: it is waited for, by whom it is told
-        let waits = !kernel.harmless && !tells && kernel.ends_alone && sink.is_empty();
+        let waits = !kernel.harmless && !tells && kernel.ends_alone && epilogue.is_empty();
         if !(kernel.harmless || tells || waits)
             || kernel.emitted.indirect
             || launch.columns.len() != kernel.columns.len()
@@ -238,9 +241,9 @@ impl CudaBackend {
             trap: status + 8,
             ..Header::default()
         };
-        let args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, sink], 0);
+        let args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, epilogue], 0);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
-        let length = if launch.jobs <= MAX_LITTLE_JOBS && sink.is_empty() { Length::Little } else { Length::Any };
+        let length = if launch.jobs <= MAX_LITTLE_JOBS && epilogue.is_empty() { Length::Little } else { Length::Any };
         let one = Spread { module: module.clone(), grid, block };
         let mark = match &slot {
             Some(slot) => self.queue.add_with_slot(holds, slot, one, args)?,
@@ -323,16 +326,18 @@ impl CudaBackend {
 
     /// Works with memory for so many bytes of tiles' states. Whoever fails has waited for its kernels; that they count from 0 again is not
     /// sure then, and the memory is dropped.
-    fn on_desk<T>(&self, bytes: usize, work: impl FnOnce(&Desk) -> Result<T>) -> Result<T> {
-        let room = bytes.next_power_of_two().max(MIN_DESK_BYTES);
-        let make = |lane: &Lane| Desk::new(&self.device, &lane.stream, room);
-        self.on_kept(&self.desks, |desk| desk.has_room(bytes), make, work)
+    fn on_reduction_scratch<T>(&self, bytes: usize, work: impl FnOnce(&ReductionScratch) -> Result<T>) -> Result<T> {
+        let room = bytes.next_power_of_two().max(MIN_SCRATCH_BYTES);
+        let make = |lane: &Lane| ReductionScratch::new(&self.device, &lane.stream, room);
+        self.on_kept(&self.reduction_scratch, |scratch| scratch.has_room(bytes), make, work)
     }
 
-    /// The same for who sieves so many tiles. That no cell has a later launch's mark is not sure after a failure.
-    fn on_tray<T>(&self, tiles: u64, work: impl FnOnce(&Tray) -> Result<T>) -> Result<T> {
-        let make = |lane: &Lane| Tray::new(&self.device, &lane.stream, tiles.next_power_of_two().max(MIN_TRAY_TILES));
-        self.on_kept(&self.trays, |tray| tray.has_room(tiles), make, work)
+    /// The same for a compaction of so many tiles. That no cell has a later launch's mark is not sure after a failure.
+    fn on_compaction_scratch<T>(&self, tiles: u64, work: impl FnOnce(&CompactionScratch) -> Result<T>) -> Result<T> {
+        let make = |lane: &Lane| {
+            CompactionScratch::new(&self.device, &lane.stream, tiles.next_power_of_two().max(MIN_SCRATCH_TILES))
+        };
+        self.on_kept(&self.compaction_scratch, |scratch| scratch.has_room(tiles), make, work)
     }
 
     /// Works with one of what is kept, or a new one.
@@ -358,17 +363,18 @@ impl CudaBackend {
         outcome
     }
 
-    /// Runs one tick of a kernel with a sink, whose words are these, and waits for it. `room`: memory that it writes to.
+    /// Runs one tick of a kernel with an epilogue, whose words are these, and waits for it. `room`: memory that it
+    /// writes to.
     fn launch_into(
         &self,
         kernel: &CudaKernel,
-        sink: Sink,
+        epilogue: Epilogue,
         mut launch: Launch<'_>,
         words: &[u64],
         room: Option<&Arc<dyn DeviceMemory>>,
     ) -> Result<Outcome> {
-        if kernel.emitted.sink != Some(sink) || launch.ticks != 1 {
-            return Err(internal("a kernel with a sink was launched for several ticks, or another sink"));
+        if kernel.emitted.epilogue != Some(epilogue) || launch.ticks != 1 {
+            return Err(internal("a kernel with an epilogue was launched for several ticks, or with another epilogue"));
         }
         // what becomes of the results is wanted at once
         launch.later = None;
@@ -465,7 +471,7 @@ impl Backend for CudaBackend {
         if launch.jobs == 0 || launch.ticks == 0 {
             return Ok(Outcome::Done);
         }
-        if kernel.emitted.sink.is_some() {
+        if kernel.emitted.epilogue.is_some() {
             return Err(internal("a kernel without a column of results was launched for these"));
         }
         self.device.enter()?;
@@ -487,41 +493,46 @@ impl Backend for CudaBackend {
         }))
     }
 
-    fn prepare_sink(
+    fn prepare_with_epilogue(
         &self,
         program: &Program,
         layout: &Layout,
-        sink: Sink,
+        epilogue: Epilogue,
         options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        self.prepare_with(program, layout, options, collective::at_once(program, sink).then_some(sink))
+        self.prepare_with(program, layout, options, collective::at_once(program, epilogue).then_some(epilogue))
     }
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
-        if kernel.emitted.sink.is_none() || launch.jobs == 0 {
+        if kernel.emitted.epilogue.is_none() || launch.jobs == 0 {
             return fold::apart(self, &Threads::new(1), executable, fold, launch);
         }
         let state = collective::state_bytes(fold.reduction, fold.element);
         let (jobs, bytes) = (launch.jobs, (collective::tiles(launch.jobs) * state) as usize);
-        self.making_room(self.on_desk(bytes, |desk| {
-            let outcome = self.launch_into(kernel, Sink::Fold(fold), launch, &desk.words(0, jobs), None)?;
-            Ok((outcome, (outcome == Outcome::Done).then(|| desk.result(fold.reduction, fold.element))))
+        self.making_room(self.on_reduction_scratch(bytes, |scratch| {
+            let outcome = self.launch_into(kernel, Epilogue::Fold(fold), launch, &scratch.words(0, jobs), None)?;
+            Ok((outcome, (outcome == Outcome::Done).then(|| scratch.result(fold.reduction, fold.element))))
         }))
     }
-    fn launch_sieve(&self, executable: &dyn Executable, sieve: Sieve, launch: Launch<'_>) -> Result<Sieved> {
+    fn launch_compaction(
+        &self,
+        executable: &dyn Executable,
+        compaction: Compaction,
+        launch: Launch<'_>,
+    ) -> Result<Compacted> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
-        let (jobs, storage) = (launch.jobs, sieve.element.storage());
+        let (jobs, storage) = (launch.jobs, compaction.element.storage());
         if jobs == 0 {
-            return Ok(sieve.of_nothing());
+            return Ok(compaction.of_nothing());
         }
-        self.making_room(self.on_tray(collective::sieve_tiles(jobs), |tray| {
+        self.making_room(self.on_compaction_scratch(collective::compaction_tiles(jobs), |scratch| {
             let all = self.allocate(jobs as usize * storage.bytes())?;
-            let words = tray.words(over::cuda(&all)?.block.address(), jobs);
-            let outcome = self.launch_into(kernel, Sink::Sieve(sieve), launch, &words, Some(&all))?;
+            let words = scratch.words(over::cuda(&all)?.block.address(), jobs);
+            let outcome = self.launch_into(kernel, Epilogue::Compaction(compaction), launch, &words, Some(&all))?;
             if outcome != Outcome::Done {
                 return Ok((outcome, None));
             }
-            let hits = tray.hits() as usize;
+            let hits = scratch.hits() as usize;
             let rows = self.shrunk(all, hits * storage.bytes())?;
             Ok((outcome, Some(HostColumn::on_device(storage, hits, rows))))
         }))
@@ -539,11 +550,11 @@ impl Backend for CudaBackend {
         let (from, count) = (range.start * element.bytes(), (range.end - range.start) as u64);
         let state = collective::state_bytes(reduction, element);
         let launch = self.collectives.reducing(reduction, element, count)?;
-        self.making_room(self.on_desk((collective::tiles(count) * state) as usize, |desk| {
-            let mut words = desk.words(memory.block.address() + from as u64, count);
+        self.making_room(self.on_reduction_scratch((collective::tiles(count) * state) as usize, |scratch| {
+            let mut words = scratch.words(memory.block.address() + from as u64, count);
             // behind what the queue still does to the memory, which is held here
             self.queue.run(|stream| launch(stream, &mut words))?;
-            Ok(desk.result(reduction, element))
+            Ok(scratch.result(reduction, element))
         }))
     }
     fn collective(&self) -> Option<&dyn Collective> {

@@ -15,8 +15,8 @@ use super::emit::{self, Emitted, Header};
 use super::gather;
 use super::nvrtc;
 use crate::backend::collective::reduce::Reduction;
+use crate::backend::epilogue::{Compacted, Compaction, Epilogue};
 use crate::backend::fold::{self, Fold, Folded};
-use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, own};
 use crate::config::CodeOptions;
@@ -120,8 +120,8 @@ impl Executable for Kernel {
     fn from_cache(&self) -> bool {
         self.from_cache
     }
-    fn sinks_at_once(&self) -> bool {
-        self.emitted.sink.is_some()
+    fn runs_epilogue(&self) -> bool {
+        self.emitted.epilogue.is_some()
     }
 }
 
@@ -170,14 +170,18 @@ impl CudaShim {
         self.prepare_all(programs, None)
     }
 
-    /// `sink`: of each of them.
-    fn prepare_all(&self, programs: &[(&Program, &Layout)], sink: Option<Sink>) -> Result<Vec<Arc<dyn Executable>>> {
-        let of = |program| if sink.is_none() { Jam::of(program, Way::Below) } else { None };
+    /// `epilogue`: of each of them.
+    fn prepare_all(
+        &self,
+        programs: &[(&Program, &Layout)],
+        epilogue: Option<Epilogue>,
+    ) -> Result<Vec<Arc<dyn Executable>>> {
+        let of = |program| if epilogue.is_none() { Jam::of(program, Way::Below) } else { None };
         let mut jams: Vec<Option<Jam>> = programs.iter().map(|(program, _)| of(program)).collect();
         let together =
             programs.iter().zip(&jams).filter_map(|((_, layout), jam)| Some((&jam.as_ref()?.program, *layout)));
         let mut kernels =
-            self.compile_all(&programs.iter().copied().chain(together).collect::<Vec<_>>(), sink)?.into_iter();
+            self.compile_all(&programs.iter().copied().chain(together).collect::<Vec<_>>(), epilogue)?.into_iter();
         let mut singles: Vec<Kernel> = kernels.by_ref().take(programs.len()).collect();
         for (single, jam) in singles.iter_mut().zip(&mut jams) {
             single.jammed = jam.take().map(|jam| (jam, Box::new(kernels.next().expect("it was compiled"))));
@@ -185,7 +189,7 @@ impl CudaShim {
         Ok(singles.into_iter().map(|kernel| Arc::new(kernel) as Arc<dyn Executable>).collect())
     }
 
-    fn compile_all(&self, programs: &[(&Program, &Layout)], sink: Option<Sink>) -> Result<Vec<Kernel>> {
+    fn compile_all(&self, programs: &[(&Program, &Layout)], epilogue: Option<Epilogue>) -> Result<Vec<Kernel>> {
         let start = Instant::now();
         programs.iter().try_for_each(|(program, _)| emit::check(program))?;
         let emitted: Vec<Emitted> = programs
@@ -194,7 +198,7 @@ impl CudaShim {
             .map(|(i, (program, layout))| {
                 let name = emit::kernel_name(program);
                 let name = if programs.len() == 1 { name } else { format!("{name}_{i}") };
-                emit::emit_into(program, layout, &name, sink)
+                emit::emit_into(program, layout, &name, epilogue)
             })
             .collect();
         let templates = emitted.iter().map(Emitted::templates).max_by_key(String::len).unwrap_or_default();
@@ -210,7 +214,7 @@ impl CudaShim {
         let source = format!("{SHIM}\n{device}{source}");
         let meets = |e: &Emitted| e.tile > 0 || !e.gathers.is_empty();
         let (library, from_cache) =
-            self.library(&source, self.barriers || sink.is_some() || emitted.iter().any(meets))?;
+            self.library(&source, self.barriers || epilogue.is_some() || emitted.iter().any(meets))?;
         let library = Arc::new(library);
         let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
         let kernel = |(i, emitted): (usize, Emitted)| {
@@ -366,7 +370,7 @@ impl Backend for CudaShim {
     }
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let kernel = own::<Kernel>(executable, "cuda-shim")?;
-        if kernel.emitted.sink.is_some() {
+        if kernel.emitted.epilogue.is_some() {
             return Err(internal("a kernel without a column of results was launched for these".to_string()));
         }
         let start = Instant::now();
@@ -383,23 +387,23 @@ impl Backend for CudaShim {
         }
         Ok(run(kernel, launch))
     }
-    fn prepare_sink(
+    fn prepare_with_epilogue(
         &self,
         program: &Program,
         layout: &Layout,
-        sink: Sink,
+        epilogue: Epilogue,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        let sink = collective::at_once(program, sink).then_some(sink);
-        let mut kernels = self.prepare_all(&[(program, layout)], sink)?;
+        let epilogue = collective::at_once(program, epilogue).then_some(epilogue);
+        let mut kernels = self.prepare_all(&[(program, layout)], epilogue)?;
         Ok(kernels.remove(0))
     }
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         let kernel = own::<Kernel>(executable, "cuda-shim")?;
-        if kernel.emitted.sink.is_none() {
+        if kernel.emitted.epilogue.is_none() {
             return fold::apart(self, &Threads::new(1), executable, fold, launch);
         }
-        if kernel.emitted.sink != Some(Sink::Fold(fold)) || launch.ticks != 1 {
+        if kernel.emitted.epilogue != Some(Epilogue::Fold(fold)) || launch.ticks != 1 {
             return Err(internal("a kernel that reduces was launched for several ticks, or another fold".to_string()));
         }
         let start = Instant::now();
@@ -417,23 +421,30 @@ impl Backend for CudaShim {
         let reduced = fold.reduction.read(fold.element, &out.map(AtomicU64::into_inner));
         Ok((outcome, (outcome == Outcome::Done).then_some(reduced)))
     }
-    fn launch_sieve(&self, executable: &dyn Executable, sieve: Sieve, launch: Launch<'_>) -> Result<Sieved> {
+    fn launch_compaction(
+        &self,
+        executable: &dyn Executable,
+        compaction: Compaction,
+        launch: Launch<'_>,
+    ) -> Result<Compacted> {
         let kernel = own::<Kernel>(executable, "cuda-shim")?;
-        if kernel.emitted.sink != Some(Sink::Sieve(sieve)) || launch.ticks != 1 {
-            return Err(internal("a kernel that sieves was launched for several ticks, or another sieve".to_string()));
+        if kernel.emitted.epilogue != Some(Epilogue::Compaction(compaction)) || launch.ticks != 1 {
+            return Err(internal(
+                "a kernel that compacts was launched for several ticks, or with another epilogue".to_string(),
+            ));
         }
         if launch.jobs == 0 {
-            return Ok(sieve.of_nothing());
+            return Ok(compaction.of_nothing());
         }
         let start = Instant::now();
         if !arm(launch.cancel, launch.limit) {
             return Ok((Outcome::Cancelled, None));
         }
         let jobs = launch.jobs;
-        let mut rows = HostColumn::zeroed(sieve.element.storage(), jobs as usize);
+        let mut rows = HostColumn::zeroed(compaction.element.storage(), jobs as usize);
         let hits = AtomicU64::new(0);
         let mut cells = self.cells.lock();
-        cells.make_room(collective::sieve_tiles(jobs));
+        cells.make_room(collective::compaction_tiles(jobs));
         cells.mark += 1;
         let [a, b, c, d] = collective::cells(cells.tiles).1.map(|offset| cells.words.as_ptr() as u64 + offset);
         let words = [rows.as_kernel_ptr(true) as u64, jobs, a, b, c, d, cells.mark, hits.as_ptr() as u64];
@@ -443,7 +454,7 @@ impl Backend for CudaShim {
     }
 }
 
-/// The board of all sieves, one after the other.
+/// The tile states of all compactions, one after the other.
 #[derive(Default)]
 struct Cells {
     /// For so many tiles.
@@ -467,7 +478,7 @@ fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant) -> 
     run_with(kernel, call_depth, launch, start, &[])
 }
 
-/// `words`: those of a kernel's sink; what they point to is the caller's to keep meanwhile.
+/// `words`: those of a kernel's epilogue; what they point to is the caller's to keep meanwhile.
 fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant, words: &[u64]) -> Outcome {
     let mut record = Record::new();
     let buffers: Vec<u64> = launch
@@ -500,7 +511,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
     let threads = launch.jobs.div_ceil(several.map_or(1, |several| several.jobs));
     let grid = if kernel.emitted.once { threads.div_ceil(u64::from(block)) as u32 } else { grid };
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
-    let block = if words.is_empty() { block } else { emit::SINK_THREADS };
+    let block = if words.is_empty() { block } else { emit::EPILOGUE_THREADS };
     for ticks in slices(launch.ticks, kernel.fused_ticks) {
         // Later ticks do not start once something stopped the launch.
         if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {

@@ -8,6 +8,7 @@
 //! Every function queues work and returns; its results are there once the stream has passed it. Addresses are of the device,
 //! aligned as their elements are, and of memory that nobody drops before that.
 
+mod compaction;
 mod gather;
 mod groups;
 #[cfg(test)]
@@ -15,7 +16,6 @@ mod on_shim;
 mod reduce;
 mod scan;
 mod select;
-mod sieve;
 mod sort;
 #[cfg(test)]
 mod tests;
@@ -35,12 +35,12 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub use compaction::{COMPACTION, COMPACTION_WORDS, CompactionScratch, cells, compaction_tiles};
 pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
-pub use reduce::{Desk, at_once, blocks, fewest_blocks, operation, reduce, state_bytes};
+pub use reduce::{ReductionScratch, at_once, blocks, fewest_blocks, operation, reduce, state_bytes};
 pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
-pub use sieve::{SIEVE, SIEVE_WORDS, Tray, cells, sieve_tiles};
 pub use sort::{Payload, Sorting, Tuning as SortTuning, sort, sort_tuned};
 
 pub(super) const COMMON: &str = include_str!("common.cuh");
@@ -168,7 +168,7 @@ impl Collectives {
         OnStream { collectives: self, stream }
     }
 
-    /// What runs a reduction of `count` elements, with the words of a [`Desk`].
+    /// What runs a reduction of `count` elements, with the words of a [`ReductionScratch`].
     ///
     /// # Errors
     /// `Device`, `Internal`. The context must be current.

@@ -5,7 +5,7 @@ use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::{Element, LANES};
 use crate::backend::cuda::driver::{Device, Stream};
 use crate::backend::cuda::storage::{ALIGNMENT, PageLockedBuffer};
-use crate::backend::sink::Sink;
+use crate::backend::epilogue::Epilogue;
 use crate::error::Result;
 use crate::ir::{Program, Stmt, walk};
 use std::sync::Arc;
@@ -82,11 +82,12 @@ pub fn reduce(
 /// Statements of a program, at most, whose jobs are run by the threads that reduce.
 const MAX_FUSED_STATEMENTS: usize = 200;
 
-/// Whether a program's elements are reduced, or sieved, by the kernel that computes them. A tile is gone over by few threads, which is right where
-/// memory is what takes time; jobs that compute for long have a thread each, and what they store is little beside that.
-pub fn at_once(program: &Program, sink: Sink) -> bool {
-    // tiles of several dimensions are in no order of elements; a sieve has tiles of its own
-    let most = usize::from(matches!(sink, Sink::Fold(_)));
+/// Whether a program's elements are reduced, or compacted, by the kernel that computes them. A tile is gone over by few
+/// threads, which is right where memory is what takes time; jobs that compute for long have a thread each, and what
+/// they store is little beside that.
+pub fn at_once(program: &Program, epilogue: Epilogue) -> bool {
+    // tiles of several dimensions are in no order of elements; a compaction has tiles of its own
+    let most = usize::from(matches!(epilogue, Epilogue::Fold(_)));
     let (mut size, mut light) = (0, !program.uses_slots());
     for func in &program.funcs {
         light &= !func.recursive && func.stage.as_ref().is_none_or(|stage| stage.tile.len() <= most);
@@ -98,16 +99,16 @@ pub fn at_once(program: &Program, sink: Sink) -> bool {
     light && size <= MAX_FUSED_STATEMENTS
 }
 
-/// Where one reduction at a time leaves its tiles' states and its result: kept, so that a reduction copies nothing, and allocates nothing
-/// unless it is the largest so far.
-pub struct Desk {
+/// The memory in which one reduction at a time leaves its tiles' states and its result. It is kept, so that a reduction
+/// copies nothing, and allocates nothing unless it is the largest so far.
+pub struct ReductionScratch {
     /// The count of blocks that have ended, which is 0 whenever no kernel runs, then the states.
     states: Block,
     /// In the host's memory, to which the kernel writes.
     out: PageLockedBuffer,
 }
 
-impl Desk {
+impl ReductionScratch {
     /// With room for so many tiles' states. Waits for the stream.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::backend::cuda::driver::{Device, KernelFacts, Module};
 use crate::backend::cuda::emit::{self, Emitted};
 use crate::backend::cuda::gather::Cells;
 use crate::backend::cuda::nvrtc::{self, Code};
-use crate::backend::sink::Sink;
+use crate::backend::epilogue::Epilogue;
 use crate::backend::{Executable, FusedTicks, Key, Launch};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
@@ -158,7 +158,7 @@ impl Maker {
         program: &Program,
         layout: &Layout,
         options: &CodeOptions,
-        sink: Option<Sink>,
+        epilogue: Option<Epilogue>,
         emit: impl FnOnce() -> Emitted,
     ) -> Result<CudaKernel> {
         let start = Instant::now();
@@ -166,7 +166,7 @@ impl Maker {
         let emitted = emit();
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
         let mut columns = Use::of_buffers(program, layout);
-        sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
+        epilogue.iter().flat_map(Epilogue::columns).for_each(|column| columns[column.index()] = Use::None);
         Ok(CudaKernel {
             emitted,
             artifact,
@@ -247,14 +247,14 @@ impl CudaKernel {
                 block.min(most)
             }
         };
-        if let Some(sink) = self.emitted.sink {
-            let resident = u64::from(module.blocks_per_multiprocessor(emit::SINK_THREADS).max(1));
+        if let Some(epilogue) = self.emitted.epilogue {
+            let resident = u64::from(module.blocks_per_multiprocessor(emit::EPILOGUE_THREADS).max(1));
             let most = resident * u64::from(facts.multiprocessors.max(1));
-            let grid = match sink {
-                Sink::Fold(_) => collective::blocks(collective::tiles(jobs), most),
-                Sink::Sieve(_) => collective::sieve_tiles(jobs).clamp(1, most),
+            let grid = match epilogue {
+                Epilogue::Fold(_) => collective::blocks(collective::tiles(jobs), most),
+                Epilogue::Compaction(_) => collective::compaction_tiles(jobs).clamp(1, most),
             };
-            return Ok((grid as u32, emit::SINK_THREADS));
+            return Ok((grid as u32, emit::EPILOGUE_THREADS));
         }
         let jobs = jobs.div_ceil(self.jobs_of_a_thread(launch));
         // a grid has so many blocks at most, and these are to be threads for all jobs
@@ -326,9 +326,9 @@ impl Executable for CudaKernel {
         Ok(deeper > depth)
     }
     fn join_ticks(&self, make: FusedTicks) {
-        let Emitted { gathers, indirect, sink, .. } = &self.emitted;
+        let Emitted { gathers, indirect, epilogue, .. } = &self.emitted;
         // the words of a launch are to be those of the other kernel
-        if self.harmless && gathers.is_empty() && !indirect && sink.is_none() {
+        if self.harmless && gathers.is_empty() && !indirect && epilogue.is_none() {
             let _ = self.joined.set(Joined::new(make));
         }
     }
@@ -361,8 +361,8 @@ impl Executable for CudaKernel {
     fn from_cache(&self) -> bool {
         self.from_cache
     }
-    fn sinks_at_once(&self) -> bool {
-        self.emitted.sink.is_some()
+    fn runs_epilogue(&self) -> bool {
+        self.emitted.epilogue.is_some()
     }
 }
 

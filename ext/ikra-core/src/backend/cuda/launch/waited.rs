@@ -25,7 +25,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const MAX_LAUNCHES: u64 = 384;
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
-/// `jobs`: of the program; those of the launch may be groups of them. `sink`: the words of a kernel's sink.
+/// `jobs`: of the program; those of the launch may be groups of them. `epilogue`: the words of a kernel's epilogue.
 pub(super) fn run(
     device: &Device,
     kernel: &CudaKernel,
@@ -33,7 +33,7 @@ pub(super) fn run(
     lane: &mut Lane,
     jobs: u64,
     launch: Launch<'_>,
-    sink: &[u64],
+    epilogue: &[u64],
 ) -> Result<Outcome> {
     // Columns that are on the device already take no part in what moves.
     let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
@@ -71,7 +71,7 @@ pub(super) fn run(
         ..Header::default()
     };
     let mut args = kernel.emitted.arguments(&header, &buffers, &[&params], arena.address + plan.arguments as u64);
-    args.extend_from_slice(sink);
+    args.extend_from_slice(epilogue);
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
     let mut watch =

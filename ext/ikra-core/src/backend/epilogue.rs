@@ -1,8 +1,8 @@
-//! What becomes of a column of results that is not wanted itself, in the kernel that computes it.
+//! Epilogues: what the kernel that computes a column of results does with it instead of storing it.
 //!
-//! Here: [`Sink`]: it is reduced ([`Fold`]), or those of its rows are wanted, side by side, that there are ([`Sieve`]: `select`,
-//! `filter_map`); and of which programs that can be done while they run. Not here: reductions and selections of rows that are
-//! in memory ([`super::collective`]).
+//! Here: [`Epilogue`]: the kernel reduces the column ([`Fold`]), or compacts it: it stores side by side the rows that a
+//! validity mask selects ([`Compaction`], for `select` and `filter_map`); and which programs may have an epilogue. Not
+//! here: reductions and compactions of rows that are in memory ([`super::collective`]).
 
 use super::Outcome;
 use super::collective::Element;
@@ -13,66 +13,67 @@ use crate::memory::column::HostColumn;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sink {
+pub enum Epilogue {
     Fold(Fold),
-    Sieve(Sieve),
+    Compaction(Compaction),
 }
 
-impl Sink {
+impl Epilogue {
     pub fn column(&self) -> ColumnId {
         match self {
-            Sink::Fold(fold) => fold.column,
-            Sink::Sieve(sieve) => sieve.column,
+            Epilogue::Fold(fold) => fold.column,
+            Epilogue::Compaction(compaction) => compaction.column,
         }
     }
-    /// Says which rows there are, if not all are.
-    pub fn marks(&self) -> Option<ColumnId> {
+    /// The validity mask: the column that says which rows there are, if not all are.
+    pub fn mask(&self) -> Option<ColumnId> {
         match self {
-            Sink::Fold(fold) => fold.marks,
-            Sink::Sieve(sieve) => Some(sieve.marks),
+            Epilogue::Fold(fold) => fold.mask,
+            Epilogue::Compaction(compaction) => Some(compaction.mask),
         }
     }
     pub fn element(&self) -> Element {
         match self {
-            Sink::Fold(fold) => fold.element,
-            Sink::Sieve(sieve) => sieve.element,
+            Epilogue::Fold(fold) => fold.element,
+            Epilogue::Compaction(compaction) => compaction.element,
         }
     }
-    /// The columns that it takes the place of.
+    /// The columns that are not stored.
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
-        [self.column()].into_iter().chain(self.marks())
+        [self.column()].into_iter().chain(self.mask())
     }
-    /// The fold that it is.
+    /// The fold, if it is one.
     pub fn fold(&self) -> Option<Fold> {
         match self {
-            Sink::Fold(fold) => Some(*fold),
-            Sink::Sieve(_) => None,
+            Epilogue::Fold(fold) => Some(*fold),
+            Epilogue::Compaction(_) => None,
         }
     }
 }
 
-/// A column, of which those rows are wanted that another one says there are, in their order.
+/// Stream compaction: of a column, the rows that a validity mask selects, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Sieve {
+pub struct Compaction {
     pub column: ColumnId,
-    pub marks: ColumnId,
+    pub mask: ColumnId,
     pub element: Element,
 }
 
 /// How a launch ended, and where that is well, the rows that there are.
-pub type Sieved = (Outcome, Option<HostColumn>);
+pub type Compacted = (Outcome, Option<HostColumn>);
 
-impl Sieve {
-    /// None where rows are not computed each by its own job and once, where the program does anything else, and of what is no number.
-    pub fn of(program: &Program, layout: &Layout, column: ColumnId, marks: ColumnId) -> Option<Self> {
+impl Compaction {
+    /// None where rows are not computed each by its own job and once, where the program does anything else, and of what
+    /// is no number.
+    pub fn of(program: &Program, layout: &Layout, column: ColumnId, mask: ColumnId) -> Option<Self> {
         let element = Element::stored(program.columns.get(column.index())?.storage)?;
-        let wanted = [column, marks];
+        let wanted = [column, mask];
         let fits = by_own_jobs(program, layout, &wanted) && does_nothing_else(program, &wanted);
-        fits.then_some(Self { column, marks, element })
+        fits.then_some(Self { column, mask, element })
     }
 
     /// How a launch of no jobs ends, for which no kernel runs.
-    pub fn of_nothing(&self) -> Sieved {
+    pub fn of_nothing(&self) -> Compacted {
         (Outcome::Done, Some(HostColumn::zeroed(self.element.storage(), 0)))
     }
 }
@@ -121,7 +122,7 @@ mod tests {
 
     const INPUT: ColumnId = ColumnId(0);
     const OUTPUT: ColumnId = ColumnId(1);
-    const MARKS: ColumnId = ColumnId(2);
+    const MASK: ColumnId = ColumnId(2);
     const OTHER: ColumnId = ColumnId(3);
 
     /// `out = in + in`, checked, where `in` is more than the parameter; `more` of the entry.
@@ -138,33 +139,38 @@ mod tests {
             let there = b.icmp(Cmp::Gt, x, least);
             let twice = b.checked(CheckedOp::Add, x, x, OVERFLOW);
             b.store(OUTPUT, job, twice);
-            b.store(MARKS, job, there);
+            b.store(MASK, job, there);
             more(b, job);
         })
     }
 
-    fn sieve(program: &Program) -> Option<Sieve> {
-        Sieve::of(program, &Layout::structure_of_arrays(program), OUTPUT, MARKS)
+    fn compaction(program: &Program) -> Option<Compaction> {
+        Compaction::of(program, &Layout::structure_of_arrays(program), OUTPUT, MASK)
     }
 
-    struct Sieving {
+    struct Compacting {
         shim: CudaShim,
-        sieve: Sieve,
+        compaction: Compaction,
         executable: Arc<dyn Executable>,
     }
 
-    impl Sieving {
+    impl Compacting {
         fn new() -> Self {
             let shim = CudaShim::new().expect("a C++ compiler is installed");
             let program = twice(|_, _| ());
-            let sieve = sieve(&program).expect("every element stores its own");
+            let compaction = compaction(&program).expect("every element stores its own");
             let layout = Layout::structure_of_arrays(&program);
-            let executable = shim.prepare_sink(&program, &layout, Sink::Sieve(sieve), &CodeOptions::default());
+            let executable = shim.prepare_with_epilogue(
+                &program,
+                &layout,
+                Epilogue::Compaction(compaction),
+                &CodeOptions::default(),
+            );
             let executable = executable.unwrap_or_else(|e| panic!("{e}"));
-            Self { shim, sieve, executable }
+            Self { shim, compaction, executable }
         }
 
-        fn launch(&self, input: &[i64], least: i64, limit: Key, cancel: &CancelToken) -> Sieved {
+        fn launch(&self, input: &[i64], least: i64, limit: Key, cancel: &CancelToken) -> Compacted {
             let of = |storage, len| HostColumn::zeroed(storage, len);
             let mut columns =
                 [of(Storage::I64, input.len()), of(Storage::I64, 0), of(Storage::U8, 0), of(Storage::I64, 0)];
@@ -172,7 +178,7 @@ mod tests {
             let (params, mut timings) = ([least as u64], Timings::default());
             let jobs = input.len() as u64;
             let launch = Launch { limit, ..Launch::of(jobs, &mut columns, &[0; 4], &params, cancel, &mut timings) };
-            self.shim.launch_sieve(&*self.executable, self.sieve, launch).unwrap_or_else(|e| panic!("{e}"))
+            self.shim.launch_compaction(&*self.executable, self.compaction, launch).unwrap_or_else(|e| panic!("{e}"))
         }
 
         fn rows(&self, input: &[i64], least: i64) -> (Outcome, Option<Vec<i64>>) {
@@ -183,43 +189,43 @@ mod tests {
 
     #[test]
     fn the_rows_that_there_are_stand_side_by_side_in_order() {
-        let sieving = Sieving::new();
-        assert!(sieving.executable.sinks_at_once());
+        let compacting = Compacting::new();
+        assert!(compacting.executable.runs_epilogue());
         // none, fewer than a warp, around one row of a block, a tile, a group of 32 tiles
         for n in [0, 1, 31, 256, 257, 4095, 4096, 4097, 32 * 4096 + 5, 7] {
             let input: Vec<i64> = (0..n).map(|i| i * 7919 % 1000).collect();
             for least in [-1, 3, 500, 998, 1000] {
                 let expected = input.iter().filter(|x| **x > least).map(|x| x + x).collect();
-                assert_eq!(sieving.rows(&input, least), (Outcome::Done, Some(expected)), "{n} over {least}");
+                assert_eq!(compacting.rows(&input, least), (Outcome::Done, Some(expected)), "{n} over {least}");
             }
         }
     }
 
     #[test]
     fn a_launch_that_is_stopped_gives_no_rows_and_leaves_nothing_behind() {
-        let sieving = Sieving::new();
+        let compacting = Compacting::new();
         let mut input = vec![1; 50_000];
         (input[20_000], input[40_000]) = (i64::MAX, i64::MAX);
-        let (outcome, rows) = sieving.rows(&input, 0);
+        let (outcome, rows) = compacting.rows(&input, 0);
         assert!(matches!(outcome, Outcome::Trapped(trap) if trap.key == Key::new(0, 20_000)), "{outcome:?}");
         assert_eq!(rows, None);
         let cancel = CancelToken::default();
         cancel.cancel();
-        assert_eq!(sieving.launch(&input, 0, Key::NONE, &cancel), (Outcome::Cancelled, None));
-        assert_eq!(sieving.rows(&[1; 9000], 0), (Outcome::Done, Some(vec![2; 9000])));
+        assert_eq!(compacting.launch(&input, 0, Key::NONE, &cancel), (Outcome::Cancelled, None));
+        assert_eq!(compacting.rows(&[1; 9000], 0), (Outcome::Done, Some(vec![2; 9000])));
     }
 
     #[test]
-    fn what_a_program_also_does_or_reads_is_not_sieved() {
-        assert!(sieve(&twice(|_, _| ())).is_some());
+    fn what_a_program_also_does_or_reads_is_not_compacted() {
+        assert!(compaction(&twice(|_, _| ())).is_some());
         let mut program = twice(|b, job| b.store(OTHER, job, Operand::I64(1)));
         program.columns[OTHER.index()].written = true;
-        assert_eq!(sieve(&program), None, "another column is written");
+        assert_eq!(compaction(&program), None, "another column is written");
         let read = twice(|b, job| {
             b.load(Scalar::I64, OUTPUT, job);
         });
-        assert_eq!(sieve(&read), None);
-        assert_eq!(sieve(&Program { jobs: Jobs::Reordered, ..twice(|_, _| ()) }), None);
-        assert_eq!(sieve(&Program { uses_random: true, ..twice(|_, _| ()) }), None);
+        assert_eq!(compaction(&read), None);
+        assert_eq!(compaction(&Program { jobs: Jobs::Reordered, ..twice(|_, _| ()) }), None);
+        assert_eq!(compaction(&Program { uses_random: true, ..twice(|_, _| ()) }), None);
     }
 }

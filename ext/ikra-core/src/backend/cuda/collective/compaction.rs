@@ -1,4 +1,4 @@
-//! Selections of what programs compute: see `sieve.cuh`.
+//! Stream compaction of what programs compute: see `compaction.cuh`.
 
 use super::{Block, Board, LOOK_BACK};
 use crate::backend::cuda::driver::{Device, Stream};
@@ -7,28 +7,29 @@ use crate::error::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What programs whose jobs are sieved stand on, behind the common part.
-pub const SIEVE: [&str; 2] = [LOOK_BACK, include_str!("sieve.cuh")];
+/// The templates of kernels that compact, behind the common part.
+pub const COMPACTION: [&str; 2] = [LOOK_BACK, include_str!("compaction.cuh")];
 /// Jobs that a block goes over together.
-const SIEVE_TILE: u64 = 4096;
-/// Words of `struct SieveArgs`.
-pub const SIEVE_WORDS: usize = 8;
+const COMPACTION_TILE: u64 = 4096;
+/// Words of `struct CompactionArgs`.
+pub const COMPACTION_WORDS: usize = 8;
 /// The bytes of the state of a tile: how many it has chosen.
 const STATE: u64 = 8;
 
 /// Tiles of so many jobs.
-pub fn sieve_tiles(jobs: u64) -> u64 {
-    jobs.div_ceil(SIEVE_TILE)
+pub fn compaction_tiles(jobs: u64) -> u64 {
+    jobs.div_ceil(COMPACTION_TILE)
 }
 
-/// A board's cells without their memory, for who keeps that: the bytes, and where parts begin.
+/// The layout of [`Board`], for memory that is kept: its bytes, and where its parts begin.
 pub fn cells(tiles: u64) -> (usize, [u64; 4]) {
     Board::parts(tiles, STATE)
 }
 
-/// Where one sieve at a time tells its tiles' counts, and how many it chose in all: kept, so that a launch fills no memory first.
-pub struct Tray {
-    /// For so many tiles.
+/// The memory in which one compaction at a time keeps its tiles' counts, and how many rows it selects. It is kept, so
+/// that a launch need not clear memory first.
+pub struct CompactionScratch {
+    /// Tiles that it has room for.
     tiles: u64,
     cells: Block,
     /// In the host's memory, to which the kernel writes.
@@ -37,7 +38,7 @@ pub struct Tray {
     mark: AtomicU64,
 }
 
-impl Tray {
+impl CompactionScratch {
     /// With room for so many tiles. Waits for the stream.
     ///
     /// # Errors
@@ -55,13 +56,13 @@ impl Tray {
     pub fn has_room(&self, tiles: u64) -> bool {
         self.tiles >= tiles
     }
-    /// `struct SieveArgs` of the next launch.
-    pub fn words(&self, chosen: u64, jobs: u64) -> [u64; SIEVE_WORDS] {
+    /// `struct CompactionArgs` of the next launch.
+    pub fn words(&self, chosen: u64, jobs: u64) -> [u64; COMPACTION_WORDS] {
         let mark = self.mark.fetch_add(1, Ordering::Relaxed) + 1;
         let [a, b, c, d] = cells(self.tiles).1.map(|offset| self.cells.address() + offset);
         [chosen, jobs, a, b, c, d, mark, self.out.address(0)]
     }
-    /// How many the last launch chose, which the host has waited for.
+    /// How many rows the last launch selected. The host must have waited for it.
     pub fn hits(&self) -> u64 {
         let slot = self.out.read(0);
         slot.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
