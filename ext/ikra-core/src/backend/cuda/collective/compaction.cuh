@@ -14,7 +14,7 @@ const u32 COMPACTION_PARTS = COMPACTION_ROWS * COMPACTION_WARPS;
 struct CompactionArgs {
   void *chosen;
   u64 count;
-  Board board;
+  TileStates states;
   // How many were chosen.
   u64 *hits;
 };
@@ -49,10 +49,10 @@ template <class T, u32 AHEAD, class Job> INLINE void compact_each(const Compacti
   __shared__ u64 prefix;
   const u32 tiles = u32((args.count + COMPACTION_TILE - 1) / COMPACTION_TILE);
   for (;;) {
-    const u32 tile = take_tile<false>(args.board);
+    const u32 tile = take_tile<false>(args.states);
     if (tile >= tiles) {
       // nobody takes another
-      if (threadIdx.x == 0 && tile == tiles + gridDim.x - 1) *args.board.next = 0;
+      if (threadIdx.x == 0 && tile == tiles + gridDim.x - 1) *args.states.next = 0;
       return;
     }
     const u64 first = u64(tile) * COMPACTION_TILE + threadIdx.x;
@@ -85,7 +85,7 @@ template <class T, u32 AHEAD, class Job> INLINE void compact_each(const Compacti
         place += sizes[i];
       }
       const u64 hits = __shfl_sync(ALL, sum, WARP - 1);
-      const u64 before = look_back<Hits>(args.board, tile, {hits}).count;
+      const u64 before = look_back<Hits>(args.states, tile, {hits}).count;
       if (lane_id() == 0) {
         prefix = before;
         if (tile == tiles - 1) *args.hits = before + hits;

@@ -1,6 +1,6 @@
 //! Stream compaction of what programs compute: see `compaction.cuh`.
 
-use super::{Block, Board, LOOK_BACK};
+use super::{Block, LOOK_BACK, TileStates};
 use crate::backend::cuda::driver::{Device, Stream};
 use crate::backend::cuda::storage::PageLockedBuffer;
 use crate::error::Result;
@@ -21,9 +21,9 @@ pub fn compaction_tiles(jobs: u64) -> u64 {
     jobs.div_ceil(COMPACTION_TILE)
 }
 
-/// The layout of [`Board`], for memory that is kept: its bytes, and where its parts begin.
+/// The layout of [`TileStates`], for memory that is kept: its bytes, and where its parts begin.
 pub fn cells(tiles: u64) -> (usize, [u64; 4]) {
-    Board::parts(tiles, STATE)
+    TileStates::parts(tiles, STATE)
 }
 
 /// The memory in which one compaction at a time keeps its tiles' counts, and how many rows it selects. It is kept, so

@@ -65,7 +65,7 @@ template <class S> INLINE S see(const Shown<S> *from, Seen<S> seen, u64 mark) {
 }
 
 // Where tiles, groups, and larger groups with all before them are shown.
-struct Board {
+struct TileStates {
   void *tiles, *groups, *larger;
   // The next tile to be taken; 0 before the launch.
   u32 *next;
@@ -84,23 +84,23 @@ struct Hits {
 
 // The number of the tile that this block takes: those before it were taken before. BY_INDEX: it is the block's, of which hardware starts
 // the lesser ones first, though nobody promises it; CUB's scans rely on it.
-template <bool BY_INDEX> INLINE u32 take_tile(const Board &board) {
+template <bool BY_INDEX> INLINE u32 take_tile(const TileStates &states) {
   if (BY_INDEX) return blockIdx.x;
   __shared__ u32 tile;
   __syncthreads();
-  if (threadIdx.x == 0) tile = atomicAdd(board.next, 1u);
+  if (threadIdx.x == 0) tile = atomicAdd(states.next, 1u);
   __syncthreads();
   return tile;
 }
 
 // Shows a tile's state to later ones, and answers what all tiles before it come to. Called by one whole warp, whose lanes all
 // know `state`; all get the answer.
-template <class Op> INLINE typename Op::State look_back(const Board &board, u32 tile, const typename Op::State &state) {
+template <class Op> INLINE typename Op::State look_back(const TileStates &states, u32 tile, const typename Op::State &state) {
   typedef typename Op::State State;
-  Shown<State> *tiles = (Shown<State> *)board.tiles, *groups = (Shown<State> *)board.groups, *larger = (Shown<State> *)board.larger;
+  Shown<State> *tiles = (Shown<State> *)states.tiles, *groups = (Shown<State> *)states.groups, *larger = (Shown<State> *)states.larger;
   const u32 lane = lane_id(), group = tile / GROUP, large = group / GROUP;
   const u32 in_group = tile % GROUP, in_large = group % GROUP;
-  const u64 mark = board.mark;
+  const u64 mark = states.mark;
   if (lane == 0) show(tiles + tile, state, mark);
   // All that is waited for is asked for at once: what is far away mostly is there, and costs no way to memory of its own.
   Seen<State> near_seen, far_seen, all_seen;

@@ -296,16 +296,16 @@ impl Parts {
     }
 }
 
-/// Where the tiles of a scan show their states: `struct Board` of `lookback.cuh`.
-struct Board<'a> {
+/// The memory through which the tiles of a scan publish their states: `struct TileStates` of `lookback.cuh`.
+struct TileStates<'a> {
     _memory: Box<dyn Scratch + 'a>,
     words: [u64; 5],
 }
 
-impl<'a> Board<'a> {
+impl<'a> TileStates<'a> {
     /// For so many tiles with states of so many bytes.
     fn new(machine: &'a impl Machine, tiles: u64, state: u64) -> Result<Self> {
-        let (bytes, offsets) = Board::parts(tiles, state);
+        let (bytes, offsets) = TileStates::parts(tiles, state);
         let memory = machine.allocate(bytes)?;
         machine.fill(memory.address(), bytes, 0)?;
         let [a, b, c, d] = offsets.map(|offset| memory.address() + offset);

@@ -99,7 +99,7 @@ struct ScanArgs {
   const void *in;
   void *out;
   u64 count;
-  Board board;
+  TileStates states;
   // Bits are set in it.
   u32 *told;
 };
@@ -130,7 +130,7 @@ template <class T, class Op, bool BY_INDEX> INLINE void scan(const ScanArgs &arg
   __shared__ Exchange exchange;
   __shared__ State warps[WARPS];
   __shared__ State prefix;
-  const u32 tile = take_tile<BY_INDEX>(args.board);
+  const u32 tile = take_tile<BY_INDEX>(args.states);
   const u64 first = u64(tile) * SCAN_TILE;
   const u32 count = args.count - first < SCAN_TILE ? u32(args.count - first) : SCAN_TILE;
   const T *in = (const T *)args.in + first;
@@ -167,7 +167,7 @@ template <class T, class Op, bool BY_INDEX> INLINE void scan(const ScanArgs &arg
   if (warp_id() == 0) mine = Op::none();
   Op::merge(mine, start);
   if (warp_id() == 0) {
-    const State before = look_back<Op>(args.board, tile, from_lane(upto, WARPS - 1));
+    const State before = look_back<Op>(args.states, tile, from_lane(upto, WARPS - 1));
     if (lane_id() == 0) prefix = before;
   }
   __syncthreads();

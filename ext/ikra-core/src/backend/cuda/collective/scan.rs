@@ -1,6 +1,6 @@
 //! Scans: see `scan.cuh`.
 
-use super::{Blocks, Board, LOOK_BACK, Machine, REDUCE, Text, name};
+use super::{Blocks, LOOK_BACK, Machine, REDUCE, Text, TileStates, name};
 use crate::backend::collective::Element;
 use crate::backend::collective::scan::{SCAN_TILE, Scan, THREADS};
 use crate::error::Result;
@@ -84,7 +84,7 @@ pub fn scan_tuned(machine: &impl Machine, scan: Scan, element: Element, way: Way
         return Ok(());
     }
     let tiles = count.div_ceil(SCAN_TILE as u64);
-    let board = Board::new(machine, tiles, operation(scan, element).1)?;
-    let [a, b, c, d, e] = board.words;
+    let states = TileStates::new(machine, tiles, operation(scan, element).1)?;
+    let [a, b, c, d, e] = states.words;
     machine.run(&text(scan, element, tuning), Blocks::All(tiles), &mut [input, output, count, a, b, c, d, e, told])
 }

@@ -15,7 +15,7 @@ struct SelectArgs {
   // Null: they are not wanted.
   void *others;
   u64 count;
-  Board board;
+  TileStates states;
   // How many were chosen.
   u64 *hits;
 };
@@ -33,7 +33,7 @@ template <class T, class R, bool OTHERS> INLINE void select(const SelectArgs &ar
   __shared__ u16 places[SELECT_TILE];
   __shared__ u32 warps[SELECT_THREADS / WARP];
   __shared__ u64 prefix;
-  const u32 tile = take_tile<false>(args.board);
+  const u32 tile = take_tile<false>(args.states);
   const u64 first = u64(tile) * SELECT_TILE;
   const u32 count = args.count - first < SELECT_TILE ? u32(args.count - first) : SELECT_TILE;
   const u32 own = threadIdx.x * SELECT_ITEMS;
@@ -83,7 +83,7 @@ template <class T, class R, bool OTHERS> INLINE void select(const SelectArgs &ar
     if (at < wanted) x[i] = Elements<T>::at(args.in, first + places[at]);
   }
   if (warp_id() == 0) {
-    const u64 all = look_back<Hits>(args.board, tile, {hits}).count;
+    const u64 all = look_back<Hits>(args.states, tile, {hits}).count;
     if (lane_id() == 0) {
       prefix = all;
       if (first + count == args.count) *args.hits = all + hits;

@@ -1,6 +1,6 @@
 //! Selections: see `select.cuh`.
 
-use super::{Blocks, Board, LOOK_BACK, Machine, Text};
+use super::{Blocks, LOOK_BACK, Machine, Text, TileStates};
 use crate::error::Result;
 
 const SELECT: &str = include_str!("select.cuh");
@@ -36,8 +36,8 @@ fn run(machine: &impl Machine, from: Flagged, to: u64, others: u64, hits: u64) -
         return machine.fill(hits, 8, 0);
     }
     let tiles = from.count.div_ceil(SELECT_TILE);
-    let board = Board::new(machine, tiles, 8)?;
-    let [a, b, c, d, e] = board.words;
+    let states = TileStates::new(machine, tiles, 8)?;
+    let [a, b, c, d, e] = states.words;
     let mut args = [from.flags, from.input, to, others, from.count, a, b, c, d, e, hits];
     machine.run(&text(from.width, others != 0), Blocks::All(tiles), &mut args)
 }
