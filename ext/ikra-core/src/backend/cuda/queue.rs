@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use ticks::{Fate, Ticks};
+use ticks::{BatchDecision, Ticks};
 pub use ticks::{Spread, Tick};
 
 mod completion_flag;
@@ -554,18 +554,18 @@ impl Queue {
         }
         state.launcher.drain()?;
         let code = tick.modules().cloned().collect();
-        let queued = state.ticks.take(tick, stream, &self.device).and_then(|fate| match state.under_way.back() {
+        let queued = state.ticks.take(tick, stream, &self.device).and_then(|decision| match state.under_way.back() {
             // the work that waits is the last, and holds the same memory
-            Some(last) if fate == Fate::Joined => Ok((last.behind.clone(), fate)),
-            _ => Ok((state.mark(length, stream, &self.device)?, fate)),
+            Some(last) if decision == BatchDecision::Joined => Ok((last.behind.clone(), decision)),
+            _ => Ok((state.mark(length, stream, &self.device)?, decision)),
         });
         match queued {
-            Ok((mark, fate)) => {
-                if fate != Fate::Joined {
+            Ok((mark, decision)) => {
+                if decision != BatchDecision::Joined {
                     let makes = holds.is_empty();
                     state.add(Work { behind: mark.clone(), holds, makes, _code: code, slot: None });
                 }
-                Ok((mark, fate != Fate::First))
+                Ok((mark, decision != BatchDecision::First))
             }
             Err(error) => {
                 // what was queued before it failed uses the memory and the code still

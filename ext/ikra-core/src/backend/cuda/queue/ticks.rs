@@ -58,15 +58,16 @@ impl Tick {
     }
 }
 
-/// What becomes of a tick.
+/// What the batch decides about one more tick.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Launched. It is not what the one before is.
+pub enum BatchDecision {
+    /// It is launched: it is not a repetition of the tick before it.
     First,
+    /// It is launched at once: no tick waits before it, and the device is idle, or ticks are too long to wait.
     Launched,
-    /// It waits, the first to do so: it is behind all that was queued before.
+    /// It waits as the first of a batch: it is behind all that was queued before.
     Waits,
-    /// It waits with others, whose mark is its, too.
+    /// It joins a batch that waits, and shares that batch's mark.
     Joined,
 }
 
@@ -101,19 +102,19 @@ impl Ticks {
     ///
     /// # Errors
     /// `Device`. The context must be current.
-    pub fn take(&mut self, tick: Tick, stream: &Stream, device: &Arc<Device>) -> Result<Fate> {
+    pub fn take(&mut self, tick: Tick, stream: &Stream, device: &Arc<Device>) -> Result<BatchDecision> {
         if !self.last.as_ref().is_some_and(|last| last.repeats(&tick)) {
             self.flush(stream)?;
             // once means little
             self.last.insert(tick).launch(stream, 1)?;
             (self.under_way, self.behind, self.pace) = (None, 1, None);
-            return Ok(Fate::First);
+            return Ok(BatchDecision::First);
         }
         if tick.joined.is_none() {
             self.flush(stream)?;
             self.last.insert(tick).launch(stream, 1)?;
             self.behind += 1;
-            return Ok(Fate::Launched);
+            return Ok(BatchDecision::Launched);
         }
         if self.waiting == 0 {
             self.last = Some(tick);
@@ -122,9 +123,9 @@ impl Ticks {
         let more = u32::try_from(self.waiting + 1).unwrap_or(u32::MAX);
         if busy && self.pace.is_some_and(|pace| pace.saturating_mul(more) < MAX_BATCH_TIME) {
             self.waiting += 1;
-            return Ok(if self.waiting == 1 { Fate::Waits } else { Fate::Joined });
+            return Ok(if self.waiting == 1 { BatchDecision::Waits } else { BatchDecision::Joined });
         }
-        let fate = if self.waiting == 0 { Fate::Launched } else { Fate::Joined };
+        let decision = if self.waiting == 0 { BatchDecision::Launched } else { BatchDecision::Joined };
         self.waiting += 1;
         self.flush(stream)?;
         if !busy {
@@ -136,7 +137,7 @@ impl Ticks {
             self.under_way = Some(Way { since: Instant::now(), ticks: self.behind });
             self.behind = 0;
         }
-        Ok(fate)
+        Ok(decision)
     }
 
     /// Whether the device computes what was launched, as far as that is looked at.
