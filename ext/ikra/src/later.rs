@@ -1,8 +1,8 @@
 //! Sections that nobody waits for, and the exceptions of those that ended badly.
 //!
 //! Here: [`Later`], what a section leaves behind to tell of itself when somebody looks at what it made; [`raised`], the exception. Not here:
-//! which sections these are ([`crate::engine`]), who finds out how they ended ([`ikra_core::memory::fate`]), and how Ikra's Ruby code tells it
-//! (`lib/ikra/mdarray/run.rb`).
+//! which sections these are ([`crate::engine`]), who finds out how they ended ([`ikra_core::memory::completion`]), and
+//! how Ikra's Ruby code tells it (`lib/ikra/mdarray/run.rb`).
 
 use crate::errors;
 use crate::holder::LazyHolder;
@@ -10,7 +10,7 @@ use crate::registry::Lasting;
 use ikra_core::backend::{Ending, Outcome, TrapRecord};
 use ikra_core::error::Poison;
 use ikra_core::ir::Site;
-use ikra_core::memory::fate::Fate;
+use ikra_core::memory::completion::Completion;
 use ikra_core::types::{Repr, Unit};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -32,8 +32,8 @@ struct Ended {
     later: Later,
 }
 
-/// Fates that were open when they were last looked at.
-static OPEN: Mutex<VecDeque<Weak<Fate>>> = Mutex::new(VecDeque::new());
+/// Completions that were pending when they were last looked at.
+static OPEN: Mutex<VecDeque<Weak<Completion>>> = Mutex::new(VecDeque::new());
 /// So many may be, whatever became of them: of one that was before as many, its backend knows by itself, and need not ask a driver.
 const MANY: usize = 64;
 
@@ -48,9 +48,9 @@ impl Later {
     }
 
     /// It is under way. Those that were long before it, and are known meanwhile, forget what they would have told.
-    pub fn fate(self, ending: Box<dyn Ending>) -> Arc<Fate> {
+    pub fn fate(self, ending: Box<dyn Ending>) -> Arc<Completion> {
         let mut later = Some(self);
-        let fate = Arc::new(Fate::open(move |wait| {
+        let fate = Arc::new(Completion::pending(move |wait| {
             Ok(ending.outcome(wait)?.map(|outcome| match (outcome, later.take()) {
                 (Outcome::Trapped(record), Some(later)) => Err(later.poison(record)),
                 _ => Ok(()),
@@ -60,7 +60,7 @@ impl Later {
         for _ in 0..2 {
             let forgets = open.front().is_some_and(|first| match first.upgrade() {
                 None => true,
-                Some(fate) => open.len() > MANY && !matches!(fate.is_well(), Ok(false)),
+                Some(fate) => open.len() > MANY && !matches!(fate.is_ok(), Ok(false)),
             });
             if !forgets {
                 break;

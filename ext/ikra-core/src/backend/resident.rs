@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ir::ColumnId;
 use crate::memory::buffer::{Buffer, Residence};
 use crate::memory::column::HostColumn;
-use crate::memory::fate::Fate;
+use crate::memory::completion::Completion;
 use crate::memory::room;
 use std::sync::Arc;
 
@@ -61,8 +61,8 @@ pub fn send(residents: &[Resident], backend: &dyn Backend) {
 impl Resident {
     /// Puts the rows into the launch, wherever the backend wants them, and says how many bytes were copied so that what is written can be undone. What
     /// is written is a version of its own, which nobody else sees before [`Resident::keep`]; or, in part by a launch that `surely` ends well and that
-    /// nothing stops, the one that there is, where nobody else sees that. `fates`: of a launch that nobody need wait for, what it depends on; else all
-    /// that is read is waited for.
+    /// nothing stops, the one that there is, where nobody else sees that. `completions`: of a launch that nobody need
+    /// wait for, what it depends on; else all that is read is waited for.
     ///
     /// # Errors
     /// `Poisoned`, `Memory`, `HostMemory` and `Device`.
@@ -70,14 +70,14 @@ impl Resident {
         &self,
         backend: &dyn Backend,
         columns: &mut [HostColumn],
-        fates: Option<&mut Vec<Arc<Fate>>>,
+        completions: Option<&mut Vec<Arc<Completion>>>,
         surely: bool,
     ) -> Result<usize> {
         let (storage, len) = (self.buffer.storage(), self.buffer.len());
         let mut copied = 0;
         columns[self.column.index()] = match (backend.store(), self.write) {
-            (Some(store), Write::None) => match fates {
-                Some(fates) => self.buffer.on_device_later(store, fates)?,
+            (Some(store), Write::None) => match completions {
+                Some(completions) => self.buffer.on_device_later(store, completions)?,
                 None => self.buffer.on_device(store)?,
             },
             (Some(store), Write::All) => HostColumn::on_device(storage, len, store.allocate(self.buffer.byte_len())?),
@@ -88,17 +88,17 @@ impl Resident {
             }
             (None, Write::All) => room::caught(|| HostColumn::to_fill(storage, len, None))?,
             // the host's kernels copy what they write
-            (None, _) if fates.is_some() => self.buffer.on_host_later()?,
+            (None, _) if completions.is_some() => self.buffer.on_host_later()?,
             (None, _) => self.buffer.on_host()?,
         };
         Ok(copied)
     }
 
     /// After a launch that ended well, if these launches did: what was written is the buffer's from now on.
-    pub fn keep(&self, columns: &mut [HostColumn], fates: &[Arc<Fate>]) {
+    pub fn keep(&self, columns: &mut [HostColumn], completions: &[Arc<Completion>]) {
         if self.write != Write::None {
             let none = HostColumn::zeroed(self.buffer.storage(), 0);
-            self.buffer.replace_with(std::mem::replace(&mut columns[self.column.index()], none), fates.to_vec());
+            self.buffer.replace_with(std::mem::replace(&mut columns[self.column.index()], none), completions.to_vec());
         }
     }
 }

@@ -16,8 +16,9 @@
 //! | – | ✓ | the device's is newer |
 //! | ✓ | ✓ | both are the same |
 //!
-//! A version that a launch makes for which nobody waits *depends* on how that ends ([`super::fate`]), and on what those depend on that the launch reads.
-//! Once it is known that one of these launches ended badly, the version is *poisoned*: it is on neither side, and whoever looks hears of it.
+//! A version that a launch makes for which nobody waits *depends* on how that ends ([`super::completion`]), and on what
+//! those depend on that the launch reads. Once it is known that one of these launches ended badly, the version is
+//! *poisoned*: it is on neither side, and whoever looks hears of it.
 //!
 //! What is written to all of an array that exists is such a version, too. Where it depends on a launch that ended badly, the buffer has again what it had
 //! before the first write that did ([`Buffer::follow`]), once somebody was told since, by whatever depends on that launch: versions that it can come back to are
@@ -29,7 +30,7 @@
 //! writes which surely ends well: nothing of it is ever to be undone ([`Buffer::in_place`]).
 
 use super::column::HostColumn;
-use super::fate::Fate;
+use super::completion::Completion;
 use super::room;
 use super::words::{HostWords, copy_by_threads};
 use crate::error::{Error, Poison, Result};
@@ -136,7 +137,7 @@ struct Version {
     /// Parts that were written on the device since the version was made.
     parts: u32,
     /// What the contents depend on, the first launch first.
-    fates: Vec<Arc<Fate>>,
+    completions: Vec<Arc<Completion>>,
     /// What the buffer may have again, the last version first. None of these has such a list of its own.
     before: Vec<Arc<Version>>,
     /// When that was written to which there is something before.
@@ -146,24 +147,24 @@ struct Version {
 impl Version {
     /// Whether a launch that they depend on is known to have ended badly.
     fn is_poisoned(&self) -> bool {
-        self.fates.iter().any(|fate| fate.is_ill())
+        self.completions.iter().any(|completion| completion.is_failed())
     }
     /// Whether all of them are known to have ended well.
-    fn is_well(&self) -> bool {
-        self.fates.iter().all(|fate| matches!(fate.is_well(), Ok(true)))
+    fn is_ok(&self) -> bool {
+        self.completions.iter().all(|completion| matches!(completion.is_ok(), Ok(true)))
     }
     /// Lets go of what the buffer cannot come back to any more, and of what is known to be well.
     fn trim(&mut self) {
-        self.fates.retain(|fate| !matches!(fate.is_well(), Ok(true)));
+        self.completions.retain(|completion| !matches!(completion.is_ok(), Ok(true)));
         // nobody hears of those behind it
-        if let Some(ill) = self.fates.iter().position(|fate| fate.is_ill()) {
-            self.fates.truncate(ill + 1);
+        if let Some(failed) = self.completions.iter().position(|completion| completion.is_failed()) {
+            self.completions.truncate(failed + 1);
         }
         self.before.retain(|version| !version.is_poisoned());
-        if let Some(last) = self.before.iter().position(|version| version.is_well()) {
+        if let Some(last) = self.before.iter().position(|version| version.is_ok()) {
             self.before.truncate(last + 1);
         }
-        if self.fates.is_empty() {
+        if self.completions.is_empty() {
             self.before.clear();
         }
     }
@@ -234,7 +235,7 @@ impl Buffer {
             (None, Some(_)) => Residence::Device,
             (Some(_), Some(_)) => Residence::Both,
         };
-        if version.fates.is_empty() {
+        if version.completions.is_empty() {
             return residence;
         }
         // how a launch ended is asked behind the lock
@@ -274,7 +275,7 @@ impl Buffer {
     #[inline]
     pub fn is_sure(&self) -> bool {
         let version = self.version.lock();
-        version.fates.is_empty() && version.before.is_empty()
+        version.completions.is_empty() && version.before.is_empty()
     }
     /// The contents are what was written to all of an array that had `earlier`'s: if a launch that either depends on turns out to have ended
     /// badly, whoever looks is told of the first, and the buffer has what the array had before that from then on.
@@ -293,15 +294,19 @@ impl Buffer {
             && let Some(oldest) = earlier.before.iter().rev().nth(1)
         {
             // how it ended is told to whoever looks
-            let _ = oldest.fates.iter().try_for_each(|fate| fate.wait());
+            let _ = oldest.completions.iter().try_for_each(|completion| completion.wait());
             earlier.trim();
         }
         let mut now = self.version.lock();
-        let mut fates = earlier.fates.clone();
-        fates.extend(now.fates.drain(..).filter(|fate| !earlier.fates.iter().any(|other| Arc::ptr_eq(fate, other))));
+        let mut completions = earlier.completions.clone();
+        completions.extend(
+            now.completions
+                .drain(..)
+                .filter(|completion| !earlier.completions.iter().any(|other| Arc::ptr_eq(completion, other))),
+        );
         let mut before = std::mem::take(&mut earlier.before);
         before.insert(0, Arc::new(earlier));
-        (now.fates, now.before, now.since) = (fates, before, Poison::now());
+        (now.completions, now.before, now.since) = (completions, before, Poison::now());
         now.trim();
     }
     /// A new version.
@@ -315,12 +320,12 @@ impl Buffer {
     ///
     /// # Panics
     /// As [`Buffer::replace`].
-    pub fn replace_with(&self, column: HostColumn, fates: Vec<Arc<Fate>>) {
+    pub fn replace_with(&self, column: HostColumn, completions: Vec<Arc<Completion>>) {
         assert_eq!((column.storage(), column.len()), (self.storage, self.len), "a version of another form");
         let device = column.device().cloned();
         let host = if device.is_some() { None } else { column.into_words() };
         // what is dropped is dropped behind the lock
-        let version = Version { host, device, fates, ..Version::default() };
+        let version = Version { host, device, completions, ..Version::default() };
         let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
     /// The contents, which are the host's, are in a device's memory, too.
@@ -332,12 +337,12 @@ impl Buffer {
         self.version.lock().device = Some(memory);
     }
     /// The version depends on one launch more.
-    pub fn depend(&self, fate: Arc<Fate>) {
-        self.version.lock().fates.push(fate);
+    pub fn depend(&self, completion: Arc<Completion>) {
+        self.version.lock().completions.push(completion);
     }
     /// A new version that never came to be.
     pub fn poison(&self, poison: Poison) {
-        let version = Version { fates: vec![Arc::new(Fate::ill(poison))], ..Version::default() };
+        let version = Version { completions: vec![Arc::new(Completion::failed(poison))], ..Version::default() };
         let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
     /// Takes another's contents for its own; nothing is copied before one of the two is written.
@@ -372,18 +377,20 @@ impl Buffer {
     }
     /// The version, which depends on nothing any more. Who is told that it never came to be finds what was there before, next time.
     fn settled(&self) -> Result<Version> {
-        self.decided().map_err(|(error, fates)| {
+        self.decided().map_err(|(error, completions)| {
             if let Error::Poisoned(_) = error {
-                self.go_back(&fates);
+                self.go_back(&completions);
             }
             error
         })
     }
     /// Of contents that depend on these launches, one of which ended badly: there are those before them again, unless there are others meanwhile. Whether
     /// it has others now.
-    fn go_back(&self, fates: &[Arc<Fate>]) -> bool {
+    fn go_back(&self, completions: &[Arc<Completion>]) -> bool {
         let mut now = self.version.lock();
-        if now.fates.len() != fates.len() || !now.fates.iter().zip(fates).all(|(a, b)| Arc::ptr_eq(a, b)) {
+        if now.completions.len() != completions.len()
+            || !now.completions.iter().zip(completions).all(|(a, b)| Arc::ptr_eq(a, b))
+        {
             return true;
         }
         let Some(before) = now.back() else { return false };
@@ -399,32 +406,36 @@ impl Buffer {
         if version.before.is_empty() {
             return;
         }
-        let (fates, since) = (version.fates.clone(), version.since);
+        let (completions, since) = (version.completions.clone(), version.since);
         drop(version);
-        if fates.iter().any(|fate| fate.was_told(since)) {
+        if completions.iter().any(|completion| completion.was_told(since)) {
             // launches before that one ended before it; of one of which nobody was told whoever looks is
             let _ = self.decided();
         }
     }
     /// As [`Buffer::settled`], for those who tell of it later, or nobody; what it depends on, where that ended badly.
-    fn decided(&self) -> std::result::Result<Version, (Error, Vec<Arc<Fate>>)> {
+    fn decided(&self) -> std::result::Result<Version, (Error, Vec<Arc<Completion>>)> {
         let mut version = loop {
             let version = self.version.lock().clone();
-            match version.fates.iter().try_for_each(|fate| fate.wait()) {
+            match version.completions.iter().try_for_each(|completion| completion.wait()) {
                 Ok(()) => break version,
-                Err(Error::Poisoned(poison)) if poison.was_told(version.since) && self.go_back(&version.fates) => (),
-                Err(error) => return Err((error, version.fates)),
+                Err(Error::Poisoned(poison))
+                    if poison.was_told(version.since) && self.go_back(&version.completions) =>
+                {
+                    ()
+                }
+                Err(error) => return Err((error, version.completions)),
             }
         };
-        if version.fates.is_empty() {
+        if version.completions.is_empty() {
             return Ok(version);
         }
-        let known = std::mem::take(&mut version.fates);
+        let known = std::mem::take(&mut version.completions);
         let before = std::mem::take(&mut version.before);
         let mut now = self.version.lock();
         let mut gone = Vec::new();
-        if now.fates.len() == known.len() && now.fates.iter().zip(&known).all(|(a, b)| Arc::ptr_eq(a, b)) {
-            now.fates.clear();
+        if now.completions.len() == known.len() && now.completions.iter().zip(&known).all(|(a, b)| Arc::ptr_eq(a, b)) {
+            now.completions.clear();
             gone = std::mem::take(&mut now.before);
         }
         // what is dropped is dropped behind the lock
@@ -473,19 +484,23 @@ impl Buffer {
         memory.read_column(&mut column)?;
         Ok(column)
     }
-    /// The contents for a launch to read for which nobody waits either; what they depend on is added to `fates`.
+    /// The contents for a launch to read for which nobody waits either; what they depend on is added to `completions`.
     ///
     /// # Errors
     /// As [`Buffer::on_device`].
-    pub fn on_device_later(&self, store: &dyn DeviceStore, fates: &mut Vec<Arc<Fate>>) -> Result<HostColumn> {
+    pub fn on_device_later(
+        &self,
+        store: &dyn DeviceStore,
+        completions: &mut Vec<Arc<Completion>>,
+    ) -> Result<HostColumn> {
         self.recall();
         let (device, depends) = {
             let version = self.version.lock();
-            (version.device.clone(), version.fates.clone())
+            (version.device.clone(), version.completions.clone())
         };
         match device {
             Some(memory) if store.owns(&*memory) => {
-                Fate::gather(fates, &depends)?;
+                Completion::add_pending(completions, &depends)?;
                 Ok(HostColumn::on_device(self.storage, self.len, memory))
             }
             _ => self.uploaded(self.decided().map_err(|(error, _)| error)?, store),
@@ -629,7 +644,7 @@ impl Buffer {
         drop(memory);
         let mut now = self.version.lock();
         // unless another thread has written or read meanwhile
-        if !worth_it(&now) || !now.fates.is_empty() {
+        if !worth_it(&now) || !now.completions.is_empty() {
             return Ok(false);
         }
         let count = count(&now);
@@ -960,18 +975,18 @@ mod tests {
         let poisoned = |answer: Result<()>| matches!(answer, Err(Error::Poisoned(_)));
         let known = Arc::new(Mutex::new(None));
         let look = known.clone();
-        let fate = Arc::new(Fate::open(move |wait| {
+        let completion = Arc::new(Completion::pending(move |wait| {
             let known: &Mutex<Option<std::result::Result<(), Poison>>> = &look;
             Ok(known.lock().clone().or(wait.then_some(Ok(()))))
         }));
         let made = three().on_device(&store).unwrap();
         let buffer = three();
-        buffer.replace_with(made, vec![fate.clone()]);
+        buffer.replace_with(made, vec![completion.clone()]);
         let copy = buffer.snapshot();
-        let mut fates = Vec::new();
-        assert!(buffer.on_device_later(&store, &mut fates).unwrap().device().is_some());
-        assert!(copy.on_device_later(&store, &mut fates).is_ok());
-        assert_eq!((fates.len(), buffer.residence()), (1, Residence::Device), "one launch is not known yet");
+        let mut completions = Vec::new();
+        assert!(buffer.on_device_later(&store, &mut completions).unwrap().device().is_some());
+        assert!(copy.on_device_later(&store, &mut completions).is_ok());
+        assert_eq!((completions.len(), buffer.residence()), (1, Residence::Device), "one launch is not known yet");
         *known.lock() = Some(Err(Poison::new(())));
         for buffer in [&buffer, &copy] {
             assert_eq!(buffer.residence(), Residence::Poisoned);
@@ -990,12 +1005,12 @@ mod tests {
     fn contents_depend_on_launches_until_these_are_known_to_have_ended_well() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
-        let fate = Fate::open(move |wait| {
+        let completion = Completion::pending(move |wait| {
             count.fetch_add(1, Ordering::Relaxed);
             Ok(wait.then_some(Ok(())))
         });
         let (buffer, store) = (three(), Store::default());
-        buffer.replace_with(three().on_device(&store).unwrap(), vec![Arc::new(fate)]);
+        buffer.replace_with(three().on_device(&store).unwrap(), vec![Arc::new(completion)]);
         for _ in 0..2 {
             assert_eq!(buffer.on_host().unwrap().view::<i64>(), [1, 2, 3]);
         }
@@ -1013,11 +1028,11 @@ mod tests {
     fn written(over: &Buffer, element: i64) -> (Buffer, Known) {
         let known = Known::default();
         let look = known.clone();
-        let fate = Fate::open(move |wait| Ok(look.lock().clone().or(wait.then_some(Ok(())))));
+        let completion = Completion::pending(move |wait| Ok(look.lock().clone().or(wait.then_some(Ok(())))));
         let mut column = HostColumn::zeroed(Storage::I64, 3);
         column.view_mut::<i64>().fill(element);
         let (buffer, device) = (Buffer::zeroed(Storage::I64, 3), Buffer::from_column(column));
-        buffer.replace_with(device.on_device(&Store::default()).unwrap(), vec![Arc::new(fate)]);
+        buffer.replace_with(device.on_device(&Store::default()).unwrap(), vec![Arc::new(completion)]);
         buffer.follow(over);
         (buffer, known)
     }
@@ -1097,7 +1112,7 @@ mod tests {
             next.follow(&buffer);
             buffer = next;
         }
-        assert_eq!(buffer.version.lock().fates.len(), 1);
+        assert_eq!(buffer.version.lock().completions.len(), 1);
     }
 
     #[test]

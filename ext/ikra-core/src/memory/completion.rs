@@ -1,0 +1,130 @@
+//! How launches that are not waited for have ended, as far as that is known.
+//!
+//! Here: [`Completion`], the completion of one launch, on which the contents that the launch made depend
+//! ([`super::buffer`]). Not here: how a backend finds out how a launch ended, and the exception that the bridge makes
+//! of a failure.
+//!
+//! A completion is pending until it is looked at after the launch has ended; then it is ok or failed for good. Contents
+//! that were computed from others depend on the completions of those, so that a read of any of them reports the first
+//! launch that failed.
+
+use crate::error::{Error, Poison, Result};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+
+/// How a launch ended; None where that is not known yet, and was not to be waited for.
+type Ended = Option<std::result::Result<(), Poison>>;
+
+/// See the module.
+pub struct Completion(Mutex<State>);
+
+enum State {
+    Pending(Box<dyn FnMut(bool) -> Result<Ended> + Send>),
+    Ok,
+    Failed(Poison),
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("completion")
+    }
+}
+
+impl Completion {
+    /// The completion of a launch that is under way. `look` is called until it says how the launch ended; its argument
+    /// says whether to wait for that.
+    pub fn pending(look: impl FnMut(bool) -> Result<Ended> + Send + 'static) -> Self {
+        Self(Mutex::new(State::Pending(Box::new(look))))
+    }
+    /// The completion of a launch that failed.
+    pub fn failed(poison: Poison) -> Self {
+        Self(Mutex::new(State::Failed(poison)))
+    }
+    /// Whether the launch is known to have ended without an error.
+    ///
+    /// # Errors
+    /// `Poisoned`; `Device`.
+    pub fn is_ok(&self) -> Result<bool> {
+        // while another thread waits, nothing is known
+        self.0.try_lock().map_or(Ok(false), |mut state| Self::look(&mut state, false))
+    }
+    /// Whether the launch is known to have failed.
+    pub fn is_failed(&self) -> bool {
+        matches!(self.is_ok(), Err(Error::Poisoned(_)))
+    }
+    /// Whether the launch is known to have failed, and a failure was reported since then.
+    pub fn was_told(&self, since: u64) -> bool {
+        matches!(self.is_ok(), Err(Error::Poisoned(poison)) if poison.was_told(since))
+    }
+    /// Waits until the launch has ended.
+    ///
+    /// # Errors
+    /// As [`Completion::is_ok`].
+    pub fn wait(&self) -> Result<()> {
+        Self::look(&mut self.0.lock(), true).map(drop)
+    }
+    fn look(state: &mut State, wait: bool) -> Result<bool> {
+        if let State::Pending(look) = state {
+            match look(wait)? {
+                None => return Ok(false),
+                Some(Ok(())) => *state = State::Ok,
+                Some(Err(poison)) => *state = State::Failed(poison),
+            }
+        }
+        match state {
+            State::Failed(poison) => Err(Error::Poisoned(poison.clone())),
+            _ => Ok(true),
+        }
+    }
+    /// Adds those to `completions` that are not known to be ok, each once.
+    ///
+    /// # Errors
+    /// As [`Completion::is_ok`].
+    pub fn add_pending(completions: &mut Vec<Arc<Completion>>, more: &[Arc<Completion>]) -> Result<()> {
+        for completion in more {
+            if !completion.is_ok()? && !completions.iter().any(|other| Arc::ptr_eq(other, completion)) {
+                completions.push(completion.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_completion_is_looked_at_until_it_is_known() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let completion = Completion::pending(move |wait| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(wait.then_some(Ok(())))
+        });
+        assert!(!completion.is_ok().unwrap());
+        completion.wait().unwrap();
+        assert!(completion.is_ok().unwrap());
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_failure_stays_and_is_reported_each_time() {
+        let completion = Arc::new(Completion::pending(|_| Ok(Some(Err(Poison::new(7))))));
+        for _ in 0..2 {
+            assert!(matches!(completion.wait(), Err(Error::Poisoned(_))));
+        }
+        assert!(matches!(Completion::add_pending(&mut Vec::new(), &[completion]), Err(Error::Poisoned(_))));
+    }
+
+    #[test]
+    fn pending_completions_are_added_once() {
+        let (pending, ok) =
+            (Arc::new(Completion::pending(|_| Ok(None))), Arc::new(Completion::pending(|_| Ok(Some(Ok(()))))));
+        let mut completions = Vec::new();
+        Completion::add_pending(&mut completions, &[pending.clone(), ok, pending]).unwrap();
+        assert_eq!(completions.len(), 1);
+    }
+}
