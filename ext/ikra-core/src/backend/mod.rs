@@ -22,10 +22,10 @@ pub mod cpu;
 pub mod cuda;
 pub mod epilogue;
 pub mod fold;
-#[cfg(test)]
-mod gathering;
 pub mod libm;
 pub mod philox;
+#[cfg(test)]
+mod privatization;
 pub mod races;
 pub mod reference;
 pub mod resident;

@@ -24,10 +24,10 @@ pub mod build;
 pub mod effects;
 pub mod eval;
 pub mod filled;
-pub mod gathered;
 pub mod lower;
 pub mod parse;
 pub mod print;
+pub mod privatized;
 #[cfg(test)]
 pub(crate) mod random;
 pub mod stages;

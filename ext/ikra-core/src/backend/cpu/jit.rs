@@ -152,7 +152,7 @@ pub struct Inputs<'a> {
 impl State {
     /// Names the memory of a launch. Whoever makes one drops it, and every clone of it, before that memory goes.
     pub fn new(program: &Columns, inputs: Inputs<'_>) -> Self {
-        let count = state::COLUMNS + program.addresses.len() + inputs.params.len() + program.gathers;
+        let count = state::COLUMNS + program.addresses.len() + inputs.params.len() + program.privatized;
         let mut words = Vec::with_capacity(count);
         words.resize(state::COLUMNS, 0);
         words[state::STOP_KEY] = inputs.stop_key.as_ptr().expose_provenance() as u64;
@@ -175,7 +175,7 @@ impl State {
         }));
         words.extend_from_slice(inputs.params);
         let away = words.len();
-        words.resize(away + program.gathers, 0);
+        words.resize(away + program.privatized, 0);
         Self { words, away }
     }
 
@@ -202,8 +202,8 @@ impl State {
         self.words[state::COLUMNS + column.index()] = address.wrapping_sub(before);
     }
 
-    /// Makes `rows` what this state has of a column, that is gathered as number `at`, from its row `first` on; they are all rows of it. They must
-    /// stay there for as long as this state runs.
+    /// Makes `rows` what this state has of a column, that is privatized as number `at`, from its row `first` on; they
+    /// are all rows of it. They must stay there for as long as this state runs.
     pub fn aim_sums(&mut self, at: usize, column: ColumnId, rows: &mut HostColumn, first: u64) {
         let program = self.words[state::COLUMNS + column.index()];
         self.aim(column, rows, first);
@@ -245,15 +245,15 @@ impl State {
 pub struct Columns {
     addresses: Vec<Address>,
     written: Vec<bool>,
-    /// How many are gathered.
-    gathers: usize,
+    /// How many are privatized.
+    privatized: usize,
 }
 
 impl Columns {
-    pub fn new(program: &Program, layout: &Layout, gathers: usize) -> Self {
+    pub fn new(program: &Program, layout: &Layout, privatized: usize) -> Self {
         let ids = (0..program.columns.len()).map(crate::ir::ColumnId::new);
         let addresses = ids.map(|column| layout.address(column)).collect();
-        Self { addresses, written: layout.written(program), gathers }
+        Self { addresses, written: layout.written(program), privatized }
     }
     pub fn len(&self) -> usize {
         self.addresses.len()

@@ -18,7 +18,7 @@ use super::pairs::{Lane, Pairs};
 use super::state::{self, offset};
 use crate::backend::Key;
 use crate::error::{Error, Result};
-use crate::ir::gathered::Gathered;
+use crate::ir::privatized::Privatized;
 use crate::ir::ticks::LoopOverTicks;
 use crate::ir::{
     self, AtomicOp, CheckedOp, Cmp, Column, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId,
@@ -45,7 +45,7 @@ pub struct Facts {
     /// Functions other than the entry draw random bits.
     shares_draws: bool,
     /// Columns of which a thread may have rows for itself.
-    gathers: Vec<Gathered>,
+    privatized: Vec<Privatized>,
     /// The machine multiplies and adds in one.
     fma: bool,
     /// Registers of the entry that are vectors.
@@ -55,10 +55,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub fn new(program: &Program, gathers: Vec<Gathered>, fma: bool, pairs: Pairs, in_memory: &[VarId]) -> Self {
+    pub fn new(program: &Program, privatized: Vec<Privatized>, fma: bool, pairs: Pairs, in_memory: &[VarId]) -> Self {
         let mut facts = Self {
             fma,
-            gathers,
+            privatized,
             pairs,
             in_memory: in_memory.iter().copied().collect(),
             stops: program.may_stop(),
@@ -1075,7 +1075,7 @@ impl Lowering<'_, '_> {
     fn atomic(&mut self, op: AtomicOp, column: ColumnId, row: Operand, value: Operand, site: Option<SiteId>) {
         let (address, flags) = self.place(column, row);
         let value = self.get(value);
-        let Some(at) = self.facts.gathers.iter().position(|gathered| gathered.column == column) else {
+        let Some(at) = self.facts.privatized.iter().position(|privatized| privatized.column == column) else {
             return self.update(op, address, flags, value, site);
         };
         let [own, shared, done] = [(); 3].map(|()| self.b.create_block());

@@ -5,12 +5,12 @@
 //! Not here: any rule of Ruby.
 
 mod arena;
-mod gather;
 mod helpers;
 mod jit;
 mod lower;
 mod pairs;
 mod pool;
+mod privatization;
 mod split;
 mod state;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use crate::backend::threads::Threads;
 use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::gathered::Gathered;
+use crate::ir::privatized::Privatized;
 use crate::ir::{FuncId, Program, VarId};
 use crate::layout::Layout;
 use crate::memory::room;
@@ -93,7 +93,7 @@ struct CpuExecutable {
     /// Which elements there are is a column, beside which they are reduced.
     mask: bool,
     /// Columns of which threads may have rows for themselves.
-    gathers: Vec<Gathered>,
+    privatized: Vec<Privatized>,
     /// The same for several jobs at once.
     jammed: Option<(Jam, Box<CpuExecutable>)>,
 }
@@ -157,10 +157,10 @@ impl CpuBackend {
     ) -> Result<CpuExecutable> {
         let start = Instant::now();
         let Compiler { context, builder } = compiler;
-        let gathers = gather::columns(program, layout);
+        let privatized = privatization::columns(program, layout);
         let facts = lower::Facts::new(
             program,
-            gathers.clone(),
+            privatized.clone(),
             self.fma,
             self.pairs(program, &registers.pairs),
             &registers.apart,
@@ -183,7 +183,7 @@ impl CpuBackend {
         }
         let code = linker.finish(ids[program.entry.index()])?;
         Ok(CpuExecutable {
-            columns: Columns::new(program, layout, gathers.len()),
+            columns: Columns::new(program, layout, privatized.len()),
             layout: layout.clone(),
             params: program.params.len(),
             fused_ticks: program.fused_ticks,
@@ -194,7 +194,7 @@ impl CpuBackend {
             functions,
             compiled_in: start.elapsed(),
             mask: false,
-            gathers,
+            privatized,
             jammed: None,
         })
     }
@@ -253,7 +253,7 @@ impl Executable for CpuExecutable {
     }
 
     fn runs_epilogue(&self) -> bool {
-        !self.slots && !self.needs_stack && !self.mask && self.gathers.is_empty()
+        !self.slots && !self.needs_stack && !self.mask && self.privatized.is_empty()
     }
 }
 
@@ -376,7 +376,7 @@ fn timed(
     run: impl FnOnce(split::Work) -> Result<Option<TrapRecord>>,
 ) -> Result<Outcome> {
     let start = Instant::now();
-    let gather = gather::Gather::of(&executable.gathers, &launch, elements, threads);
+    let private_rows = privatization::PrivateRows::of(&executable.privatized, &launch, elements, threads);
     let inputs = Inputs {
         columns: launch.columns,
         biases: launch.biases,
@@ -394,7 +394,7 @@ fn timed(
         ticks: launch.ticks,
         fused_ticks: executable.fused_ticks,
         chunk: launch.block_size.map(u64::from),
-        gather,
+        private_rows,
     })?;
     launch.timings.kernel += start.elapsed();
     Ok(match trap {

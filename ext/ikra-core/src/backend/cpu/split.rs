@@ -7,8 +7,8 @@
 //! through all steps; whoever has time takes the next, and one of a later step waits until the earlier step is done.
 //! Since only threads that run take chunks, nobody waits for a thread that never came.
 
-use super::gather::Gather;
 use super::jit::{Code, State};
+use super::privatization::PrivateRows;
 use super::state;
 use crate::backend::{Key, TrapRecord};
 use crate::ir::{SiteId, TRAP_WORDS};
@@ -30,7 +30,7 @@ pub struct Work {
     /// Jobs per chunk, where the user said so.
     pub chunk: Option<u64>,
     /// Rows that each of several threads has for itself.
-    pub gather: Option<Gather>,
+    pub private_rows: Option<PrivateRows>,
 }
 
 /// The trap with the least key so far.
@@ -225,14 +225,14 @@ impl Shared {
         let mut state = self.work.state.clone();
         let slot = self.slots.fetch_add(1, Ordering::Relaxed);
         state.set_word(state::SLOT, slot);
-        let Some(gather) = &self.work.gather else {
+        let Some(private_rows) = &self.work.private_rows else {
             state.set_word(state::ALONE, 0);
             self.take_chunks(&mut state, slot == 0);
             return;
         };
-        let own = gather.begin(&mut state);
+        let own = private_rows.begin(&mut state);
         if let Some(key) = self.take_chunks(&mut state, slot == 0)
-            && let Some(site) = own.merge(gather, &self.work.state)
+            && let Some(site) = own.merge(private_rows, &self.work.state)
         {
             *self.record.behind.lock() = Some(TrapRecord { key, site, words: [0; TRAP_WORDS] });
         }

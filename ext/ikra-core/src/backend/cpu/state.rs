@@ -2,9 +2,9 @@
 //!
 //! Here: which word is what. Not here: code that uses them ([`super::lower`]) and the call ([`super::jit`]).
 //!
-//! The columns' words and then the parameters' words follow the fixed ones; last come, for each column that is gathered, the bytes
-//! from a thread's own rows to the program's. A column's word is the address of what
-//! would be its row 0: the host's address less bias × stride, by wrapping arithmetic.
+//! The columns' words and then the parameters' words follow the fixed ones; last come, for each column that is
+//! privatized, the bytes from a thread's own rows to the program's. A column's word is the address of what would be its
+//! row 0: the host's address less bias × stride, by wrapping arithmetic.
 
 /// Address of the launch's stop key.
 pub const STOP_KEY: usize = 0;
@@ -28,7 +28,7 @@ pub const WORDS: usize = 9;
 pub const SCRATCH: usize = WORDS + crate::ir::TRAP_WORDS;
 /// The thread's number among those of the launch.
 pub const SLOT: usize = SCRATCH + 1;
-/// Whether rows of columns that are gathered are this thread's alone, by its own or because no other runs.
+/// Whether rows of columns that are privatized are this thread's alone, by its own or because no other runs.
 pub const ALONE: usize = SLOT + 1;
 /// The first column's word.
 pub const COLUMNS: usize = ALONE + 1;

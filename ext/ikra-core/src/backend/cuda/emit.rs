@@ -14,12 +14,12 @@ mod places;
 mod several;
 mod shared;
 
-use super::{collective, gather};
+use super::{collective, privatization};
 use crate::backend::collective::LANES;
 use crate::backend::epilogue::Epilogue;
 use crate::backend::fold::Fold;
 use crate::error::{Error, Result};
-use crate::ir::gathered::{Gathered, gathered};
+use crate::ir::privatized::{Privatized, privatized};
 use crate::ir::stages::{Reach, Stage};
 use crate::ir::visit::walk_mut;
 use crate::ir::{ColumnId, FuncId, Program, Scalar, SiteId, Stmt, Storage, Trap, VarId, verify, walk};
@@ -71,7 +71,7 @@ pub struct Emitted {
     /// Elements that a block of threads goes over together, meeting at barriers; 0: each thread runs by itself.
     pub tile: u64,
     /// Buffers of which blocks of threads add up rows for themselves, meeting at barriers.
-    pub gathers: Vec<usize>,
+    pub privatized: Vec<usize>,
     /// Each thread runs one job at most: a launch is to have as many threads as jobs.
     pub once: bool,
     /// Or so many jobs each, where threads are fewer.
@@ -120,17 +120,18 @@ impl Emitted {
     }
     /// What stands between the prelude and the program.
     pub fn templates(&self) -> String {
-        let gathers = if self.gathers.is_empty() { String::new() } else { format!("{}\n", gather::TEMPLATES) };
+        let privatized =
+            if self.privatized.is_empty() { String::new() } else { format!("{}\n", privatization::TEMPLATES) };
         let templates: &[&str] = match self.epilogue {
-            None => return gathers,
+            None => return privatized,
             Some(Epilogue::Fold(_)) => &[collective::REDUCE],
             Some(Epilogue::Compaction(_)) => &collective::COMPACTION,
         };
         format!("{}\n{}\n", collective::COMMON, templates.join("\n"))
     }
     /// The words of the kernel's argument, but for those of its epilogue, which follow. It is the header, then the
-    /// addresses of buffers (biased, as numbers) and the parameters with what [`gather::Cells`] says behind them, or
-    /// else where `memory` lies.
+    /// addresses of buffers (biased, as numbers) and the parameters with what [`privatization::Cells`] says behind
+    /// them, or else where `memory` lies.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[&[u64]], memory: u64) -> Vec<u64> {
         let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + 16);
         words.extend(header.words());
@@ -270,9 +271,9 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     shared.epilogue = epilogue;
     shared.versions = versions;
     if epilogue.is_none() && shared.sharing().is_empty() {
-        shared.gathers = gathered(program);
-        shared.gathers.retain(|gathered| layout.own_buffer(program, gathered.column).is_some());
-        shared.once = shared.gathers.is_empty() && !given.uses_slots();
+        shared.privatized = privatized(program);
+        shared.privatized.retain(|privatized| layout.own_buffer(program, privatized.column).is_some());
+        shared.once = shared.privatized.is_empty() && !given.uses_slots();
     }
     let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
     shared.args(&mut body);
@@ -318,9 +319,10 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
-    let gathers = shared.gathers.iter().filter_map(|gathered| layout.own_buffer(program, gathered.column)).collect();
+    let privatized =
+        shared.privatized.iter().filter_map(|privatized| layout.own_buffer(program, privatized.column)).collect();
     let (indirect, once) = (shared.indirect(), shared.once);
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect, epilogue, tile, gathers, once, several }
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect, epilogue, tile, privatized, once, several }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -412,7 +414,7 @@ struct Shared<'a> {
     /// Where elements of a column go, if not to memory.
     epilogue: Option<Epilogue>,
     /// Columns of which blocks add up rows for themselves.
-    gathers: Vec<Gathered>,
+    privatized: Vec<Privatized>,
     /// Each thread runs one job at most.
     once: bool,
     /// Loops that are there twice.
@@ -439,7 +441,7 @@ impl<'a> Shared<'a> {
             short,
             listens,
             epilogue: None,
-            gathers: Vec::new(),
+            privatized: Vec::new(),
             once: false,
             versions: Vec::new(),
         }
@@ -500,7 +502,7 @@ impl<'a> Shared<'a> {
             );
         }
         let over = if self.looks() { "  if (launch_is_over(args.launch)) return;\n" } else { "" };
-        let [before, each, behind] = self.gathering();
+        let [before, each, behind] = self.privatized_parts();
         format!(
             "{head} {{
 {over}{before}  const u64 step = u64(gridDim.x) * blockDim.x;
@@ -514,23 +516,23 @@ impl<'a> Shared<'a> {
     }
 
     /// What a block does for its own sums before the first job, behind each, and behind the last.
-    fn gathering(&self) -> [String; 3] {
-        if self.gathers.is_empty() {
+    fn privatized_parts(&self) -> [String; 3] {
+        if self.privatized.is_empty() {
             return Default::default();
         }
         let args = if self.indirect() { "args.args->" } else { "args." };
         let mut before = format!("  const u32 copies = {args}copies;\n  if (copies != 0) {{\n");
         let mut behind = "  if (copies != 0) {\n    __syncthreads();\n".to_owned();
-        let raises = self.gathers.iter().any(|gathered| gathered.site.is_some());
-        for gathered in &self.gathers {
-            let (operation, cells) = (gather::operation(*gathered), cells_name(gathered.column));
+        let raises = self.privatized.iter().any(|privatized| privatized.site.is_some());
+        for privatized in &self.privatized {
+            let (operation, cells) = (privatization::operation(*privatized), cells_name(privatized.column));
             let _ = writeln!(before, "    clear_cells<{operation}>(copies, {args}{cells});");
-            let column = self.column_name(gathered.column);
+            let column = self.column_name(privatized.column);
             let merge = format!("merge_cells<{operation}>(copies, {args}{cells}, {args}{column})");
-            let _ = match gathered.site {
+            let _ = match privatized.site {
                 Some(site) => writeln!(
                     behind,
-                    "    if ({merge}) gathered_too_much(args.launch, {}, element);{}",
+                    "    if ({merge}) privatized_overflow(args.launch, {}, element);{}",
                     site.index(),
                     self.site(site)
                 ),
@@ -645,7 +647,7 @@ impl<'a> Shared<'a> {
             Some(Epilogue::Fold(_)) => REDUCE_WORDS,
             Some(Epilogue::Compaction(_)) => collective::COMPACTION_WORDS,
         };
-        let cells = gather::words(self.gathers.len());
+        let cells = privatization::words(self.privatized.len());
         (Header::WORDS + self.layout.buffers() + self.program.params.len() + cells + epilogue) * 8 > ARGUMENT_BYTES
     }
 
@@ -677,11 +679,11 @@ impl<'a> Shared<'a> {
             let name = self.param_name(crate::ir::ParamId::new(index));
             let _ = writeln!(out, "  alignas(8) {} {name};  // {}", scalar(param.ty), param.name);
         }
-        if !self.gathers.is_empty() {
+        if !self.privatized.is_empty() {
             out.push_str("  alignas(8) u32 copies;  // of each cell; 0: no rows have any\n");
         }
-        for gathered in &self.gathers {
-            let _ = writeln!(out, "  Gathered {};", cells_name(gathered.column));
+        for privatized in &self.privatized {
+            let _ = writeln!(out, "  PrivateCells {};", cells_name(privatized.column));
         }
         out.push_str("};\n\n");
         if self.indirect() {

@@ -3,7 +3,7 @@
 //! | file | what it holds | needs |
 //! | --- | --- | --- |
 //! | [`emit`], `prelude.cuh` | the IR as CUDA C++ | nothing |
-//! | [`gather`], `gather.cuh` | what blocks of threads add up for themselves | nothing |
+//! | [`privatization`], `privatization.cuh` | privatized reductions of blocks of threads | nothing |
 //! | [`nvrtc`] | CUDA C++ to machine code | libnvrtc |
 //! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
 //! | [`background`] | what nobody waits for but the end of the process | nothing |
@@ -21,9 +21,9 @@ pub mod blas;
 pub mod collective;
 pub mod driver;
 pub mod emit;
-pub mod gather;
 pub mod launch;
 pub mod nvrtc;
+pub mod privatization;
 pub mod queue;
 pub mod shim;
 pub mod status;

@@ -12,8 +12,8 @@
 
 use super::collective;
 use super::emit::{self, Emitted, Header};
-use super::gather;
 use super::nvrtc;
+use super::privatization;
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::epilogue::{Compacted, Compaction, Epilogue};
 use crate::backend::fold::{self, Fold, Folded};
@@ -212,7 +212,7 @@ impl CudaShim {
             self.check(&device)?;
         }
         let source = format!("{SHIM}\n{device}{source}");
-        let meets = |e: &Emitted| e.tile > 0 || !e.gathers.is_empty();
+        let meets = |e: &Emitted| e.tile > 0 || !e.privatized.is_empty();
         let (library, from_cache) =
             self.library(&source, self.barriers || epilogue.is_some() || emitted.iter().any(meets))?;
         let library = Arc::new(library);
@@ -501,7 +501,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
         trap: (&raw mut record) as u64,
         ..Header::default()
     };
-    let params = [launch.params, &gather::Cells::of(&kernel.emitted.gathers, &launch).words].concat();
+    let params = [launch.params, &privatization::Cells::of(&kernel.emitted.privatized, &launch).words].concat();
     let memory = kernel.emitted.memory(&buffers, &params);
     let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
     // No more threads than there are slots.

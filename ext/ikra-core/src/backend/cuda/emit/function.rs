@@ -4,7 +4,7 @@
 
 use super::places::{ListId, Places};
 use super::{Shared, cells_name, identifier, scalar};
-use crate::backend::cuda::gather;
+use crate::backend::cuda::privatization;
 use crate::ir::stages::{Reach, Stage};
 use crate::ir::visit::is_plain;
 use crate::ir::{
@@ -336,14 +336,16 @@ impl<'a> Function<'a> {
                 self.line(&text);
             }
             Stmt::Atomic { column, row, value, site, .. }
-                if let Some(gathered) = self.shared.gathers.iter().find(|gathered| gathered.column == *column) =>
+                if let Some(privatized) =
+                    self.shared.privatized.iter().find(|privatized| privatized.column == *column) =>
             {
                 let (at, value) = (self.operand(*row).text, self.operand(*value).text);
                 let at = if self.func.ty(*row) == Scalar::I32 { format!("u32({at})") } else { at };
                 self.declare(stmt, list, position);
-                let (operation, name) = (gather::operation(*gathered), self.shared.column_name(*column));
+                let (operation, name) = (privatization::operation(*privatized), self.shared.column_name(*column));
                 let cells = cells_name(*column);
-                let call = format!("gather<{operation}>(args.copies, args.{cells}, {at}, args.{name}, {value})");
+                let call =
+                    format!("privatized_update<{operation}>(args.copies, args.{cells}, {at}, args.{name}, {value})");
                 match site {
                     Some(site) => self.stop_if(&call, *site, &[]),
                     None => self.line(&format!("{call};")),

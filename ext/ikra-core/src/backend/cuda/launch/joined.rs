@@ -66,7 +66,7 @@ fn joined(maker: &Maker, make: FusedTicks, layout: &Layout, options: &CodeOption
     let Some(program) = make()? else { return Ok(None) };
     let name = emit::kernel_name(&program);
     let kernel = maker.compiled(&program, layout, options, None, || emit::emit(&program, layout, &name))?;
-    if !kernel.emitted.gathers.is_empty() || kernel.emitted.indirect {
+    if !kernel.emitted.privatized.is_empty() || kernel.emitted.indirect {
         return Ok(None);
     }
     kernel.module()?;

@@ -7,8 +7,8 @@ use super::plan::Use;
 use crate::backend::cuda::collective;
 use crate::backend::cuda::driver::{Device, KernelFacts, Module};
 use crate::backend::cuda::emit::{self, Emitted};
-use crate::backend::cuda::gather::Cells;
 use crate::backend::cuda::nvrtc::{self, Code};
+use crate::backend::cuda::privatization::Cells;
 use crate::backend::epilogue::Epilogue;
 use crate::backend::{Executable, FusedTicks, Key, Launch};
 use crate::cache::disk::DiskCache;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// Threads of a block, unless the kernel or the caller says otherwise.
 pub(super) const BLOCK: u32 = 256;
 /// The same where blocks add up rows for themselves: as large as may be, for each adds its sums to memory in the end.
-const GATHERING_BLOCK: u32 = 512;
+const PRIVATIZED_BLOCK: u32 = 512;
 /// The most blocks of a grid.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 /// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
@@ -207,10 +207,10 @@ impl CudaKernel {
 
     /// How a launch is spread. Its columns are the layout's buffers.
     pub(super) fn shape(&self, module: &Module, launch: &Launch<'_>) -> Result<Shape> {
-        let cells = Cells::of(&self.emitted.gathers, launch);
-        let apart = Cells::none(self.emitted.gathers.len());
+        let cells = Cells::of(&self.emitted.privatized, launch);
+        let apart = Cells::none(self.emitted.privatized.len());
         if cells.rows > 0 {
-            let (grid, block) = self.blocks(module, launch, GATHERING_BLOCK)?;
+            let (grid, block) = self.blocks(module, launch, PRIVATIZED_BLOCK)?;
             let grid = grid
                 .min(module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1));
             // What blocks add to memory in the end is to be less than what their jobs would.
@@ -326,9 +326,9 @@ impl Executable for CudaKernel {
         Ok(deeper > depth)
     }
     fn join_ticks(&self, make: FusedTicks) {
-        let Emitted { gathers, indirect, epilogue, .. } = &self.emitted;
+        let Emitted { privatized, indirect, epilogue, .. } = &self.emitted;
         // the words of a launch are to be those of the other kernel
-        if self.harmless && gathers.is_empty() && !indirect && epilogue.is_none() {
+        if self.harmless && privatized.is_empty() && !indirect && epilogue.is_none() {
             let _ = self.joined.set(Joined::new(make));
         }
     }

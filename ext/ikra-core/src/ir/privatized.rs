@@ -1,26 +1,28 @@
-//! Columns to which a program only ever adds: what a row is in the end is what it was, and what jobs gave to it, in whatever order they came.
+//! Privatized reductions: columns to which a program only ever adds, so that the order of the additions does not
+//! matter.
 //!
-//! Here: [`gathered`]. Where such columns have few rows, all jobs would wait for these; so backends let those who run together (a block of
-//! threads, a thread of the host) add up for themselves, and bring the sums together when they are done. Not here: how many rows are few.
+//! Here: [`privatized`], which finds these columns. If such a column has few rows, all jobs would wait for the same
+//! rows. So a backend gives each group of jobs (a block of threads on a GPU, a thread on the host) a private copy of
+//! the rows to add to, and merges the copies when the group is done. Not here: how many rows are few.
 
 use super::{AtomicOp, ColumnId, Program, SiteId, Stmt, walk};
 
 /// How a column is touched, everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gathered {
+pub struct Privatized {
     pub column: ColumnId,
     pub op: AtomicOp,
-    /// Where it says so when a sum leaves 64 bits; the first place, if there are several.
+    /// The site that raises when a sum leaves 64 bits; the first, if there are several.
     pub site: Option<SiteId>,
 }
 
 /// The columns that a program touches by one atomic operation alone, in the order of columns.
-pub fn gathered(program: &Program) -> Vec<Gathered> {
+pub fn privatized(program: &Program) -> Vec<Privatized> {
     /// What was seen of a column.
     #[derive(Clone, Copy)]
     enum Use {
         None,
-        Only(Gathered),
+        Only(Privatized),
         Other,
     }
     let mut uses = vec![Use::None; program.columns.len()];
@@ -29,7 +31,7 @@ pub fn gathered(program: &Program) -> Vec<Gathered> {
             Stmt::Atomic { op, column, site, .. } => {
                 let seen = &mut uses[column.index()];
                 *seen = match *seen {
-                    Use::None => Use::Only(Gathered { column: *column, op: *op, site: *site }),
+                    Use::None => Use::Only(Privatized { column: *column, op: *op, site: *site }),
                     Use::Only(all) if all.op == *op && all.site.is_some() == site.is_some() => *seen,
                     _ => Use::Other,
                 };
@@ -41,7 +43,7 @@ pub fn gathered(program: &Program) -> Vec<Gathered> {
         });
     }
     let only = |seen| match seen {
-        Use::Only(gathered) => Some(gathered),
+        Use::Only(privatized) => Some(privatized),
         Use::None | Use::Other => None,
     };
     uses.into_iter().filter_map(only).collect()
@@ -58,11 +60,11 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_only_added_to_is_gathered() {
-        let of = |stmts: Vec<Stmt>| gathered(&program(|b, _| stmts.into_iter().for_each(|stmt| b.push(stmt))));
-        let sums = Gathered { column: INTS, op: AtomicOp::Add, site: Some(SiteId(1)) };
+    fn a_column_that_is_only_added_to_is_privatized() {
+        let of = |stmts: Vec<Stmt>| privatized(&program(|b, _| stmts.into_iter().for_each(|stmt| b.push(stmt))));
+        let sums = Privatized { column: INTS, op: AtomicOp::Add, site: Some(SiteId(1)) };
         assert_eq!(of(vec![add(0, Some(SiteId(1)), AtomicOp::Add), add(1, Some(SiteId(0)), AtomicOp::Add)]), [sums]);
-        let max = Gathered { op: AtomicOp::Max, site: None, ..sums };
+        let max = Privatized { op: AtomicOp::Max, site: None, ..sums };
         assert_eq!(of(vec![add(0, None, AtomicOp::Max)]), [max]);
         assert_eq!(of(vec![]), []);
         // Two operations on a row, or one that wraps and one that does not.
@@ -80,6 +82,6 @@ mod tests {
             b.store(INTS, Operand::I64(0), Operand::I64(0));
             b.push(add(0, None, AtomicOp::Add));
         });
-        assert_eq!([gathered(&read), gathered(&stored)], [[], []]);
+        assert_eq!([privatized(&read), privatized(&stored)], [[], []]);
     }
 }

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Columns that a section only adds to, and that have few rows: threads and blocks of threads add up for themselves first.
-module Gathering
+# Privatized reductions: of a column that a section only adds to, and that has few rows, each thread or block of threads
+# first sums its own copy.
+module PrivatizedReductions
   class Cluster
     attr_accessor :count, :sum, :bits, :total
 
@@ -25,8 +26,8 @@ RSpec.describe "Sums in few objects" do
   on_every_backend do
     it "are exact" do
       expect do |run|
-        clusters = Array.new(16) { Gathering::Cluster.new }
-        run.peach(Gathering.points(20_000, clusters)) do |point|
+        clusters = Array.new(16) { PrivatizedReductions::Cluster.new }
+        run.peach(PrivatizedReductions.points(20_000, clusters)) do |point|
           cluster = point.cluster
           cluster.count += 1
           cluster.sum -= point.value
@@ -39,7 +40,7 @@ RSpec.describe "Sums in few objects" do
 
     it "may be of one object, tick after tick" do
       expect do |run|
-        all = Gathering::Cluster.new(5)
+        all = PrivatizedReductions::Cluster.new(5)
         run.peach((1..5000).to_a, 3) { |x| all.sum += x }
         all
       end.to be_same_as_ruby
@@ -57,14 +58,14 @@ RSpec.describe "Sums in few objects" do
 
     it "may be large where they began far on the other side of 0" do
       expect do |run|
-        all = Gathering::Cluster.new(-2**63)
+        all = PrivatizedReductions::Cluster.new(-2**63)
         run.peach(Array.new(20_000) { |i| i < 3 ? 2**62 : 1 }) { |x| all.sum += x }
         all
       end.to be_same_as_ruby
     end
 
     it "that leave 64 bits raise, and nothing is changed" do
-      all = Gathering::Cluster.new(2**63 - 10_000)
+      all = PrivatizedReductions::Cluster.new(2**63 - 10_000)
       list = [1] * 20_000
       expect { list.peach(backend:) { |x| all.sum += x; all.count += 1 } }.to raise_error(Ikra::IntegerOverflow) do |error|
         expect(error.ikra.index).to be_between(0, list.size - 1)
@@ -74,7 +75,7 @@ RSpec.describe "Sums in few objects" do
     end
 
     it "that leave 64 bits are told of behind what an element raises" do
-      all = Gathering::Cluster.new(2**63 - 10_000)
+      all = PrivatizedReductions::Cluster.new(2**63 - 10_000)
       list = Array.new(20_000) { |i| i == 3 ? 0 : 1 }
       expect { list.peach(backend:) { |x| all.sum += 1 / x } }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq(3) }
       expect(all.sum).to eq(2**63 - 10_000)
@@ -82,7 +83,7 @@ RSpec.describe "Sums in few objects" do
 
     it "end where the section is left" do
       expect do |run|
-        all = Gathering::Cluster.new
+        all = PrivatizedReductions::Cluster.new
         run.peach((0...20_000).to_a) do |x|
           all.sum += x
           break if x == 12_345

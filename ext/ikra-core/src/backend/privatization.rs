@@ -1,4 +1,4 @@
-//! What backends that gather ([`crate::ir::gathered`]) are tested by.
+//! Tests of backends that privatize reductions ([`crate::ir::privatized`]).
 
 use super::reference::ReferenceBackend;
 use super::{Backend, CancelToken, Key, Launch, Outcome, Timings, TrapRecord};
@@ -78,7 +78,7 @@ impl Case {
     }
 }
 
-/// What any machine that gathers must get right, over so many elements.
+/// What any backend that privatizes must get right, over so many elements.
 pub fn check(machine: &dyn Backend, elements: i64) {
     let reference = ReferenceBackend::default();
     let agrees = |case: &Case| assert_eq!(case.run(machine), case.run(&reference), "{:?}", case.op);

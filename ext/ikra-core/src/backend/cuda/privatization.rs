@@ -1,23 +1,25 @@
-//! What blocks of threads add up for themselves ([`crate::ir::gathered`]).
+//! Privatized reductions of blocks of threads ([`crate::ir::privatized`]).
 //!
-//! Here: the words by which a launch says which rows have cells in a block's shared memory, or that none have. Not here: the text
-//! ([`super::emit`], and `gather.cuh`).
+//! Here: the words by which a launch says which rows have cells in a block's shared memory, or that none have. Not
+//! here: the text ([`super::emit`], and `privatization.cuh`).
 
 use crate::backend::{Key, Launch};
 use crate::ir::AtomicOp;
-use crate::ir::gathered::Gathered;
+use crate::ir::privatized::Privatized;
 
-/// What kernels that gather stand on.
-pub const TEMPLATES: &str = include_str!("gather.cuh");
-/// Cells of a block, as in `gather.cuh`: a third of what blocks may have of shared memory, so that as many run at once as ever.
+/// The templates of kernels that privatize.
+pub const TEMPLATES: &str = include_str!("privatization.cuh");
+/// Cells of a block, as in `privatization.cuh`: a third of what blocks may have of shared memory, so that as many run
+/// at once as ever.
 const CELLS: u64 = 1024;
 /// Copies of a row's cell, at most: one for each thread of a warp.
 const COPIES: u64 = 32;
-/// So many cells of one column keep the threads of a warp apart; each copy more is one more that a block adds up in the end. Some copies there are anyway: values may all be of one row.
+/// So many cells of one column keep the threads of a warp apart; each copy more is one more that a block adds up in the
+/// end. Some copies there are anyway: values may all be of one row.
 const APART: u64 = 64;
 const FEWEST: u64 = 4;
 
-/// The words behind a launch's parameters: copies, and two for each column that is gathered.
+/// The words behind a launch's parameters: copies, and two for each column that is privatized.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cells {
     pub words: Vec<u64>,
@@ -30,8 +32,8 @@ impl Cells {
         Self { words: vec![0; words(columns)], rows: 0 }
     }
 
-    /// For the columns of those buffers, if they have few rows. Launches up to a limit do without: there, what is raised must be raised by
-    /// an element.
+    /// For the columns of those buffers, if they have few rows. Launches up to a limit do without: there, what is
+    /// raised must be raised by an element.
     pub fn of(buffers: &[usize], launch: &Launch<'_>) -> Self {
         let rows = buffers.iter().map(|buffer| launch.columns[*buffer].len() as u64).sum();
         if !(1..=CELLS).contains(&rows) || launch.limit != Key::NONE {
@@ -57,9 +59,9 @@ pub fn words(columns: usize) -> usize {
     if columns == 0 { 0 } else { 1 + 2 * columns }
 }
 
-/// The name of an operation in `gather.cuh`.
-pub fn operation(gathered: Gathered) -> &'static str {
-    match (gathered.op, gathered.site) {
+/// The name of an operation in `privatization.cuh`.
+pub fn operation(privatized: Privatized) -> &'static str {
+    match (privatized.op, privatized.site) {
         (AtomicOp::Add, Some(_)) => "Sums",
         (AtomicOp::Add, None) => "Wraps",
         (AtomicOp::FAdd, _) => "FloatSums",
@@ -75,7 +77,7 @@ pub fn operation(gathered: Gathered) -> &'static str {
 mod tests {
     use super::super::CudaShim;
     use super::Cells;
-    use crate::backend::{CancelToken, Launch, Timings, gathering};
+    use crate::backend::{CancelToken, Launch, Timings, privatization};
     use crate::ir::Storage;
     use crate::memory::column::HostColumn;
 
@@ -94,6 +96,6 @@ mod tests {
 
     #[test]
     fn sums_of_blocks_are_those_of_all() {
-        gathering::check(&CudaShim::new().expect("a C++ compiler is installed").sanitized(), 2_000);
+        privatization::check(&CudaShim::new().expect("a C++ compiler is installed").sanitized(), 2_000);
     }
 }

@@ -1,8 +1,9 @@
-// Rows that a block of threads adds up for itself, and adds to memory at its end.
+// Privatized reductions: a block of threads adds to private copies of rows, and adds these to memory at its end.
 //
-// Where a column that is only added to has few rows, all threads of the device would wait for these. So each block has cells in shared
-// memory, one for each row, or several copies of one, so that threads of a warp do not wait for each other either. The host says how many
-// copies there are: 0 where rows are too many, and each addition goes to memory at once.
+// Where a column that is only added to has few rows, all threads of the device would wait for these. So each block has
+// cells in shared memory, one for each row, or several copies of one, so that threads of a warp do not wait for each
+// other either. The host says how many copies there are: 0 where rows are too many, and each addition goes to memory at
+// once.
 
 #define CELLS 1024
 // The number of no element, behind all that are.
@@ -12,7 +13,7 @@ __shared__ u64 cells[CELLS];
 __shared__ i32 beyond[CELLS];
 
 // The rows `first..first + rows` of a column have cells from `cell` on, times copies.
-struct Gathered {
+struct PrivateCells {
   i64 first;
   u32 rows;
   u32 cell;
@@ -81,7 +82,7 @@ struct FloatSums {
 };
 
 // `combine` of two Integers in registers, `update` of one in memory; `neutral` changes nothing.
-#define GATHER(Name, neutral, combine, update)                                          \
+#define BITWISE_OR_EXTREME(Name, neutral, combine, update)                                          \
   struct Name {                                                                         \
     typedef i64 Value;                                                                  \
     typedef i64 Total;                                                                  \
@@ -98,16 +99,16 @@ struct FloatSums {
       return false;                                                                     \
     }                                                                                   \
   };
-GATHER(Ands, i64(-1), total &one, atomic_and)
-GATHER(Ors, i64(0), total | one, atomic_or)
-GATHER(Xors, i64(0), total ^ one, atomic_xor)
-GATHER(Leasts, ~INT_LEAST, one < total ? one : total, atomic_min)
-GATHER(Greatests, INT_LEAST, one > total ? one : total, atomic_max)
+BITWISE_OR_EXTREME(Ands, i64(-1), total &one, atomic_and)
+BITWISE_OR_EXTREME(Ors, i64(0), total | one, atomic_or)
+BITWISE_OR_EXTREME(Xors, i64(0), total ^ one, atomic_xor)
+BITWISE_OR_EXTREME(Leasts, ~INT_LEAST, one < total ? one : total, atomic_min)
+BITWISE_OR_EXTREME(Greatests, INT_LEAST, one > total ? one : total, atomic_max)
 
 // ---- A block's way ----
 
 template <class Operation>
-INLINE bool gather(u32 copies, const Gathered &to, i64 row, typename Operation::Value *column, typename Operation::Value x) {
+INLINE bool privatized_update(u32 copies, const PrivateCells &to, i64 row, typename Operation::Value *column, typename Operation::Value x) {
   if (copies == 0) return Operation::directly(column + row, x);
   return Operation::give((to.cell + u32(row - to.first)) * copies + (threadIdx.x & (copies - 1)), x);
 }
@@ -115,13 +116,13 @@ INLINE bool gather(u32 copies, const Gathered &to, i64 row, typename Operation::
 // What follows runs once for each block. Inlined for each column, it was half of what such a kernel took to compile.
 
 // Before the first job.
-template <class Operation> static __device__ __noinline__ void clear_cells(u32 copies, Gathered to) {
+template <class Operation> static __device__ __noinline__ void clear_cells(u32 copies, PrivateCells to) {
   for (u32 i = threadIdx.x; i < to.rows * copies; i += blockDim.x) Operation::clear(to.cell * copies + i);
 }
 
 // Behind the last. Threads go over copies from different ones on, which are in different banks.
 template <class Operation>
-static __device__ __noinline__ bool merge_cells(u32 copies, Gathered to, typename Operation::Value *column) {
+static __device__ __noinline__ bool merge_cells(u32 copies, PrivateCells to, typename Operation::Value *column) {
   bool leaves = false;
   for (u32 row = threadIdx.x; row < to.rows; row += blockDim.x) {
     typename Operation::Total total = Operation::nothing();
@@ -131,7 +132,8 @@ static __device__ __noinline__ bool merge_cells(u32 copies, Gathered to, typenam
   return leaves;
 }
 
-// A block's sum left 64 bits: told behind whatever an element of this launch raises by itself. `element` is one of those that the block ran.
-INLINE void gathered_too_much(const Launch &launch, u32 site, u32 element) {
+// A block's sum left 64 bits: told behind whatever an element of this launch raises by itself. `element` is one of
+// those that the block ran.
+INLINE void privatized_overflow(const Launch &launch, u32 site, u32 element) {
   record_trap(launch.stop_key, launch.trap, (u64(launch.tick_end - 1) << 32 | BEHIND_ALL) + 1, site, element, 0, 0, 0);
 }
