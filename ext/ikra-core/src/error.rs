@@ -64,32 +64,32 @@ fn no_room(wanted: u64, free: Option<u64>) -> String {
     format!("the host's memory: {wanted} bytes wanted, {why}")
 }
 
-/// What there is to tell of a launch that ended badly, and when it was told last.
+/// The error of a launch that failed, and when it was reported last.
 #[derive(Clone)]
 pub struct Poison {
-    /// The affair of who made the launch.
+    /// What the maker of the launch needs to raise the error.
     pub affair: Arc<dyn Any + Send + Sync>,
-    told: Arc<AtomicU64>,
+    reported: Arc<AtomicU64>,
 }
 
-/// How often somebody was told of a launch that ended badly.
-static TOLD: AtomicU64 = AtomicU64::new(0);
+/// How many errors of failed launches were reported.
+static REPORTS: AtomicU64 = AtomicU64::new(0);
 
 impl Poison {
     pub fn new(affair: impl Any + Send + Sync) -> Self {
-        Self { affair: Arc::new(affair), told: Arc::default() }
+        Self { affair: Arc::new(affair), reported: Arc::default() }
     }
-    /// Somebody meets the exception.
-    pub fn tell(&self) {
-        self.told.fetch_max(TOLD.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
+    /// Notes that the error was raised.
+    pub fn report(&self) {
+        self.reported.fetch_max(REPORTS.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
     }
-    /// A point in time, for [`Poison::was_told`].
+    /// A point in time, for [`Poison::was_reported`].
     pub fn now() -> u64 {
-        TOLD.load(Ordering::Acquire)
+        REPORTS.load(Ordering::Acquire)
     }
-    /// Whether somebody was told since.
-    pub fn was_told(&self, since: u64) -> bool {
-        self.told.load(Ordering::Acquire) > since
+    /// Whether the error was reported since then.
+    pub fn was_reported(&self, since: u64) -> bool {
+        self.reported.load(Ordering::Acquire) > since
     }
 }
 

@@ -750,9 +750,9 @@ fn rows_where_they_are() {
         let (a, b) = (on(Element::F64, &floats.0), on(Element::F64, &floats.1));
         let (f, g) = (on(Element::U8, &flags.0), on(Element::U8, &flags.1));
         for how in Scan::ALL {
-            let (x, told) = done(there.scan(how, a.clone()));
+            let (x, flags) = done(there.scan(how, a.clone()));
             let (y, expected) = done(here.scan(how, b.clone()));
-            assert_eq!(told, expected, "{how:?} of {n}");
+            assert_eq!(flags, expected, "{how:?} of {n}");
             same("a scan", x, y);
         }
         let (chosen, expected) =
@@ -1005,9 +1005,9 @@ fn launches_that_raise_later() {
             let memory = store.upload(column.byte_len(), Some(column.bytes())).unwrap_or_else(|e| panic!("{e}"));
             *column = HostColumn::on_device(column.storage(), column.len(), memory);
         }
-        let (cancel, mut later) = (CancelToken::default(), None);
-        let outcome = cuda.launch(&*kernel, Launch { later: Some(&mut later), ..run.launch(&cancel) });
-        (outcome.unwrap_or_else(|e| panic!("{e}")), later, run.columns)
+        let (cancel, mut deferred) = (CancelToken::default(), None);
+        let outcome = cuda.launch(&*kernel, Launch { deferred: Some(&mut deferred), ..run.launch(&cancel) });
+        (outcome.unwrap_or_else(|e| panic!("{e}")), deferred, run.columns)
     };
     // of 5, one overflows at its 50th element
     let first = |number: i64| if number % 5 == 3 { (1 << 62) - 50 } else { number };
@@ -1049,7 +1049,8 @@ fn launches_that_raise_later() {
     }
 }
 
-/// All rows are on the device, and nobody asks later: such launches need no memory, no upload and no download, and leave nothing behind that the next would see.
+/// All rows are on the device, and no caller asks for deferred errors: such launches need no memory, no upload and no
+/// download, and leave nothing behind that the next would see.
 fn launches_whose_end_is_told_at_once() {
     let cuda = open();
     let store = cuda.store().expect("it has memory");
@@ -1231,7 +1232,7 @@ fn launches_that_another_thread_makes() {
     }
 }
 
-/// What fails when nobody is there to be told is told to everybody.
+/// A failure that no caller waits for is reported to each later caller.
 fn launches_that_fail_elsewhere() {
     if !has_another_core() {
         return;

@@ -992,7 +992,7 @@ impl Section<'_> {
                     cancel,
                     block_size,
                     timings,
-                    later: may_wait.then_some(ending),
+                    deferred: may_wait.then_some(ending),
                 };
                 let outcome = match (variant.fold, variant.sieve) {
                     (Some(fold), _) => {

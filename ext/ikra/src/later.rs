@@ -77,7 +77,7 @@ pub fn raised(ruby: &Ruby, poison: &Poison) -> Error {
     let Some(Ended { record, later }) = poison.affair.downcast_ref() else {
         return errors::internal(ruby, "a launch that was none of this bridge's");
     };
-    poison.tell();
+    poison.report();
     let site = &later.sites[record.site.index()];
     let holder = LazyHolder::default();
     let mut words = record.words.iter().copied();

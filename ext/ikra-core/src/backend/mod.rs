@@ -11,9 +11,10 @@
 //! end and the trap that is reported is the one that sequential Ruby would have met first. Cancelling lowers the word
 //! to 0, which is less than every key.
 //!
-//! A launch need not be waited for where that shows nobody anything but time: it surely ends, and what it raises can be told later
-//! ([`crate::ir::Program::can_tell_later`]). Who launches says whether it will ask ([`Launch::later`]); a backend that leaves an [`Ending`]
-//! there says [`Outcome::Done`] for the time being.
+//! A launch need not be waited for if it surely ends and its errors can be deferred
+//! ([`crate::ir::Program::can_defer_errors`]): an error is then raised when its result is looked at. The caller says
+//! whether it will ask for the outcome ([`Launch::deferred`]). A backend that leaves an [`Ending`] there returns
+//! [`Outcome::Done`] for the time being.
 
 pub mod collective;
 #[cfg(feature = "cpu")]
@@ -135,11 +136,12 @@ pub struct Launch<'a> {
     /// Threads per block or jobs per chunk, as a hint.
     pub block_size: Option<u32>,
     pub timings: &'a mut Timings,
-    /// Of a program that can tell it later: where a backend that does not wait leaves whom to ask how the launch ended.
-    pub later: Option<&'a mut Option<Box<dyn Ending>>>,
+    /// For a program that can defer its errors: where a backend that does not wait leaves what knows how the launch
+    /// ended.
+    pub deferred: Option<&'a mut Option<Box<dyn Ending>>>,
 }
 
-/// Knows how a launch ended that nobody has waited for.
+/// Knows how a launch ended that was not waited for.
 pub trait Ending: Send {
     /// None: it has not, and was not to be waited for.
     ///
@@ -149,7 +151,7 @@ pub trait Ending: Send {
 }
 
 impl<'a> Launch<'a> {
-    /// One tick of so many jobs with nothing beside it: no rows but the columns', nothing to tell later.
+    /// One tick of so many jobs with nothing beside it: no rows but the columns', no deferred errors.
     pub fn of(
         jobs: u64,
         columns: &'a mut [HostColumn],
@@ -172,7 +174,7 @@ impl<'a> Launch<'a> {
             cancel,
             block_size: None,
             timings,
-            later: None,
+            deferred: None,
         }
     }
     /// Runs a launch whose columns, biases and fresh rows are those of the layout's buffers, one after the other. Where each

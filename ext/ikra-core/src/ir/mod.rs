@@ -535,7 +535,7 @@ pub struct Site {
 
 impl Site {
     /// Whether it raises, and what it raises needs no tables: no object, Array, String or Symbol.
-    fn can_tell_later(&self) -> bool {
+    fn can_defer_errors(&self) -> bool {
         use crate::types::{Repr, Unit};
         let raises = !matches!(self.trap, Trap::Race | Trap::Break | Trap::Grow(_) | Trap::Refuted(_));
         raises
@@ -880,16 +880,16 @@ impl Program {
         alone
     }
 
-    /// Whether a launch ends alone, and raises only what is told by its words alone: no other code is to run in its place. So nobody has to wait for
-    /// it to hear how it ended.
-    pub fn can_tell_later(&self) -> bool {
-        let tells = |site: SiteId| self.sites[site.index()].can_tell_later();
+    /// Whether a launch ends alone, and raises only what the words of its trap describe: no other code is to run in its
+    /// place. So its errors can be deferred until a result is looked at.
+    pub fn can_defer_errors(&self) -> bool {
+        let defers = |site: SiteId| self.sites[site.index()].can_defer_errors();
         let mut all = self.ends_alone();
         for func in &self.funcs {
             walk(&func.body, &mut |stmt| {
                 all &= match stmt {
                     Stmt::Checked { site, .. } | Stmt::Trap { site, .. } | Stmt::Atomic { site: Some(site), .. } => {
-                        tells(*site)
+                        defers(*site)
                     }
                     _ => true,
                 };

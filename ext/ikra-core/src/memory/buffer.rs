@@ -21,8 +21,8 @@
 //! *poisoned*: it is on neither side, and whoever looks hears of it.
 //!
 //! What is written to all of an array that exists is such a version, too. Where it depends on a launch that ended badly, the buffer has again what it had
-//! before the first write that did ([`Buffer::follow`]), once somebody was told since, by whatever depends on that launch: versions that it can come back to are
-//! held until that is known.
+//! before the first write that did ([`Buffer::follow`]), once its error was reported since, by whatever depends on that
+//! launch: versions that it can come back to are held until that is known.
 //!
 //! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
 //! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
@@ -278,7 +278,7 @@ impl Buffer {
         version.completions.is_empty() && version.before.is_empty()
     }
     /// The contents are what was written to all of an array that had `earlier`'s: if a launch that either depends on turns out to have ended
-    /// badly, whoever looks is told of the first, and the buffer has what the array had before that from then on.
+    /// badly, the next read reports the first error, and the buffer has what the array had before that from then on.
     ///
     /// # Panics
     /// If the other is of another size or storage.
@@ -293,7 +293,7 @@ impl Buffer {
         if earlier.before.len() >= MOST_BEFORE
             && let Some(oldest) = earlier.before.iter().rev().nth(1)
         {
-            // how it ended is told to whoever looks
+            // a read of the buffer reports how it ended
             let _ = oldest.completions.iter().try_for_each(|completion| completion.wait());
             earlier.trim();
         }
@@ -375,7 +375,8 @@ impl Buffer {
     pub fn wait(&self) -> Result<()> {
         self.decided().map(drop).map_err(|(error, _)| error)
     }
-    /// The version, which depends on nothing any more. Who is told that it never came to be finds what was there before, next time.
+    /// The version, which depends on nothing any more. A caller to which its error was reported finds what was there
+    /// before, next time.
     fn settled(&self) -> Result<Version> {
         self.decided().map_err(|(error, completions)| {
             if let Error::Poisoned(_) = error {
@@ -399,7 +400,8 @@ impl Buffer {
         drop(now);
         true
     }
-    /// The contents that were there before, where somebody was told since, as he looked at something else, why these never came to be.
+    /// The contents that were there before, where the error by which these never came to be was reported since, by a
+    /// read of something else.
     #[inline]
     fn recall(&self) {
         let version = self.version.lock();
@@ -408,8 +410,8 @@ impl Buffer {
         }
         let (completions, since) = (version.completions.clone(), version.since);
         drop(version);
-        if completions.iter().any(|completion| completion.was_told(since)) {
-            // launches before that one ended before it; of one of which nobody was told whoever looks is
+        if completions.iter().any(|completion| completion.was_reported(since)) {
+            // launches before that one ended before it; an error that was not reported is reported by the next read
             let _ = self.decided();
         }
     }
@@ -420,7 +422,7 @@ impl Buffer {
             match version.completions.iter().try_for_each(|completion| completion.wait()) {
                 Ok(()) => break version,
                 Err(Error::Poisoned(poison))
-                    if poison.was_told(version.since) && self.go_back(&version.completions) =>
+                    if poison.was_reported(version.since) && self.go_back(&version.completions) =>
                 {
                     ()
                 }
@@ -451,7 +453,7 @@ impl Buffer {
         let version = self.settled()?;
         self.fetched(version)
     }
-    /// As [`Buffer::on_host`], where somebody else is to be told if they never came to be.
+    /// As [`Buffer::on_host`], where another caller reports the error if they never came to be.
     ///
     /// # Errors
     /// As [`Buffer::on_host`].
@@ -970,7 +972,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_never_came_to_be_are_told_of_wherever_somebody_looks() {
+    fn contents_that_never_came_to_be_raise_wherever_they_are_read() {
         let store = Store::default();
         let poisoned = |answer: Result<()>| matches!(answer, Err(Error::Poisoned(_)));
         let known = Arc::new(Mutex::new(None));
@@ -1042,7 +1044,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_to_all_is_gone_once_it_was_told_that_a_launch_ended_badly() {
+    fn what_was_written_to_all_is_gone_once_the_error_of_a_launch_was_reported() {
         let first = three();
         let (second, well) = written(&first, 4);
         let (third, known) = written(&second, 5);
@@ -1053,7 +1055,7 @@ mod tests {
         *known.lock() = ill();
         assert_eq!(fourth.residence(), Residence::Poisoned);
         assert!(fourth.wait().is_err() && fourth.on_host_later().is_err(), "these tell nobody");
-        assert!(matches!(fourth.on_host(), Err(Error::Poisoned(_))), "the first who looks is told");
+        assert!(matches!(fourth.on_host(), Err(Error::Poisoned(_))), "the first read reports the error");
         assert_eq!(elements(&fourth), [4; 3], "what was there before the write that ended badly");
         assert!(!fourth.may_come_back());
         assert!(copy.on_host().is_err() && copy.on_host().is_err(), "a copy never came to be");
@@ -1062,15 +1064,15 @@ mod tests {
     }
 
     #[test]
-    fn who_was_told_by_something_else_finds_what_was_there_before_and_writes_to_that() {
+    fn after_a_report_by_something_else_a_read_finds_what_was_there_before_and_writes_to_that() {
         let first = three();
         for look in 0..6 {
             let (second, known) = written(&first, 4);
             let copy = second.snapshot();
             *known.lock() = ill();
             let Err(Error::Poisoned(poison)) = copy.on_host() else { panic!("the copy is poisoned") };
-            assert_eq!(second.residence(), Residence::Poisoned, "nobody was told yet");
-            poison.tell();
+            assert_eq!(second.residence(), Residence::Poisoned, "the error was not reported yet");
+            poison.report();
             assert!(copy.on_host().is_err(), "a copy never came to be");
             match look {
                 0 => assert_eq!(second.residence(), Residence::Host),
@@ -1081,7 +1083,7 @@ mod tests {
                 _ => assert_eq!(elements(&written(&second, 9).0), [9; 3], "what is written after that is there"),
             }
             assert_eq!(elements(&second), [1, 2, 3]);
-            // who writes what was told before is told again
+            // a write of what was reported before reports again
             let third = three();
             third.poison(poison);
             third.follow(&second);
@@ -1091,14 +1093,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_last_is_not_all_that_ended_badly() {
+    fn what_was_reported_last_is_not_all_that_ended_badly() {
         let first = three();
         let (second, one) = written(&first, 4);
         let (third, two) = written(&second, 5);
         (*one.lock(), *two.lock()) = (ill(), ill());
         let Some(Err(poison)) = two.lock().clone() else { unreachable!("it ended badly") };
-        poison.tell();
-        assert!(third.on_host().is_err(), "of the first nobody was told");
+        poison.report();
+        assert!(third.on_host().is_err(), "the error of the first was not reported");
         assert_eq!(elements(&third), [1, 2, 3]);
     }
 

@@ -54,8 +54,8 @@ impl Completion {
         matches!(self.is_ok(), Err(Error::Poisoned(_)))
     }
     /// Whether the launch is known to have failed, and a failure was reported since then.
-    pub fn was_told(&self, since: u64) -> bool {
-        matches!(self.is_ok(), Err(Error::Poisoned(poison)) if poison.was_told(since))
+    pub fn was_reported(&self, since: u64) -> bool {
+        matches!(self.is_ok(), Err(Error::Poisoned(poison)) if poison.was_reported(since))
     }
     /// Waits until the launch has ended.
     ///

@@ -78,7 +78,7 @@ fn looks(program: &Program, plan: &Plan) -> bool {
 /// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
 fn later_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
     only_results(program, plan)?;
-    let later = !sinks && program.jobs == Jobs::Identity && program.can_tell_later();
+    let later = !sinks && program.jobs == Jobs::Identity && program.can_defer_errors();
     later.then(|| program.sites.as_slice().into())
 }
 

@@ -6,7 +6,7 @@
 //! runs (the bridge).
 
 use super::groups::{float_word, of_words};
-use super::scan::{Scan, Scanned, Told};
+use super::scan::{Scan, ScanFlags, Scanned};
 use super::sort::{self, By, Key, Keys};
 use super::{Element, Values, Workers, scan, select};
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub trait Collective {
     ///
     /// # Errors
     /// `Memory`, `Device`; `Internal` for rows that are elsewhere. So it is for all of these.
-    fn scan(&self, scan: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, Told)>>;
+    fn scan(&self, scan: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, ScanFlags)>>;
 
     /// The elements whose flags (of one byte) are not 0, in their order; without elements the indices of the flags, as u32.
     ///
@@ -262,9 +262,9 @@ fn picked(workers: Workers<'_>, from: &Stretch<'_>, places: &[u32]) -> Result<Op
 }
 
 impl Collective for Workers<'_> {
-    fn scan(&self, how: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, Told)>> {
+    fn scan(&self, how: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, ScanFlags)>> {
         let scanned = scan::scan(*self, how, from.values())?;
-        Ok(scanned.map(|(values, told)| (of_scanned(&values), told)))
+        Ok(scanned.map(|(values, flags)| (of_scanned(&values), flags)))
     }
 
     fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>> {

@@ -35,11 +35,11 @@ const GROUP: usize = 32;
 /// How elements are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scan {
-    /// Integers wrap around in 64 bits, which is told; Floats are compensated.
+    /// Integers wrap around in 64 bits, which is flagged; Floats are compensated.
     Sum,
     /// As a sum.
     Product,
-    /// The least so far; a NaN is left out, and told.
+    /// The least so far; a NaN is left out, and flagged.
     Min,
     Max,
 }
@@ -57,16 +57,16 @@ impl Scan {
     }
 }
 
-/// What a scan met.
+/// What a scan met, as flags beside its values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ScanFlags {
     /// A sum or product left 64 bits: the values from there on mean nothing.
     pub overflow: bool,
     /// Among what is compared. Values before the first that is a number are NaN.
     pub nan: bool,
 }
 
-impl Told {
+impl ScanFlags {
     /// What a backend left in memory.
     pub fn read(word: u64) -> Self {
         Self { overflow: word & 1 != 0, nan: word & 2 != 0 }
@@ -93,10 +93,10 @@ trait Fold<T: Copy> {
     /// What stands to the left comes first.
     fn merge(state: &mut Self::State, other: Self::State);
     fn take(state: &mut Self::State, x: T);
-    fn step(state: &mut Self::State, x: T) -> (Self::Out, Told);
+    fn step(state: &mut Self::State, x: T) -> (Self::Out, ScanFlags);
 }
 
-const FINE: Told = Told { overflow: false, nan: false };
+const FINE: ScanFlags = ScanFlags { overflow: false, nan: false };
 
 struct IntSum;
 impl<T: Copy + Into<i64>> Fold<T> for IntSum {
@@ -112,10 +112,10 @@ impl<T: Copy + Into<i64>> Fold<T> for IntSum {
         *state = state.wrapping_add(x.into());
     }
     // Up to the first sum that leaves 64 bits all are exact, so that one is found.
-    fn step(state: &mut i64, x: T) -> (i64, Told) {
+    fn step(state: &mut i64, x: T) -> (i64, ScanFlags) {
         let overflow;
         (*state, overflow) = state.overflowing_add(x.into());
-        (*state, Told { overflow, nan: false })
+        (*state, ScanFlags { overflow, nan: false })
     }
 }
 
@@ -132,7 +132,7 @@ impl<T: Copy + Into<f64>> Fold<T> for FloatSum {
     fn take(state: &mut Compensated, x: T) {
         state.add(x.into());
     }
-    fn step(state: &mut Compensated, x: T) -> (f64, Told) {
+    fn step(state: &mut Compensated, x: T) -> (f64, ScanFlags) {
         state.add(x.into());
         (state.value(), FINE)
     }
@@ -151,9 +151,9 @@ impl<T: Copy + Into<i64>> Fold<T> for IntProduct {
     fn take(state: &mut Option<i64>, x: T) {
         *state = super::reduce::product(*state, Some(x.into()));
     }
-    fn step(state: &mut Option<i64>, x: T) -> (i64, Told) {
+    fn step(state: &mut Option<i64>, x: T) -> (i64, ScanFlags) {
         <Self as Fold<T>>::take(state, x);
-        (state.unwrap_or(0), Told { overflow: state.is_none(), nan: false })
+        (state.unwrap_or(0), ScanFlags { overflow: state.is_none(), nan: false })
     }
 }
 
@@ -170,7 +170,7 @@ impl<T: Copy + Into<f64>> Fold<T> for FloatProduct {
     fn take(state: &mut f64, x: T) {
         *state *= x.into();
     }
-    fn step(state: &mut f64, x: T) -> (f64, Told) {
+    fn step(state: &mut f64, x: T) -> (f64, ScanFlags) {
         *state *= x.into();
         (super::reduce::canonical(*state), FINE)
     }
@@ -196,11 +196,11 @@ impl<T: column::Element + PartialOrd, const GREATEST: bool> Fold<T> for Extreme<
             <Self as Fold<T>>::merge(state, Some(x));
         }
     }
-    fn step(state: &mut Option<T>, x: T) -> (T, Told) {
+    fn step(state: &mut Option<T>, x: T) -> (T, ScanFlags) {
         <Self as Fold<T>>::take(state, x);
         #[allow(clippy::eq_op, reason = "as above")]
         let nan = x != x;
-        (state.unwrap_or(x), Told { overflow: false, nan })
+        (state.unwrap_or(x), ScanFlags { overflow: false, nan })
     }
 }
 
@@ -271,16 +271,16 @@ fn before<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> Vec<F::State> {
         .collect()
 }
 
-fn run<T: Copy + Sync, F: Fold<T>>(workers: Workers<'_>, values: &[T]) -> Result<Option<(Vec<F::Out>, Told)>> {
+fn run<T: Copy + Sync, F: Fold<T>>(workers: Workers<'_>, values: &[T]) -> Result<Option<(Vec<F::Out>, ScanFlags)>> {
     let tile = |t: usize| &values[t * SCAN_TILE..values.len().min((t + 1) * SCAN_TILE)];
     let count = values.len().div_ceil(SCAN_TILE);
     let Some(states) = workers.each(count, |t| threads::<T, F>(tile(t)).1[WARPS - 1])? else { return Ok(None) };
     let prefixes = before::<T, F>(&states);
     let mut out: Vec<F::Out> = room::zeroed(values.len());
     let pieces: Vec<_> = out.chunks_mut(SCAN_TILE).enumerate().collect();
-    let told = workers.all(pieces, |(t, out)| {
+    let flags = workers.all(pieces, |(t, out)| {
         let (states, warps) = threads::<T, F>(tile(t));
-        let mut told = FINE;
+        let mut flags = FINE;
         for (thread, (out, own)) in out.chunks_mut(ITEMS).zip(tile(t).chunks(ITEMS)).enumerate() {
             let mut own_start = (thread / WARP).checked_sub(1).map_or(F::none(), |w| warps[w]);
             F::merge(&mut own_start, if thread % WARP == 0 { F::none() } else { states[thread - 1] });
@@ -289,26 +289,26 @@ fn run<T: Copy + Sync, F: Fold<T>>(workers: Workers<'_>, values: &[T]) -> Result
             for (out, x) in out.iter_mut().zip(own) {
                 let met;
                 (*out, met) = F::step(&mut running, *x);
-                told = told.or(met);
+                flags = flags.or(met);
             }
         }
-        told
+        flags
     })?;
-    Ok(told.map(|told| (out, told.into_iter().fold(FINE, Told::or))))
+    Ok(flags.map(|flags| (out, flags.into_iter().fold(FINE, ScanFlags::or))))
 }
 
 /// Scans elements on the host. None: cancelled.
 ///
 /// # Errors
 /// `Device` when the system gives no threads.
-pub fn scan(workers: Workers<'_>, scan: Scan, values: Values<'_>) -> Result<Option<(Scanned, Told)>> {
+pub fn scan(workers: Workers<'_>, scan: Scan, values: Values<'_>) -> Result<Option<(Scanned, ScanFlags)>> {
     macro_rules! of {
         ($x:expr, $sum:ty, $product:ty, $total:expr, $own:expr) => {
             Ok(match scan {
-                Scan::Sum => run::<_, $sum>(workers, $x)?.map(|(v, told)| ($total(v), told)),
-                Scan::Product => run::<_, $product>(workers, $x)?.map(|(v, told)| ($total(v), told)),
-                Scan::Min => run::<_, Extreme<false>>(workers, $x)?.map(|(v, told)| ($own(v), told)),
-                Scan::Max => run::<_, Extreme<true>>(workers, $x)?.map(|(v, told)| ($own(v), told)),
+                Scan::Sum => run::<_, $sum>(workers, $x)?.map(|(v, flags)| ($total(v), flags)),
+                Scan::Product => run::<_, $product>(workers, $x)?.map(|(v, flags)| ($total(v), flags)),
+                Scan::Min => run::<_, Extreme<false>>(workers, $x)?.map(|(v, flags)| ($own(v), flags)),
+                Scan::Max => run::<_, Extreme<true>>(workers, $x)?.map(|(v, flags)| ($own(v), flags)),
             })
         };
     }
@@ -355,7 +355,7 @@ mod tests {
     fn integers_are_scanned_as_one_after_the_other() {
         for sample in testing::samples(&LENGTHS) {
             let Owned::I64(x) = &sample else { continue };
-            let ((sums, told), mut sum, mut exact) = (on_host(|c| scan(c, Scan::Sum, sample.view())), 0i64, 0i128);
+            let ((sums, flags), mut sum, mut exact) = (on_host(|c| scan(c, Scan::Sum, sample.view())), 0i64, 0i128);
             let mut overflow = false;
             let expected = x.iter().map(|x| {
                 (sum, exact) = (sum.wrapping_add(*x), exact + i128::from(*x));
@@ -363,7 +363,7 @@ mod tests {
                 sum
             });
             assert_eq!(sums, Scanned::I64(expected.collect()), "{sample:?}");
-            assert_eq!(told, Told { overflow, nan: false }, "{sample:?}");
+            assert_eq!(flags, ScanFlags { overflow, nan: false }, "{sample:?}");
             let least = x.iter().scan(i64::MAX, |least, x| {
                 *least = *x.min(least);
                 Some(*least)
@@ -396,12 +396,12 @@ mod tests {
             ints(Scan::Sum, &[i64::MAX, 1, -5]).1.overflow && ints(Scan::Product, &[1 << 40, 1 << 40, 0]).1.overflow
         );
         assert_eq!(ints(Scan::Product, &[2, -3, 0, 5]), (Scanned::I64(vec![2, -6, 0, 0]), FINE));
-        let (Scanned::F64(x), told) =
+        let (Scanned::F64(x), flags) =
             on_host(|c| scan(c, Scan::Max, Values::F64(&[f64::NAN, -0.0, 0.0, f64::NAN, 2.0])))
         else {
             panic!("Floats")
         };
-        assert!(told.nan && x[0].is_nan());
+        assert!(flags.nan && x[0].is_nan());
         assert_eq!(
             x[1..].iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
             [-0.0f64, -0.0, -0.0, 2.0].map(f64::to_bits)

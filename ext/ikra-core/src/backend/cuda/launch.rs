@@ -204,10 +204,10 @@ impl CudaBackend {
         epilogue: &[u64],
     ) -> Result<Option<Queued>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
-        let tells = !kernel.harmless && kernel.tells_later && launch.later.is_some();
-        // nobody asks later: it is waited for, by whom it is told
-        let waits = !kernel.harmless && !tells && kernel.ends_alone && epilogue.is_empty();
-        if !(kernel.harmless || tells || waits)
+        let defers = !kernel.harmless && kernel.defers_errors && launch.deferred.is_some();
+        // the caller does not defer errors, so the launch is waited for
+        let waits = !kernel.harmless && !defers && kernel.ends_alone && epilogue.is_empty();
+        if !(kernel.harmless || defers || waits)
             || kernel.emitted.indirect
             || launch.columns.len() != kernel.columns.len()
             || launch.ticks != 1
@@ -216,11 +216,11 @@ impl CudaBackend {
         {
             return Ok(None);
         }
-        let slot = if tells || waits { self.completion_slot()? } else { None };
+        let slot = if defers || waits { self.completion_slot()? } else { None };
         let status = match &slot {
             Some(slot) => slot.address(),
             // all slots are taken
-            None if tells || waits => return Ok(None),
+            None if defers || waits => return Ok(None),
             None => self.unstopped()?.address(),
         };
         let mut buffers: SmallVec<[u64; 16]> = SmallVec::new();
@@ -257,9 +257,9 @@ impl CudaBackend {
             }
             None => self.queue.add_launch(holds, length, one, args)?,
         };
-        let ending = match (slot, launch.later.as_deref_mut()) {
-            (Some(slot), Some(later)) if tells => {
-                *later = Some(Box::new(SlotEnding(slot)));
+        let ending = match (slot, launch.deferred.as_deref_mut()) {
+            (Some(slot), Some(deferred)) if defers => {
+                *deferred = Some(Box::new(SlotEnding(slot)));
                 None
             }
             (slot, _) => slot.map(SlotEnding),
@@ -377,7 +377,7 @@ impl CudaBackend {
             return Err(internal("a kernel with an epilogue was launched for several ticks, or with another epilogue"));
         }
         // what becomes of the results is wanted at once
-        launch.later = None;
+        launch.deferred = None;
         if launch.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
         }

@@ -161,8 +161,9 @@ impl Collectives {
     /// What queues operations on a stream of this device. Its context must be current.
     ///
     /// # Safety
-    /// All addresses that operations on it are given are of memory of this device, with room for as many elements as they are told, aligned as these are,
-    /// which nobody drops, or writes to from elsewhere, before the stream has passed what is queued.
+    /// All addresses that operations on it are given are of memory of this device, with room for as many elements as
+    /// the operations say, aligned as these are, which nobody drops, or writes to from elsewhere, before the stream has
+    /// passed what is queued.
     #[allow(unsafe_code, reason = "operations are given addresses")]
     pub unsafe fn on<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
         OnStream { collectives: self, stream }

@@ -1,5 +1,5 @@
 //! [`CudaShim`] as what collective kernels are queued on, for tests: its device memory is the host's, and blocks of its launches run
-//! one after the other, at once. Not here: what the kernels are told, which is the tests' affair.
+//! one after the other, at once. Not here: the arguments of the kernels, which is the tests' affair.
 #![allow(unsafe_code, reason = "addresses of the host's own memory")]
 
 use super::{Blocks, Machine, Scratch, Text};

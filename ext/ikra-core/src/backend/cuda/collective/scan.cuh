@@ -15,7 +15,7 @@ template <> struct Total<f64> { typedef f64 Type; };
 template <> struct Total<f32> { typedef f64 Type; };
 
 // ---- Operations: none, take, merge (what stands to the left comes first), and step: take an element, leave the value and
-// what is to be told of it ----
+// the flags of what was met ----
 
 template <class T> struct ScanIntSum {
   typedef i64 Out;
@@ -101,7 +101,7 @@ struct ScanArgs {
   u64 count;
   TileStates states;
   // Bits are set in it.
-  u32 *told;
+  u32 *flags;
 };
 
 // Of each lane, what it and all lanes of lower numbers come to, of the first `width`.
@@ -175,16 +175,16 @@ template <class T, class Op, bool BY_INDEX> INLINE void scan(const ScanArgs &arg
   Op::merge(running, mine);
 
   // Where they are of several widths, all have read their elements.
-  u32 told = 0;
+  u32 flags = 0;
 #pragma unroll
   for (u32 i = 0; i < SCAN_ITEMS; i++) {
     if (own + i < count) {
       Out out;
-      told |= Op::step(running, SAME ? exchange.in[own + i] : x[i], out);
+      flags |= Op::step(running, SAME ? exchange.in[own + i] : x[i], out);
       exchange.out[own + i] = out;
     }
   }
-  if (told) atomicOr(args.told, told);
+  if (flags) atomicOr(args.flags, flags);
   __syncthreads();
   Out *out = (Out *)args.out + first;
   if (count == SCAN_TILE) {

@@ -61,11 +61,11 @@ pub struct Way {
     pub count: u64,
     pub output: u64,
     /// 8 bytes.
-    pub told: u64,
+    pub flags: u64,
 }
 
-/// Queues the scan of elements to as many of [`Scan::total`]'s type. The word at `told` then is what
-/// [`crate::backend::collective::scan::Told`] reads.
+/// Queues the scan of elements to as many of [`Scan::total`]'s type. The word at `flags` then is what
+/// [`crate::backend::collective::scan::ScanFlags`] reads.
 ///
 /// # Errors
 /// `Memory`, `Device`.
@@ -78,13 +78,13 @@ pub fn scan(machine: &impl Machine, scan: Scan, element: Element, way: Way) -> R
 /// # Errors
 /// As [`scan`].
 pub fn scan_tuned(machine: &impl Machine, scan: Scan, element: Element, way: Way, tuning: Tuning) -> Result<()> {
-    let Way { input, count, output, told } = way;
-    machine.fill(told, 8, 0)?;
+    let Way { input, count, output, flags } = way;
+    machine.fill(flags, 8, 0)?;
     if count == 0 {
         return Ok(());
     }
     let tiles = count.div_ceil(SCAN_TILE as u64);
     let states = TileStates::new(machine, tiles, operation(scan, element).1)?;
     let [a, b, c, d, e] = states.words;
-    machine.run(&text(scan, element, tuning), Blocks::All(tiles), &mut [input, output, count, a, b, c, d, e, told])
+    machine.run(&text(scan, element, tuning), Blocks::All(tiles), &mut [input, output, count, a, b, c, d, e, flags])
 }

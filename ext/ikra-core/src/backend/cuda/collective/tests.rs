@@ -4,7 +4,7 @@ use super::on_shim::OnShim;
 use super::*;
 use crate::backend::collective::groups::{self as host_groups, float_word};
 use crate::backend::collective::reduce::{Reduced, Reduction};
-use crate::backend::collective::scan::{self as host_scan, SCAN_TILE, Scan, Scanned, Told};
+use crate::backend::collective::scan::{self as host_scan, SCAN_TILE, Scan, ScanFlags, Scanned};
 use crate::backend::collective::select as host_select;
 use crate::backend::collective::sort::{self as host_sort, Key, Keys};
 use crate::backend::collective::testing::{self, Owned, Random, on_host};
@@ -108,16 +108,16 @@ fn bytes_of(values: Values<'_>) -> Vec<u8> {
     }
 }
 
-fn scanned_by_kernel(how: Scan, values: &Owned) -> (Vec<u8>, Told) {
+fn scanned_by_kernel(how: Scan, values: &Owned) -> (Vec<u8>, ScanFlags) {
     let (element, len) = (values.view().element(), values.view().len());
     let bytes = len * how.total(element).bytes();
-    let (out, told) = (Out::new(bytes), Out::new(8));
-    let way = Way { input: values.address(), count: len as u64, output: out.address(), told: told.address() };
+    let (out, flags) = (Out::new(bytes), Out::new(8));
+    let way = Way { input: values.address(), count: len as u64, output: out.address(), flags: flags.address() };
     super::scan::scan(&OnShim::new(&SHIM), how, element, way).unwrap_or_else(|e| panic!("{e}"));
     let mut out = out.bytes();
     assert_eq!(out[bytes..], [0x55; 16][..out.len() - bytes], "nothing beyond the end is written");
     out.truncate(bytes);
-    (out, Told::read(told.word()))
+    (out, ScanFlags::read(flags.word()))
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn scans_of_kernels_and_of_the_host_agree_to_the_bit() {
         testing::samples(&[0, 1, 2, 31, 32, 33, 1000, SCAN_TILE - 1, SCAN_TILE, SCAN_TILE + 1, 3 * SCAN_TILE + 7])
     {
         for how in Scan::ALL {
-            let (host, told): (Scanned, Told) = on_host(|workers| host_scan::scan(workers, how, values.view()));
+            let (host, flags): (Scanned, ScanFlags) = on_host(|workers| host_scan::scan(workers, how, values.view()));
             let kernel = scanned_by_kernel(how, &values);
             assert!(kernel.0 == bytes_of(host.values()), "{how:?} of {values:?}");
-            assert_eq!(kernel.1, told, "{how:?} of {values:?}");
+            assert_eq!(kernel.1, flags, "{how:?} of {values:?}");
         }
     }
 }
@@ -141,8 +141,8 @@ fn what_tunes_changes_no_result() {
     let n = values.len();
     let machine = OnShim::new(&SHIM);
     let scanned = |tuning| {
-        let (out, told) = (Out::new(8 * n), Out::new(8));
-        let way = Way { input: address(&values), count: n as u64, output: out.address(), told: told.address() };
+        let (out, flags) = (Out::new(8 * n), Out::new(8));
+        let way = Way { input: address(&values), count: n as u64, output: out.address(), flags: flags.address() };
         super::scan::scan_tuned(&machine, Scan::Sum, Element::F64, way, tuning).unwrap_or_else(|e| panic!("{e}"));
         out.bytes()
     };

@@ -75,8 +75,8 @@ pub struct CudaKernel {
     /// For what is made of it later.
     pub(super) maker: Maker,
     pub(super) options: CodeOptions,
-    /// It surely ends, and what it raises can be told later.
-    pub(super) tells_later: bool,
+    /// It surely ends, and its errors can be deferred.
+    pub(super) defers_errors: bool,
     /// It surely ends soon, whatever it raises, and needs nothing on the way.
     pub(super) ends_alone: bool,
     /// By buffer.
@@ -179,7 +179,7 @@ impl Maker {
             joined: OnceCell::new(),
             maker: self.clone(),
             options: *options,
-            tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
+            defers_errors: program.jobs == Jobs::Identity && program.can_defer_errors(),
             ends_alone: program.ends_alone(),
             columns,
             layout: layout.clone(),

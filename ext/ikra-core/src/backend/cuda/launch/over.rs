@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::{Collective, Give, GroupedRows, Matrix, Product, Stretch};
-use crate::backend::collective::scan::{Scan, Told};
+use crate::backend::collective::scan::{Scan, ScanFlags};
 use crate::backend::cuda::blas::{Addresses, Blas};
 use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, Sorting, Way};
 use crate::backend::cuda::queue::Length;
@@ -72,16 +72,16 @@ impl CudaBackend {
 }
 
 impl Collective for CudaBackend {
-    fn scan(&self, scan: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, Told)>> {
+    fn scan(&self, scan: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, ScanFlags)>> {
         let (mut holds, n, to) = (Vec::new(), from.len(), scan.total(from.element));
         let input = self.begin(&from, &mut holds)?;
         let (out, output) = self.room(n * to.bytes(), &mut holds)?;
-        let (told, tell) = self.room(WORD, &mut holds)?;
-        let way = Way { input, count: n as u64, output, told: tell };
-        self.over(holds, &[&out, &told], |on| collective::scan(on, scan, from.element, way))?;
+        let (flags, tell) = self.room(WORD, &mut holds)?;
+        let way = Way { input, count: n as u64, output, flags: tell };
+        self.over(holds, &[&out, &flags], |on| collective::scan(on, scan, from.element, way))?;
         // only the first bits are written
-        let told = Told::read(word(&told)?);
-        Ok(Some((HostColumn::on_device(to.storage(), n, out), told)))
+        let flags = ScanFlags::read(word(&flags)?);
+        Ok(Some((HostColumn::on_device(to.storage(), n, out), flags)))
     }
 
     fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>> {

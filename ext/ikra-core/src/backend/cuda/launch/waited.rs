@@ -75,7 +75,7 @@ pub(super) fn run(
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
     let mut watch =
-        Watch { cancel: launch.cancel, told: None, page_locked, arena: &arena, status: plan.status, beside };
+        Watch { cancel: launch.cancel, stop_sent: None, page_locked, arena: &arena, status: plan.status, beside };
 
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
@@ -268,8 +268,8 @@ impl Ticks<'_> {
 /// Waits for the device with an eye on the cancel token.
 struct Watch<'a> {
     cancel: &'a CancelToken,
-    /// When the device was last told to stop.
-    told: Option<Instant>,
+    /// When the stop key was last sent to the device.
+    stop_sent: Option<Instant>,
     page_locked: &'a PageLockedBuffer,
     arena: &'a Arena<'a>,
     status: usize,
@@ -284,8 +284,8 @@ impl Watch<'_> {
             if event.is_past()? {
                 return Ok(());
             }
-            // Told again from time to time: the upload may be still under way, and bring the first stop key after it.
-            if self.cancel.is_cancelled() && self.told.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
+            // Sent again from time to time: the upload may be still under way, and bring the first stop key after it.
+            if self.cancel.is_cancelled() && self.stop_sent.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
                 self.stop()?;
             }
             match start.elapsed() {
@@ -298,12 +298,12 @@ impl Watch<'_> {
 
     /// Makes all jobs end as soon as they look.
     fn stop(&mut self) -> Result<()> {
-        self.told = Some(Instant::now());
+        self.stop_sent = Some(Instant::now());
         self.page_locked.send_zero(ZERO_SLOT, self.arena, self.status, self.beside)
     }
 
     /// Waits until nothing of that is on its way: the arena is freed in the order of the other stream.
     fn end(&self) -> Result<()> {
-        self.told.map_or(Ok(()), |_| self.beside.finish())
+        self.stop_sent.map_or(Ok(()), |_| self.beside.finish())
     }
 }
