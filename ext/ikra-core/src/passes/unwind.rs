@@ -7,7 +7,7 @@
 //! jumps.
 //!
 //! A program without `rescue` has none of this, and after this pass no program has: backends and the other passes see
-//! ordinary calls, returns and branches. It comes after `wrap`, which must see which arithmetic is checked.
+//! ordinary calls, returns and branches. It comes after `demanded_bits`, which must see which arithmetic is checked.
 
 use super::Pass;
 use crate::ir::build::Builder;
