@@ -144,11 +144,11 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64, history: &History) -> 
         let more = history.reservation(expected).map_or_else(String::new, |more| format!("; {more}"));
         return format!("going by calls before, about {} on the CPU and {} on the GPU{more}", time(cpu), time(gpu));
     }
-    if elements < cost::FEW {
-        return format!("too few elements to keep a GPU busy: {elements}, not {} or more", cost::FEW);
+    if elements < cost::MIN_GPU_ELEMENTS {
+        return format!("too few elements to keep a GPU busy: {elements}, not {} or more", cost::MIN_GPU_ELEMENTS);
     }
-    if runs < cost::MANY_RUNS {
-        let many = cost::MANY_RUNS;
+    if runs < cost::MIN_GPU_RUNS {
+        let many = cost::MIN_GPU_RUNS;
         return format!("too little to be worth the way to a GPU: {runs} runs of the block, not {many} or more");
     }
     format!("{runs} runs of the block are worth the way to the GPU")

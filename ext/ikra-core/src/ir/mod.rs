@@ -40,7 +40,7 @@ pub mod visit;
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
 pub use crate::types::Storage;
-pub use crate::world::{FEW, SMALL_ROWS};
+pub use crate::world::{SMALL_INT_LIMIT, SMALL_ROWS};
 use std::sync::Arc;
 
 define_id!(
@@ -734,7 +734,7 @@ pub struct Program {
     pub even: Vec<Even>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
-    /// The host launches it for fewer than [`FEW`] elements.
+    /// The host launches it for fewer than [`SMALL_INT_LIMIT`] elements.
     pub few: bool,
     /// All ticks run in one launch (`tick_begin..tick_end` spans several); else the host launches tick by tick.
     pub fused_ticks: bool,

@@ -177,13 +177,14 @@ impl Version {
     }
 }
 
-/// Versions that a buffer may come back to; whoever adds more waits for the first of them. So many launches under way keep a device busy.
-const MOST_BEFORE: usize = 8;
+/// Earlier versions, at most, that a buffer may come back to. To add one more, a caller waits for the first. So many
+/// launches under way keep a device busy.
+const MAX_VERSIONS: usize = 8;
 
-/// Contents of so many bytes are fetched rather than written in parts.
-const FEW_BYTES: usize = 64 << 10;
-/// After as many parts of a version, the contents are fetched: the host writes faster.
-const MOST_PARTS: u32 = 64;
+/// Contents of up to so many bytes are fetched rather than written in parts.
+const MAX_FETCHED_BYTES: usize = 64 << 10;
+/// Parts of a version, at most, that are written on the device. Then the contents are fetched: the host writes faster.
+const MAX_PARTS: u32 = 64;
 
 /// Where the contents of a buffer are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +291,7 @@ impl Buffer {
         earlier.recall();
         let mut earlier = earlier.version.lock().clone();
         earlier.trim();
-        if earlier.before.len() >= MOST_BEFORE
+        if earlier.before.len() >= MAX_VERSIONS
             && let Some(oldest) = earlier.before.iter().rev().nth(1)
         {
             // a read of the buffer reports how it ended
@@ -634,11 +635,11 @@ impl Buffer {
     /// # Panics
     /// If there are not so many bytes.
     pub fn write_parts(&self, parts: &[(usize, &[u8])]) -> Result<bool> {
-        if self.byte_len() <= FEW_BYTES || parts.len() > MOST_PARTS as usize {
+        if self.byte_len() <= MAX_FETCHED_BYTES || parts.len() > MAX_PARTS as usize {
             return Ok(false);
         }
         let count = |now: &Version| now.parts + parts.len() as u32;
-        let worth_it = |now: &Version| now.host.is_none() && count(now) <= MOST_PARTS;
+        let worth_it = |now: &Version| now.host.is_none() && count(now) <= MAX_PARTS;
         let alone = Some(self.version.lock()).filter(|now| worth_it(now)).and_then(|now| now.device.clone());
         let Some(memory) = alone else { return Ok(false) };
         self.settle()?;
@@ -803,7 +804,7 @@ mod tests {
             self
         }
         fn bytes(&self) -> usize {
-            FEW_BYTES + 8
+            MAX_FETCHED_BYTES + 8
         }
         fn read(&self, _: usize, to: &mut [u8]) -> Result<()> {
             to.fill(0xaa);
@@ -889,7 +890,7 @@ mod tests {
 
     /// A large buffer of which a device has the contents, which another thread replaces by `next` while they are fetched.
     fn overtaken(next: impl FnOnce(&Buffer) -> Option<HostColumn>) -> Arc<Buffer> {
-        let buffer = Arc::new(Buffer::zeroed(Storage::I64, FEW_BYTES / 8 + 1));
+        let buffer = Arc::new(Buffer::zeroed(Storage::I64, MAX_FETCHED_BYTES / 8 + 1));
         let memory = Overtaken { buffer: Arc::downgrade(&buffer), next: Mutex::new(next(&buffer)) };
         buffer.replace(HostColumn::on_device(Storage::I64, buffer.len(), Arc::new(memory)));
         buffer
@@ -946,7 +947,7 @@ mod tests {
         large.write(80, &8i64.to_ne_bytes()).unwrap();
         assert_eq!((element(&large, 10), element(&copy, 10)), (8, 7));
         assert_eq!((large.residence(), copy.residence()), (Residence::Host, Residence::Device));
-        for at in 0..=i64::from(MOST_PARTS) {
+        for at in 0..=i64::from(MAX_PARTS) {
             copy.write(at as usize * 8, &at.to_ne_bytes()).unwrap();
         }
         assert_eq!((element(&copy, 64), element(&copy, 10), copy.residence()), (64, 10, Residence::Host));
@@ -1148,7 +1149,7 @@ mod tests {
         let mut buffer = three();
         for element in 0..30 {
             buffer = written(&buffer, element).0;
-            assert!(buffer.device().len() <= MOST_BEFORE + 1);
+            assert!(buffer.device().len() <= MAX_VERSIONS + 1);
         }
         assert_eq!(elements(&buffer), [29; 3]);
         assert_eq!(buffer.device().len(), 1);

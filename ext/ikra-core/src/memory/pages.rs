@@ -18,14 +18,15 @@ pub fn zeroed<T: Element>(count: usize) -> Option<Vec<T>> {
     (!rows.is_null()).then(|| unsafe { Vec::from_raw_parts(rows, count, count) })
 }
 
-/// Bytes of a large page, and what they begin at multiples of.
-pub const LARGE: usize = 2 << 20;
+/// Bytes of a large page. Large pages begin at multiples of it.
+pub const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Asks for large pages where whole ones lie in memory that nobody has touched yet: most of the time that it takes to fill it is its pages' first touch.
 pub fn large_pages(address: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
     {
-        let (from, to) = (address.next_multiple_of(LARGE), (address + bytes) / LARGE * LARGE);
+        let (from, to) =
+            (address.next_multiple_of(LARGE_PAGE_BYTES), (address + bytes) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES);
         if to > from {
             once::heed_advice();
             // SAFETY: the range is one of whole pages, and this advice is about how they are backed: it frees, moves and changes nothing that a program

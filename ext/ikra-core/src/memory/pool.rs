@@ -13,7 +13,7 @@
 //! [`Pool::unlock`] before a fork ends page-locking, so that the system need not copy what is locked.
 #![allow(unsafe_code, reason = "memory that is mapped, lent and unmapped")]
 
-use super::pages::{LARGE, large_pages};
+use super::pages::{LARGE_PAGE_BYTES, large_pages};
 use super::room::{self, Promise};
 use super::words::HostWords;
 use once_cell::race::OnceBox;
@@ -52,14 +52,14 @@ pub fn host() -> &'static Arc<Pool> {
     HOST.get_or_init(|| Box::new(Arc::new(Pool { staggered: true, ..Pool::default() })))
 }
 
-/// What has fewer bytes is the allocator's.
-pub const LEAST: usize = PAGE;
+/// Bytes from which on the pool lends memory; smaller requests go to the allocator.
+pub const MIN_BYTES: usize = PAGE;
 /// Stretches are whole numbers of so many bytes, and start at such, or as far behind one as others do not.
-const PAGE: usize = LARGE;
-/// What nobody used for so long is given back.
-const LONG: Duration = Duration::from_secs(30);
-/// Bytes of all stretches, at most; and no more than an eighth of the machine's.
-const MOST: usize = 8 << 30;
+const PAGE: usize = LARGE_PAGE_BYTES;
+/// Memory that was not used for so long goes back to the system.
+const MAX_IDLE: Duration = Duration::from_secs(30);
+/// Bytes of all stretches, at most; and no more than an eighth of the machine's memory.
+const MAX_BYTES: usize = 8 << 30;
 
 /// How far apart two stretches begin that follow each other, but for whole large pages, and how many do before the first such place comes again. A kernel goes over
 /// several columns side by side: at equal places of large pages, their rows would all want the same few lines of each cache.
@@ -189,7 +189,7 @@ impl Pool {
     /// As [`Pool::lend`], and whether they are fresh, so that each is zero. `filled`: all of them are to be written.
     pub fn lend_known(self: &Arc<Self>, words: usize, filled: bool) -> Option<(HostWords, bool)> {
         let bytes = words.checked_mul(8)?;
-        if bytes < LEAST || bytes > self.most || self.process != crate::process::id() {
+        if bytes < MIN_BYTES || bytes > self.most || self.process != crate::process::id() {
             return None;
         }
         let wanted = bytes.next_multiple_of(PAGE);
@@ -302,12 +302,12 @@ impl State {
 }
 
 fn is_long_ago(since: Instant) -> bool {
-    since.elapsed() > LONG
+    since.elapsed() > MAX_IDLE
 }
 
 /// Bytes of all stretches of a pool, at most.
 fn most() -> usize {
-    MOST.min(machine() / 8)
+    MAX_BYTES.min(machine() / 8)
 }
 
 /// Memory of the machine.
@@ -398,7 +398,7 @@ mod tests {
         (Pool::with_room(Box::new(Counting { locks: locks.clone(), most: most_locks }), most), locks)
     }
 
-    const WORDS: usize = LEAST / 8;
+    const WORDS: usize = MIN_BYTES / 8;
 
     /// Words that were lent before.
     fn again(pool: &Arc<Pool>) -> HostWords {
@@ -416,7 +416,7 @@ mod tests {
         drop(words);
         pool.tidy();
         assert_eq!(pool.held(), (lent, lent + idle), "it was used just now");
-        let long_ago = Instant::now().checked_sub(2 * LONG).expect("the machine has run for a minute");
+        let long_ago = Instant::now().checked_sub(2 * MAX_IDLE).expect("the machine has run for a minute");
         for stretch in pool.state.lock().stretches.values_mut().filter(|stretch| stretch.mapping.bytes == lent) {
             stretch.idle = Some(long_ago);
         }
@@ -432,13 +432,13 @@ mod tests {
         first.fill(7);
         let address = first.as_ptr();
         drop(first);
-        assert_eq!(pool.held(), (0, 2 * LEAST));
+        assert_eq!(pool.held(), (0, 2 * MIN_BYTES));
         let mut again = pool.lend(2 * WORDS - 1).expect("there is room");
         assert_eq!((again.as_ptr(), again.len(), again[0]), (address, 2 * WORDS - 1, 7));
         assert!(again.locked().is_some() && again.locked_mut().is_some());
-        assert_eq!((pool.held(), locks.load(Ordering::Relaxed)), ((2 * LEAST, 0), 1));
+        assert_eq!((pool.held(), locks.load(Ordering::Relaxed)), ((2 * MIN_BYTES, 0), 1));
         pool.clear();
-        assert_eq!(pool.held(), (2 * LEAST, 0), "what is lent stays");
+        assert_eq!(pool.held(), (2 * MIN_BYTES, 0), "what is lent stays");
         drop(again);
         pool.clear();
         assert_eq!((pool.held(), locks.load(Ordering::Relaxed)), ((0, 0), 0));
@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn no_more_is_mapped_than_there_is_room_for() {
-        let (pool, _) = pool(9, 2 * LEAST);
+        let (pool, _) = pool(9, 2 * MIN_BYTES);
         let (one, other) = (pool.lend(WORDS), pool.lend(WORDS));
         assert!(one.is_some() && other.is_some() && pool.lend(WORDS).is_none(), "all is lent");
         drop(one);
@@ -495,7 +495,7 @@ mod tests {
         let (pool, _) = pool(9, 1 << 30);
         drop(pool.lend(4 * WORDS));
         let small = pool.lend(WORDS);
-        assert_eq!((small.is_some(), pool.held().1), (true, 4 * LEAST));
+        assert_eq!((small.is_some(), pool.held().1), (true, 4 * MIN_BYTES));
     }
 
     #[test]

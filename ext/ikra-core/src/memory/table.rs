@@ -114,7 +114,7 @@ impl<T: Row> DerefMut for Table<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pool::LEAST;
+    use super::super::pool::MIN_BYTES;
     use super::*;
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let mut table = Table::<u16>::default();
         assert!(table.is_empty() && table.capacity() == 0);
         let mut expected = Vec::new();
-        for count in [1, 0, 7, 1000, 3, LEAST, 5] {
+        for count in [1, 0, 7, 1000, 3, MIN_BYTES, 5] {
             let rows: Vec<u16> = (0..count).map(|i| (i * 7 + count) as u16).collect();
             table.add(count).copy_from_slice(&rows);
             table.add(1)[0] = count as u16;
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_a_table_had_another_has_next() {
         // of a length that no other test has
-        let len = LEAST / 4 * 3 + 12_345;
+        let len = MIN_BYTES / 4 * 3 + 12_345;
         let again = || {
             let mut table = Table::<u32>::unset(len);
             table.fill(7);

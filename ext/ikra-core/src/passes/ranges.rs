@@ -18,7 +18,9 @@ use super::induction_steps;
 use super::polls;
 use super::relations::{Form, Relations};
 use crate::ir::effects::Effects;
-use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, SMALL_ROWS, Scalar, Stmt, Storage, Var, VarId, walk};
+use crate::ir::{
+    Cmp, Ctx, Func, Jobs, Op, Operand, Program, SMALL_INT_LIMIT, SMALL_ROWS, Scalar, Stmt, Storage, Var, VarId, walk,
+};
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
 
@@ -72,11 +74,11 @@ struct Given {
 
 impl Given {
     fn of(program: &Program) -> Self {
-        let elements = if program.few { FEW - 1 } else { MAX_ELEMENTS };
+        let elements = if program.few { SMALL_INT_LIMIT - 1 } else { MAX_ELEMENTS };
         let jobs = match (program.jobs, program.few) {
             (Jobs::Identity, _) => elements,
             // each class begins with a warp
-            (_, true) => 2 * FEW,
+            (_, true) => 2 * SMALL_INT_LIMIT,
             (_, false) => MAX_JOBS,
         };
         Self {

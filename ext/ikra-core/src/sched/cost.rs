@@ -82,9 +82,9 @@ pub struct History {
 
 /// Threads from which on a GPU is busy: with more, time grows with their number.
 const BUSY: f64 = 100_000.0;
-/// Elements below which it is not tried without being asked for, and runs of a block from which it is, before anything was measured.
-pub const FEW: u64 = 4_096;
-pub const MANY_RUNS: u64 = 2_000_000;
+/// Before anything was measured, `auto` tries a GPU from so many elements and so many runs of a block on.
+pub const MIN_GPU_ELEMENTS: u64 = 4_096;
+pub const MIN_GPU_RUNS: u64 = 2_000_000;
 /// Cores that a busy GPU is worth at least and at most, before it was tried, and cores that one of its threads is worth.
 const WORTH: [f64; 2] = [50.0, 1_000.0];
 const THREAD: f64 = 1.0 / 8.0;
@@ -148,7 +148,11 @@ impl History {
     /// Where a call of this size is to run, where there are both.
     pub fn choose(&self, elements: u64, ticks: u64, cores: usize, ways: &Ways) -> Side {
         let Estimate { cpu: Some(cpu), gpu: Some(gpu) } = self.estimate(elements, ticks, cores, ways) else {
-            return if elements >= FEW && elements * ticks >= MANY_RUNS { Side::Gpu } else { Side::Cpu };
+            return if elements >= MIN_GPU_ELEMENTS && elements * ticks >= MIN_GPU_RUNS {
+                Side::Gpu
+            } else {
+                Side::Cpu
+            };
         };
         match (self.cpu, self.gpu) {
             (_, None) if self.spent < TRYING || gpu > cpu * GAIN => Side::Cpu,

@@ -23,10 +23,10 @@ const LONG_STRETCH: usize = 4 * STRETCH;
 const _: () = assert!(STRETCH <= u16::MAX as usize);
 /// Places ahead that are asked for: the next line but one of the cache.
 const AHEAD: usize = 32;
-/// With more groups tags are counted as fast one by one.
-const FEW: usize = 24;
-/// With fewer elements a thread is done before others are awake.
-const MANY: usize = LANES * STRETCH;
+/// Groups, at most, whose tags are counted together; with more, one by one is as fast.
+const MAX_GROUPS_COUNTED_TOGETHER: usize = 24;
+/// Elements from which on several threads work: with fewer, one is done before others are awake.
+const MIN_PARALLEL_ELEMENTS: usize = LANES * STRETCH;
 
 /// Where the elements of one group and stretch go.
 type Place<'a> = std::slice::IterMut<'a, u32>;
@@ -37,7 +37,7 @@ type Place<'a> = std::slice::IterMut<'a, u32>;
 /// If there are no groups, or more elements than a `u32` tells apart.
 pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> HostColumn {
     assert!(groups > 0 && tags.len() < NONE as usize);
-    let stretch = if groups <= FEW { STRETCH } else { LONG_STRETCH };
+    let stretch = if groups <= MAX_GROUPS_COUNTED_TOGETHER { STRETCH } else { LONG_STRETCH };
     let pieces = tags.chunks(LANES * stretch);
     let mut counts = vec![0u32; pieces.len() * LANES * groups];
     let work = pieces.clone().zip(counts.chunks_mut(LANES * groups)).collect();
@@ -74,7 +74,7 @@ pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> 
 }
 
 fn each<I: Send>(threads: &Threads, rows: usize, pieces: Vec<I>, work: impl Fn(I) + Sync) {
-    if rows > MANY && threads.count() > 1 {
+    if rows > MIN_PARALLEL_ELEMENTS && threads.count() > 1 {
         threads.map(pieces, work);
     } else {
         pieces.into_iter().for_each(work);
@@ -104,7 +104,7 @@ fn lanes<T>(all: &mut [T], groups: usize) -> [&mut [T]; LANES] {
 /// Counts how many of each group each stretch of a piece has.
 fn count(tags: &[u16], counts: &mut [u32], groups: usize, stretch: usize) {
     let (of, counts) = (stretches(tags, stretch), lanes(counts, groups));
-    if groups <= FEW {
+    if groups <= MAX_GROUPS_COUNTED_TOGETHER {
         return counts.into_iter().zip(of).for_each(|(counts, tags)| widest(Count { tags, counts }));
     }
     let count = |counts: &mut [u32], tag: u16| {

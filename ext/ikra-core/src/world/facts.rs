@@ -46,17 +46,17 @@ impl Evenness {
 
 type Interval = (i64, i64);
 
-/// Up to this length a program knows how long arrays are that are all equally long: it goes over them without a loop.
-const SHORT: usize = 16;
+/// Elements, at most, of arrays whose common length a program takes as known: it goes over them without a loop.
+const MAX_UNROLLED_LENGTH: usize = 16;
 
-/// So many elements that sums of a few of their indices need more than 32 bits.
-pub const FEW: i64 = 1 << 29;
+/// Small Integers, counts and indices are below this: sums of four of them fit into 32 bits.
+pub const SMALL_INT_LIMIT: i64 = 1 << 29;
 
 /// Sizes, counts and positions. Products of two of them fit into 64 bits, so nothing need be checked, and sums of four
 /// into 32, which is what a GPU computes with.
-const SMALL: Interval = (0, FEW - 1);
+const SMALL_RANGE: Interval = (0, SMALL_INT_LIMIT - 1);
 /// Where the Integers of a column are taken to lie that a program only reads: what two of them differ by has a square, and two such squares a sum, of 63 bits.
-pub const SMALL_ROWS: Interval = (-FEW, FEW - 1);
+pub const SMALL_ROWS: Interval = (-SMALL_INT_LIMIT, SMALL_INT_LIMIT - 1);
 
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -69,7 +69,7 @@ pub struct Facts {
     refuted: BTreeSet<Assumption>,
     /// Where the Integers lie that roots were seen to be.
     integers: BTreeMap<Root, Interval>,
-    /// Roots that were once beyond [`SMALL`]: nothing is taken for granted of them.
+    /// Roots that were once beyond [`SMALL_RANGE`]: nothing is taken for granted of them.
     wide: BTreeSet<Root>,
     /// Places where an Integer was seen that is beyond [`SMALL_ROWS`].
     large: BTreeSet<Place>,
@@ -213,10 +213,10 @@ impl Facts {
     }
     /// A root is this Integer. Where sizes start at 0, as Ranges do, it is taken for granted that they do.
     pub fn saw_integer(&mut self, root: &Root, value: i64) {
-        if !(SMALL.0..=SMALL.1).contains(&value) {
+        if !(SMALL_RANGE.0..=SMALL_RANGE.1).contains(&value) {
             self.wide.insert(root.clone());
         }
-        let seen = if *root == Root::Element && value == 0 { (0, 0) } else { SMALL };
+        let seen = if *root == Root::Element && value == 0 { (0, 0) } else { SMALL_RANGE };
         self.integers.insert(root.clone(), seen);
     }
     /// Where the word of a root is taken to lie that is an Integer or an array. That of the only array of its kind is its length, as its elements
@@ -230,7 +230,7 @@ impl Facts {
             Some(kind) => {
                 let alone = self.places().all(|(p, ty)| ty.array != Some(kind) || *p == Place::Root(root.clone()));
                 // else it says where the array begins, too, so that rows of its elements fit into 32 bits
-                Some(if alone { SMALL } else { (0, SMALL.1 << 32 | SMALL.1) })
+                Some(if alone { SMALL_RANGE } else { (0, SMALL_RANGE.1 << 32 | SMALL_RANGE.1) })
             }
             None => self.integers.get(root).copied(),
         }
@@ -289,7 +289,7 @@ impl Facts {
     /// How long arrays of a kind that lie evenly are taken to be, if they are short.
     pub fn length(&self, kind: ArrayKind) -> Option<usize> {
         let known = self.lengths.get(&self.find(kind)).copied().flatten();
-        known.filter(|length| self.takes(Evenness::Lengths) && *length <= SHORT)
+        known.filter(|length| self.takes(Evenness::Lengths) && *length <= MAX_UNROLLED_LENGTH)
     }
     /// Whether the references at a place are to objects one after the other, in the order in which these were found, as far as it was seen.
     pub fn saw_in_order(&mut self, place: &Place, is: bool) {
@@ -418,7 +418,7 @@ mod tests {
     fn lists_are_taken_to_be_as_long_and_in_the_order_that_they_were_until_something_else_is_found() {
         let mut facts = Facts::default();
         let kinds = [(); 3].map(|()| facts.fresh_kind());
-        for (kind, lengths) in kinds.iter().zip([[8, 8], [8, 7], [SHORT + 1, SHORT + 1]]) {
+        for (kind, lengths) in kinds.iter().zip([[8, 8], [8, 7], [MAX_UNROLLED_LENGTH + 1, MAX_UNROLLED_LENGTH + 1]]) {
             lengths.iter().for_each(|length| facts.saw_length(*kind, *length));
         }
         assert_eq!(kinds.map(|kind| facts.length(kind)), [Some(8), None, None]);

@@ -17,7 +17,7 @@ pub mod fixture;
 pub mod hashes;
 pub mod values;
 
-pub use facts::{Assumption, Evenness, FEW, Facts, Place, SMALL_ROWS};
+pub use facts::{Assumption, Evenness, Facts, Place, SMALL_INT_LIMIT, SMALL_ROWS};
 
 use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};

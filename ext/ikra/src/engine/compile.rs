@@ -92,7 +92,7 @@ impl Section<'_> {
             code: self.settings.code,
             backend: self.choice,
             process: process::id(),
-            few: self.len() < ikra_core::ir::FEW as usize,
+            few: self.len() < ikra_core::ir::SMALL_INT_LIMIT as usize,
             single: self.scope.is_some() && self.ticks == 1,
             results: match self.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),

@@ -223,7 +223,7 @@ impl Site {
 
     /// How a call may go the short way, as far as is known.
     fn warm(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<Warm>> {
-        let (few, now, process) = (count < ikra_core::ir::FEW as usize, Settings::changes(), process::id());
+        let (few, now, process) = (count < ikra_core::ir::SMALL_INT_LIMIT as usize, Settings::changes(), process::id());
         let warm = self.warm.lock().iter().find(|warm| warm.fits(lambda, given, few, now, process)).cloned()?;
         let history = *self.history.lock();
         (backends::choose(warm.asked, count, 1, &history) == warm.variant.form.backend).then_some(warm)

@@ -25,7 +25,7 @@ pub struct SectionShape {
     pub grouped: bool,
     /// Elements are visited by class, not in their own order.
     pub reordered: bool,
-    /// There are fewer than [`crate::ir::FEW`] elements.
+    /// There are fewer than [`crate::ir::SMALL_INT_LIMIT`] elements.
     pub few: bool,
     /// It is launched tick by tick, whatever its blocks do: the program has no loop over ticks.
     pub single: bool,

@@ -8,7 +8,7 @@ use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
 use crate::ir::stages::Stage;
 use crate::ir::{
-    Column, ColumnId, Even, FEW, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
+    Column, ColumnId, Even, FuncId, Heap, HeapId, Param, ParamId, SMALL_INT_LIMIT, Scalar, Space, Storage, TRAP_WORDS,
 };
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
 use crate::source::Source;
@@ -481,7 +481,7 @@ impl Tables {
             };
             // rows of objects are ids, which do not begin at 0
             let start = if by_id { None } else { Some((0, u32::MAX.into())) };
-            let few = (0, FEW - 1);
+            let few = (0, SMALL_INT_LIMIT - 1);
             let length = facts.length(kind).map_or(few, |length| (length as i64, length as i64));
             let (start, step, length) =
                 (param("start", start), param("step", Some(few)), param("length", Some(length)));
