@@ -342,8 +342,9 @@ static COUNTS_MARK: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// What Ruby raises.
 pub fn init(ruby: &Ruby) -> std::result::Result<(), Error> {
-    let columns = r#"::RubyVM::InstructionSequence.compile("\u{feff}nil").to_a[4][:code_location][1]"#;
-    COUNTS_MARK.store(ruby.eval::<usize>(columns)? > 0, Relaxed);
+    let block = r#"::RubyVM::InstructionSequence.compile("\u{feff}proc{}").enum_for(:each_child).first"#;
+    let column: i64 = ruby.eval(&format!("{block}.to_a[4][:code_location][1]"))?;
+    COUNTS_MARK.store(column > 4, Relaxed);
     Ok(())
 }
 
