@@ -136,6 +136,8 @@ RSpec.describe "Memory that cannot be had" do
       end
       puts "done"
     RUBY
+    # Ruby 3.4 ends a process itself where it has no memory for the exception.
+    output = output.gsub("[FATAL] failed to allocate memory\n", "")
     expect(output).to eq("done\n")
   end
 

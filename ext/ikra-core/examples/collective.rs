@@ -14,7 +14,7 @@ use ikra_core::backend::collective::reduce::{self as host, Reduction};
 use ikra_core::backend::collective::scan::{self as host_scan, Scan, Scanned};
 use ikra_core::backend::collective::select as host_select;
 use ikra_core::backend::collective::sort::{self as host_sort, Key, Keys};
-use ikra_core::backend::collective::{Crew, Element, Values};
+use ikra_core::backend::collective::{Workers, Element, Values};
 use ikra_core::backend::cuda::CudaBackend;
 use ikra_core::backend::cuda::collective::{
     self, Flagged, Grouped, OnStream, Payload, ScanTuning, SortTuning, Sorting, Way,
@@ -51,7 +51,7 @@ fn run() -> Result<()> {
         // SAFETY: everything below is given addresses of arenas that live until its stream was waited for.
         machine: unsafe { cuda.collectives().on(&stream) },
         copiers,
-        crew: Crew { threads: &threads, cancel: &CancelToken::default() },
+        workers: Workers { threads: &threads, cancel: &CancelToken::default() },
         only,
     };
     lab.reductions()?;
@@ -72,7 +72,7 @@ struct Lab<'a> {
     stream: &'a Stream,
     machine: OnStream<'a>,
     copiers: Arc<rayon::ThreadPool>,
-    crew: Crew<'a>,
+    workers: Workers<'a>,
     only: Vec<String>,
 }
 
@@ -156,7 +156,7 @@ impl Lab<'_> {
                     continue;
                 }
                 let floats: Vec<f64> = random(1).take(n).map(unit).collect();
-                let expected = |values| host::reduce(self.crew, reduction, values).map(|r| r.expect("nobody cancels"));
+                let expected = |values| host::reduce(self.workers, reduction, values).map(|r| r.expect("nobody cancels"));
                 let (input, expected) = match element {
                     Element::F64 => (self.upload(&floats)?, expected(Values::F64(&floats))?),
                     Element::F32 => {
@@ -197,11 +197,11 @@ impl Lab<'_> {
                 let is_float = element == Element::F64;
                 let values = if is_float { Values::F64(&floats) } else { Values::I64(&ints) };
                 let input = if is_float { self.upload(&floats)? } else { self.upload(&ints)? };
-                let (out, told) = (self.memory(8 * n)?, self.memory(8)?);
-                let (from, to, told) = (input.address, out.address, told.address);
-                let way = Way { input: from, count: n as u64, output: to, told };
+                let (out, flags) = (self.memory(8 * n)?, self.memory(8)?);
+                let (from, to, flags) = (input.address, out.address, flags.address);
+                let way = Way { input: from, count: n as u64, output: to, flags };
                 let time = self.time(|| collective::scan(&self.machine, how, element, way))?;
-                let (expected, _) = host_scan::scan(self.crew, how, values)?.expect("nobody cancels");
+                let (expected, _) = host_scan::scan(self.workers, how, values)?.expect("nobody cancels");
                 let got = self.download::<u64>(&out, n)?;
                 let same = match &expected {
                     Scanned::F64(x) => x.iter().zip(&got).all(|(x, y)| x.to_bits() == *y),
@@ -230,7 +230,7 @@ impl Lab<'_> {
             let from = Flagged { flags: on.address, input: input.address, width, count: n as u64 };
             let (to, count) = (out.address, hits.address);
             let time = self.time(|| collective::chosen(&self.machine, from, to, count))?;
-            let chosen = host_select::chosen(self.crew, &flags, &words)?.expect("nobody cancels");
+            let chosen = host_select::chosen(self.workers, &flags, &words)?.expect("nobody cancels");
             assert_eq!(self.download::<u64>(&hits, 1)?, [chosen.len() as u64], "{name}");
             let got = self.download::<u8>(&out, chosen.len() * width)?;
             let expected = chosen.iter().flat_map(|w| w.to_ne_bytes().into_iter().take(width));
@@ -263,7 +263,7 @@ impl Lab<'_> {
             let (from, to) = (input.address, out.address);
             let sorting = Sorting { key, descending: false, keys: from, count: n as u64, sorted: to, payload };
             let time = self.time(|| collective::sort(&self.machine, sorting))?;
-            let order = host_sort::order(self.crew, keys, host_sort::By { exact: !pairs, ..Default::default() })?
+            let order = host_sort::order(self.workers, keys, host_sort::By { exact: !pairs, ..Default::default() })?
                 .expect("nobody cancels");
             let same = match keys {
                 Keys::U32(x) => {
@@ -299,12 +299,12 @@ impl Lab<'_> {
             };
             let time = self.time(|| collective::sort(&self.machine, sorting))?;
             let classes: Vec<u16> = tags.iter().map(|tag| u16::from(*tag)).collect();
-            let expected = by_class(&classes, 256, 1, self.crew.threads);
+            let expected = by_class(&classes, 256, 1, self.workers.threads);
             assert!(self.download::<u32>(&order, n)? == expected.view::<u32>()[..n], "{name}");
             self.say(&name, time, 5 * n, n);
             let began = Instant::now();
             let rounds = 5;
-            (0..rounds).for_each(|_| drop(by_class(&classes, 256, 32, self.crew.threads)));
+            (0..rounds).for_each(|_| drop(by_class(&classes, 256, 32, self.workers.threads)));
             self.say(&format!("{name}, the host"), began.elapsed() / rounds, 6 * n, n);
         }
         Ok(())
@@ -317,13 +317,13 @@ impl Lab<'_> {
         let words: Vec<u64> = random(1).take(n).map(|x| unit(x).to_bits()).collect();
         let small: Vec<u32> = random(1).take(n).map(|x| (x >> 32) as u32).collect();
         let (input, input_32) = (self.upload(&words)?, self.upload(&small)?);
-        let [out, out_32, places, told] =
+        let [out, out_32, places, flags] =
             [self.memory(8 * n)?, self.memory(4 * n)?, self.memory(4 * n)?, self.memory(8)?];
         let count = n as u64;
         for element in [Element::I64, Element::F64] {
             for by_index in [false, true] {
                 for blocks in [3, 4, 5, 6, 7] {
-                    let way = Way { input: input.address, count, output: out.address, told: told.address };
+                    let way = Way { input: input.address, count, output: out.address, flags: flags.address };
                     let tuning = ScanTuning { blocks, by_index };
                     let queue = || collective::scan_tuned(&self.machine, Scan::Sum, element, way, tuning);
                     let time = self.time(queue)?;
@@ -378,7 +378,7 @@ impl Lab<'_> {
             };
             let from = input.address;
             let time = self.time(|| collective::groups(&self.machine, Element::I64, from, n as u64, to))?;
-            let expected = host_groups::of_words(self.crew, &words)?.expect("nobody cancels");
+            let expected = host_groups::of_words(self.workers, &words)?.expect("nobody cancels");
             let groups = expected.firsts.len();
             assert_eq!(self.download::<u64>(&number, 1)?, [groups as u64], "{name}");
             assert!(self.download::<u32>(&group_of, n)? == expected.group_of, "{name}");

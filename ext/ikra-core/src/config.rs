@@ -56,6 +56,9 @@ pub struct CodeOptions {
     /// Whether that Ruby's `round(half: :even)` takes Floats apart first, as the fix of its bug 19318 has it: patches have it
     /// too, so the version does not tell.
     pub even_by_parts: bool,
+    /// Whether `Math.lgamma` gives -1 for the sign at negative Integers, where the gamma function has poles. The C library
+    /// decides: glibc changed its answer.
+    pub negative_poles: bool,
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
     pub fast_math: bool,
@@ -67,11 +70,20 @@ pub struct CodeOptions {
     pub reorder: bool,
 }
 
+impl CodeOptions {
+    /// A name as that Ruby quotes it in the messages of exceptions.
+    pub fn quoted(&self, name: &str) -> String {
+        let open = if self.ruby >= (3, 4) { '\'' } else { '`' };
+        format!("{open}{name}'")
+    }
+}
+
 impl Default for CodeOptions {
     fn default() -> Self {
         Self {
             ruby: (3, 1),
             even_by_parts: false,
+            negative_poles: false,
             overflow: Overflow::default(),
             fast_math: false,
             precision: Precision::default(),

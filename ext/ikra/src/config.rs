@@ -14,7 +14,7 @@ use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
 use magnus::value::LazyId;
-use magnus::{Error, Integer, RArray, RHash, Ruby, Symbol, TryConvert, Value};
+use magnus::{Error, Integer, RArray, RHash, RModule, Ruby, Symbol, TryConvert, Value};
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,6 +111,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     code: CodeOptions {
         ruby: RUBY,
         even_by_parts: false,
+        negative_poles: false,
         overflow: Overflow::Raise,
         fast_math: false,
         precision: Precision::Double,
@@ -140,7 +141,11 @@ pub fn learn(ruby: &Ruby) -> Result<(), Error> {
     let even = magnus::kwargs!("half" => ruby.to_symbol("even"));
     // the old way chooses the Float below, the new one that above
     let rounded: f64 = ruby.float_from_f64(833.085).funcall("round", (2, even))?;
-    DEFAULTS.lock().code.even_by_parts = rounded > 833.085;
+    let math: RModule = ruby.class_object().const_get("Math")?;
+    let (_, sign): (f64, i64) = math.funcall("lgamma", (-1.0,))?;
+    let code = &mut DEFAULTS.lock().code;
+    code.even_by_parts = rounded > 833.085;
+    code.negative_poles = sign < 0;
     Ok(())
 }
 

@@ -228,6 +228,8 @@ pub enum Novelty {
     BarePoint,
     /// [`crate::config::CodeOptions::even_by_parts`]
     EvenByParts,
+    /// [`crate::config::CodeOptions::negative_poles`]
+    NegativePoles,
 }
 
 impl Builtin {
@@ -546,6 +548,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__no_number") => Some(Builtin::NoNumber),
         (_, "__ruby_knows_eighths") => Some(Builtin::RubyDoes(Novelty::Eighths)),
         (_, "__ruby_reads_points") => Some(Builtin::RubyDoes(Novelty::BarePoint)),
+        (_, "__ruby_negates_poles") => Some(Builtin::RubyDoes(Novelty::NegativePoles)),
         (_, "__ruby_rounds_parts") => Some(Builtin::RubyDoes(Novelty::EvenByParts)),
         (Atom::Float, "__bits") => Some(Builtin::FloatBits),
         (Atom::Int, "__as_bits") => Some(Builtin::FloatOfBits),

@@ -261,7 +261,8 @@ module Math
     return [Float::INFINITY, 1.0 / x < 0 ? -1 : 1] if x == 0.0
 
     # between negative Integers it changes its sign; Floats of this size are Integers
-    negative = x < 0.0 && x > -4_503_599_627_370_496.0 && x.floor != x && x.floor.odd?
+    whole = x < 0.0 && (x <= -4_503_599_627_370_496.0 || x.floor == x)
+    negative = whole ? __ruby_negates_poles : x < 0.0 && x.floor.odd?
     [x.__log_gamma, negative ? -1 : 1]
   end
 

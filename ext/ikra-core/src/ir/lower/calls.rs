@@ -675,7 +675,8 @@ impl Body<'_, '_> {
 
     /// NameError of a name that no ivar has.
     fn wrong_ivar(&mut self, name: &Name) {
-        let message = format!("`{name}' is not allowed as an instance variable name");
+        let quoted = self.cx.shared.options.quoted(name);
+        let message = format!("{quoted} is not allowed as an instance variable name");
         self.trap(Trap::Name { message, name: name.clone() }, None);
     }
 
@@ -683,9 +684,10 @@ impl Body<'_, '_> {
     pub fn no_method(&mut self, receiver: Val, name: &str, private: bool, bare: bool) {
         let name = name.strip_prefix("%__list_").unwrap_or(name);
         if let Err((_, class)) = numbers::carried(receiver) {
+            let quoted = self.cx.shared.options.quoted(name);
             let message = match private {
-                true => format!("private method `{name}' called for an instance of {class}"),
-                false => format!("undefined method `{name}' for an instance of {class}"),
+                true => format!("private method {quoted} called for an instance of {class}"),
+                false => format!("undefined method {quoted} for an instance of {class}"),
             };
             return self.trap(Trap::Raise { class: "NoMethodError", message }, None);
         }

@@ -57,15 +57,18 @@ impl Body<'_, '_> {
             (Step, _) => self.step(receiver, args, keywords, block, span, place)?,
             (RangeStep, Val::IntRange { from, to, exclusive }) if matches!(args.first(), Some((Val::Float(_), ..))) => {
                 let step = self.float(args[0].0);
-                self.positive_float_step(step);
+                self.check_range_float_step(step);
                 let (from, to) = (self.float(Val::Int(from)), self.float(Val::Int(to)));
                 self.float_steps(from, to, step, exclusive, receiver, block, span, place)?;
             }
             (RangeStep, Val::IntRange { from, to, exclusive }) => {
                 let Val::Int(step) = args.first().map_or(Val::int(1), |by| by.0) else { return Ok(()) };
-                self.positive_step(step);
-                let last = self.last(to, exclusive);
-                let empty = self.empty_least(to, exclusive);
+                self.check_range_step(step);
+                let rises = !self.ranges_step_down() || matches!(step, Operand::I64(1..));
+                let (last, empty) = match rises {
+                    true => (self.last(to, exclusive), self.empty_least(to, exclusive)),
+                    false => self.last_either_way(to, exclusive, step),
+                };
                 self.unless_empty(empty, receiver, place, |s| {
                     s.counted(from, last, false, step, receiver, place, |s, i| {
                         s.each_round(block, &[(Val::Int(i), int())], span)
@@ -74,7 +77,7 @@ impl Body<'_, '_> {
             }
             (RangeStep, Val::FloatRange { from, to, exclusive }) => {
                 let step = self.float(args.first().map_or(Val::int(1), |by| by.0));
-                self.positive_float_step(step);
+                self.check_range_float_step(step);
                 self.float_steps(from, to, step, exclusive, receiver, block, span, place)?;
             }
             (RangeEach | RangeReverseEach | RangeEachWithIndex, Val::IntRange { from, to, exclusive }) => {
@@ -185,6 +188,17 @@ impl Body<'_, '_> {
         self.cx.b.bool(Op::And, &[least, exclusive])
     }
 
+    /// The last Integer that a Range may have in steps up or down, and whether it has none as its end is the last Integer of all.
+    fn last_either_way(&mut self, to: Operand, exclusive: Operand, step: Operand) -> (Operand, Operand) {
+        let rising = self.cx.b.icmp(Cmp::Gt, step, Operand::I64(0));
+        let edge = self.cx.b.select(Scalar::I64, rising, Operand::I64(i64::MIN), Operand::I64(i64::MAX));
+        let at_edge = self.cx.b.icmp(Cmp::Eq, to, edge);
+        let empty = self.cx.b.bool(Op::And, &[at_edge, exclusive]);
+        let one = self.cx.b.select(Scalar::I64, rising, Operand::I64(1), Operand::I64(-1));
+        let before = self.cx.b.i64(Op::Sub, &[to, one]);
+        (self.cx.b.select(Scalar::I64, exclusive, before, to), empty)
+    }
+
     fn unless_empty(
         &mut self,
         empty: Operand,
@@ -269,24 +283,37 @@ impl Body<'_, '_> {
         })
     }
 
-    /// ArgumentError where a Range's step is not positive.
-    fn positive_step(&mut self, step: Operand) {
-        let zero = self.cx.b.icmp(Cmp::Eq, step, Operand::I64(0));
-        let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be 0".into() }, vec![]);
-        self.cx.b.trap_if(zero, site, vec![]);
-        let negative = self.cx.b.icmp(Cmp::Lt, step, Operand::I64(0));
-        let site =
-            self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be negative".into() }, vec![]);
-        self.cx.b.trap_if(negative, site, vec![]);
+    /// Whether Ranges go down by a negative step, as they do since Ruby 3.4.
+    fn ranges_step_down(&self) -> bool {
+        self.cx.shared.options.ruby >= (3, 4)
     }
 
-    fn positive_float_step(&mut self, step: Operand) {
+    /// ArgumentError where a Range cannot have this step.
+    fn check_range_step(&mut self, step: Operand) {
+        let down = self.ranges_step_down();
+        let mut raise_if = |cmp, message: &str| {
+            let wrong = self.cx.b.icmp(cmp, step, Operand::I64(0));
+            let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: message.into() }, vec![]);
+            self.cx.b.trap_if(wrong, site, vec![]);
+        };
+        raise_if(Cmp::Eq, "step can't be 0");
+        if !down {
+            raise_if(Cmp::Lt, "step can't be negative");
+        }
+    }
+
+    /// As [`Self::check_range_step`], of a Float.
+    fn check_range_float_step(&mut self, step: Operand) {
+        let down = self.ranges_step_down();
         let mut raise_if = |cmp, message: &str| {
             let wrong = self.cx.b.fcmp(cmp, step, Operand::float(0.0));
             let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: message.into() }, vec![]);
             self.cx.b.trap_if(wrong, site, vec![]);
         };
         raise_if(Cmp::Eq, "step can't be 0");
+        if down {
+            return;
+        }
         raise_if(Cmp::Lt, "step can't be negative");
         let nan = self.cx.b.fcmp(Cmp::Ne, step, step);
         let message = "comparison of Float with 0 failed".into();

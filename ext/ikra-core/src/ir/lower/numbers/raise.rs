@@ -169,10 +169,11 @@ pub fn to_c_int(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
         }
     };
     if !matches!(value, Operand::I64(n) if i32::try_from(n).is_ok()) {
+        let int = cx.shared.options.quoted("int");
         let big = cx.b.icmp(Cmp::Gt, value, Operand::I64(i32::MAX.into()));
-        mention_if(cx, big, "RangeError", "integer ", Val::Int(value), " too big to convert to `int'");
+        mention_if(cx, big, "RangeError", "integer ", Val::Int(value), &format!(" too big to convert to {int}"));
         let small = cx.b.icmp(Cmp::Lt, value, Operand::I64(i32::MIN.into()));
-        mention_if(cx, small, "RangeError", "integer ", Val::Int(value), " too small to convert to `int'");
+        mention_if(cx, small, "RangeError", "integer ", Val::Int(value), &format!(" too small to convert to {int}"));
     }
     Some(value)
 }
