@@ -191,8 +191,17 @@ fn unaliased(ruby: &Ruby, found: Found, name: &str) -> Result<Found, Error> {
     let Some(iseq) = found.iseq else { return Ok(found) };
     // an alias of an alias may have the name again that the method was defined by
     let renamed = original != name;
-    if !renamed && !is_from_above(found.unbound)? {
-        return Ok(found);
+    let nesting = crate::world::method_nesting(ruby, iseq, found.owner)?;
+    let written_here = nesting.first() == Some(&found.owner);
+    if !renamed {
+        if written_here {
+            return Ok(found);
+        }
+        // its owner's, as Ruby shows what a class inherits alike
+        let own = look_up_own(ruby, found.owner, name)?;
+        if !own.as_ref().map(is_from_above).transpose()?.unwrap_or(false) {
+            return Ok(found);
+        }
     }
     let own = definition(found.unbound)?;
     for ancestor in ancestors(found.owner)?.into_iter().map(|a| a.as_raw()).filter(|a| renamed || *a != found.owner) {
@@ -204,14 +213,14 @@ fn unaliased(ruby: &Ruby, found: Found, name: &str) -> Result<Found, Error> {
         }
     }
     // it was defined anew since: where it stands in the class's own body, it was the class's own
-    let nesting = crate::world::method_nesting(ruby, iseq, found.owner)?;
-    Ok(Found { lost: nesting.first() != Some(&found.owner), ..found })
+    Ok(Found { lost: !written_here, ..found })
 }
 
-/// Whether Ruby shows a method as `C(M)#m`, an alias in C of what M defined.
-fn is_from_above(unbound: Value) -> Result<bool, Error> {
-    let shown: String = unbound.funcall("inspect", ())?;
-    Ok(shown.split('#').nth(1).is_some_and(|owners| owners.ends_with(')')))
+/// Whether Ruby shows a class's own method as that of another, `C(M)#m` or `M#m`: an alias of what M defined.
+fn is_from_above(own: &Found) -> Result<bool, Error> {
+    let shown: String = own.unbound.funcall("inspect", ())?;
+    let class: String = value(own.owner).funcall("inspect", ())?;
+    Ok(!shown.starts_with(&format!("#<UnboundMethod: {class}#")))
 }
 
 /// Whether one is an alias of another: that of a module's method has another definition with the same code. So have two
