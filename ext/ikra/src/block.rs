@@ -217,12 +217,12 @@ impl Captures {
         if let Some(binding) = self.binding.get() {
             return Ok(Some(*binding));
         }
-        // `&:name` has none
-        match self.block.funcall::<_, _, Value>(*names::BINDING, ()) {
-            Ok(binding) => Ok(Some(*self.binding.get_or_init(|| binding))),
-            Err(error) if error.is_kind_of(Ruby::get_with(self.block).exception_arg_error()) => Ok(None),
-            Err(error) => Err(error),
+        // `&:name`, which is a lambda, has none
+        if self.block.is_lambda() && symbol_of(self.block)?.is_some() {
+            return Ok(None);
         }
+        let binding = self.block.funcall::<_, _, Value>(*names::BINDING, ())?;
+        Ok(Some(*self.binding.get_or_init(|| binding)))
     }
 
     /// `self` in the block.

@@ -11,6 +11,7 @@ use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::list;
 use crate::profile::{Clock, Phase, Step};
+use crate::question::{described, shown};
 use crate::registry::{self, names};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
@@ -81,11 +82,12 @@ impl Dtype {
     pub fn of(ruby: &Ruby, name: Value) -> Result<Self, Error> {
         let given = Symbol::from_value(name).map(Symbol::name).transpose()?;
         let known = Self::ALL.iter().find(|(known, _)| Some(*known) == given.as_deref());
-        known.map(|(_, dtype)| *dtype).ok_or_else(|| {
-            let names: Vec<String> = Self::ALL.iter().map(|(name, _)| format!(":{name}")).collect();
-            let message = format!("dtype: {} is not one of {}", name.inspect(), names.join(", "));
-            Error::new(ruby.exception_arg_error(), message)
-        })
+        if let Some((_, dtype)) = known {
+            return Ok(*dtype);
+        }
+        let names: Vec<String> = Self::ALL.iter().map(|(name, _)| format!(":{name}")).collect();
+        let message = format!("dtype: {} is not one of {}", described(name, shown)?, names.join(", "));
+        Err(Error::new(ruby.exception_arg_error(), message))
     }
     /// Least and greatest of an Integer dtype.
     pub fn bounds(self) -> (i64, i64) {
@@ -251,21 +253,25 @@ const MOST: usize = u32::MAX as usize - 1;
 
 fn wrong(ruby: &Ruby, dtype: Dtype, value: Value, index: Option<usize>) -> Error {
     let place = index.map_or_else(String::new, |index| format!(" at index {index}"));
+    let shown = match described(value, shown) {
+        Ok(shown) => shown,
+        Err(error) => return error,
+    };
     match (dtype, heap::see(value.as_raw())) {
         (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Int(_) | Seen::BigInt) => {
-            let message = format!("{}{place} is out of range of {}", value.inspect(), dtype.name());
+            let message = format!("{shown}{place} is out of range of {}", dtype.name());
             Error::new(ruby.exception_range_error(), message)
         }
         (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Float(f)) if !f.is_finite() => {
-            let message = format!("{}{place} is no Integer", value.inspect());
+            let message = format!("{shown}{place} is no Integer");
             Error::new(ruby.exception_float_domain_error(), message)
         }
         (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Float(_)) => {
-            let message = format!("{}{place} is out of range of {}", value.inspect(), dtype.name());
+            let message = format!("{shown}{place} is out of range of {}", dtype.name());
             Error::new(ruby.exception_range_error(), message)
         }
         _ => {
-            let message = format!("{}{place} is no element of {}", value.inspect(), dtype.name());
+            let message = format!("{shown}{place} is no element of {}", dtype.name());
             Error::new(ruby.exception_type_error(), message)
         }
     }
@@ -433,7 +439,7 @@ impl RubyBuffer {
     /// `Buffer.from_list(dtype, array)`.
     fn from_list(ruby: &Ruby, dtype: Value, list: RArray) -> Result<Obj<Self>, Error> {
         let dtype = Dtype::of(ruby, dtype)?;
-        let mut clock = clock_of(ruby, "packing", dtype, list.len(), Residence::Host);
+        let mut clock = clock_of(ruby, "packing", dtype, list.len(), Residence::Host)?;
         let (list, polls, width) = (unchanging(ruby, list)?, gvl::Polls::new(), dtype.storage().bytes());
         let mut column = to_fill(dtype.storage(), list.len());
         for from in (0..list.len()).step_by(STRETCH) {
@@ -475,7 +481,7 @@ impl RubyBuffer {
             let message = format!("{} bytes are no whole number of {} of {width} bytes", given.len(), dtype.name());
             return Err(Error::new(ruby.exception_arg_error(), message));
         }
-        let mut clock = clock_of(ruby, "packing", dtype, given.len() / width, Residence::Host);
+        let mut clock = clock_of(ruby, "packing", dtype, given.len() / width, Residence::Host)?;
         let mut column = to_fill(dtype.storage(), given.len() / width);
         clock.measure(Phase::Pack, || match dtype {
             // whatever is not 0 is true
@@ -516,7 +522,7 @@ impl RubyBuffer {
         // a look at an element that is here is none that anybody measures
         let mut clock = match (count, buffer.residence()) {
             (1, Residence::Nowhere | Residence::Host | Residence::Both) => Clock::stopped(),
-            (_, from) => clock_of(ruby, "unpacking", self.dtype, count, from),
+            (_, from) => clock_of(ruby, "unpacking", self.dtype, count, from)?,
         };
         let width = buffer.storage().bytes();
         let whole = count == buffer.len() || matches!(buffer.residence(), Residence::Host | Residence::Both);
@@ -567,7 +573,7 @@ impl RubyBuffer {
     /// `part(from, count)`: a buffer of its own, on the host, with a copy of a stretch.
     fn part(ruby: &Ruby, this: Obj<Self>, from: usize, count: usize) -> Result<Obj<Self>, Error> {
         let (buffer, from, count) = this.stretch(ruby, &[ruby.into_value(from), ruby.into_value(count)])?;
-        let mut clock = clock_of(ruby, "copy", this.dtype, count, buffer.residence());
+        let mut clock = clock_of(ruby, "copy", this.dtype, count, buffer.residence())?;
         let mut column = to_fill(buffer.storage(), count);
         let read = || buffer.read(from * buffer.storage().bytes(), column.bytes_mut());
         let read = clock.measure(Phase::Download, || gvl::released(read));
@@ -586,7 +592,7 @@ impl RubyBuffer {
         let buffer = this.shared(ruby)?;
         let part = Part::new(offset, shape, strides, buffer.len())
             .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
-        let mut clock = clock_of(ruby, "copy", this.dtype, part.count(), buffer.residence());
+        let mut clock = clock_of(ruby, "copy", this.dtype, part.count(), buffer.residence())?;
         let mut column = to_fill(buffer.storage(), part.count());
         let fetched = clock.measure(Phase::Download, || gvl::released(|| buffer.on_host()));
         let gathered = fetched.map(|elements| {
@@ -607,7 +613,7 @@ impl RubyBuffer {
         given.copy_from_slice(own);
         let width = this.dtype.storage().bytes();
         let (buffer, at, count) = this.stretch(ruby, &[from, ruby.into_value(given.len() / width)])?;
-        let mut clock = clock_of(ruby, "storing", this.dtype, count, buffer.residence());
+        let mut clock = clock_of(ruby, "storing", this.dtype, count, buffer.residence())?;
         let write = || buffer.write(at * width, &given[..given.len() / width * width]);
         let written = clock.measure(Phase::Upload, || gvl::released(write));
         written.map_err(|error| errors::core(ruby, error))
@@ -628,7 +634,7 @@ impl RubyBuffer {
         let part = Part::new(offset, shape, strides, buffer.len())
             .filter(|part| part.count() == source.len() && source.storage() == buffer.storage())
             .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
-        let mut clock = clock_of(ruby, "storing", this.dtype, part.count(), buffer.residence());
+        let mut clock = clock_of(ruby, "storing", this.dtype, part.count(), buffer.residence())?;
         let store = || match buffer.residence() {
             Residence::Nowhere | Residence::Host | Residence::Poisoned => {
                 let elements = source.on_host()?;
@@ -731,7 +737,7 @@ impl RubyBuffer {
         let buffer = this.shared(ruby)?;
         let mut clock = match buffer.is_sure() && buffer.residence() != Residence::Device {
             true => Clock::stopped(),
-            false => clock_of(ruby, "waiting", this.dtype, buffer.len(), buffer.residence()),
+            false => clock_of(ruby, "waiting", this.dtype, buffer.len(), buffer.residence())?,
         };
         let finished = clock.measure(Phase::Kernel, || gvl::released(|| buffer.finish()));
         finished.map_err(|error| errors::core(ruby, error))?;
@@ -759,7 +765,7 @@ impl RubyBuffer {
 }
 
 /// Measures what is done with the elements of a buffer beside computing.
-fn clock_of(ruby: &Ruby, what: &'static str, dtype: Dtype, elements: usize, from: Residence) -> Clock {
+fn clock_of(ruby: &Ruby, what: &'static str, dtype: Dtype, elements: usize, from: Residence) -> Result<Clock, Error> {
     let mut clock = Clock::start(ruby);
     clock.step(ruby, || {
         let (backend, why) = match from {
@@ -767,8 +773,8 @@ fn clock_of(ruby: &Ruby, what: &'static str, dtype: Dtype, elements: usize, from
             _ => ("cpu", "the elements are on the host"),
         };
         Step { what, elements, kind: dtype.name(), backend, why: why.into() }
-    });
-    clock
+    })?;
+    Ok(clock)
 }
 
 /// Stretches of a device's memory that are written one by one, at most.

@@ -96,13 +96,13 @@ fn on_host(ruby: &Ruby, clock: &mut Clock, buffer: &Buffer) -> Result<HostColumn
 }
 
 /// Measures what is done with a list.
-fn clock_of(ruby: &Ruby, what: &'static str, list: RArray) -> Clock {
+fn clock_of(ruby: &Ruby, what: &'static str, list: RArray) -> Result<Clock, Error> {
     let mut clock = Clock::start(ruby);
-    tell_of_list(ruby, &mut clock, what, list);
-    clock
+    tell_of_list(ruby, &mut clock, what, list)?;
+    Ok(clock)
 }
 
-fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray) {
+fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray) -> Result<(), Error> {
     clock.step(ruby, || {
         let elements = heap::elements(list.as_raw());
         let kind = match elements.first().map(|first| heap::see(*first)) {
@@ -112,7 +112,7 @@ fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray
             _ => "objects",
         };
         Step { what, elements: elements.len(), kind, backend: "cpu", why: "elements of a list are the host's".into() }
-    });
+    })
 }
 
 /// What a section gave for each element: Ruby's values, or numbers (true and false among them) in a buffer.
@@ -147,7 +147,7 @@ pub fn chosen(ruby: &Ruby, list: RArray, flags: Value, wanted: bool) -> Result<R
         Given::List(flags) => flags,
         Given::Numbers(dtype, flags) => return chosen_by(ruby, &mut clock, list, (dtype, &flags), wanted),
     };
-    tell_of_list(ruby, &mut clock, "choice by flags", flags);
+    tell_of_list(ruby, &mut clock, "choice by flags", flags)?;
     let began = Instant::now();
     let hits = heap::elements(flags.as_raw()).iter().filter(|flag| truthy(**flag) == wanted).count();
     let mut out = Filling::new(ruby, hits);
@@ -173,7 +173,7 @@ fn chosen_by(
         return Err(Error::new(ruby.exception_arg_error(), "flags are true or false"));
     }
     let (count, place) = (flags.1.len(), Where::as_left(ruby, flags.1)?);
-    place.tell(ruby, clock, "choice by flags", (flags.0, flags.1), count, None);
+    place.tell(ruby, clock, "choice by flags", (flags.0, flags.1), count, None)?;
     if place.is_device()
         && wanted
         && let Reduced::Count(hits) = place.reduce(ruby, clock, Reduction::Count, flags, 0..count)?
@@ -204,7 +204,7 @@ fn chosen_by(
 /// # Errors
 /// When memory ends.
 pub fn permuted(ruby: &Ruby, list: RArray, order: RArray) -> Result<RArray, Error> {
-    clock_of(ruby, "rearrangement", order).measure(Phase::Unpack, || {
+    clock_of(ruby, "rearrangement", order)?.measure(Phase::Unpack, || {
         let mut out = Filling::new(ruby, order.len());
         for index in 0..order.len() {
             out.push(at(list, place(at(order, index))))?;
@@ -369,7 +369,7 @@ pub fn reduce_buffer(
     let range = crate::over::part(ruby, &buffer, from, count)?;
     let asked = Settings::for_call(ruby, options)?.backend;
     let place = Where::of(ruby, asked, &buffer, count)?;
-    place.tell(ruby, &mut clock, known, (dtype, &buffer), count, Some(asked));
+    place.tell(ruby, &mut clock, known, (dtype, &buffer), count, Some(asked))?;
     let reduced = place.reduce(ruby, &mut clock, reduction, (dtype, &buffer), range)?;
     reduced_value(ruby, reduction, reduced)
 }
@@ -436,7 +436,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
     let mut clock = Clock::start(ruby);
     match Given::of(keys)? {
         Given::List(keys) => {
-            tell_of_list(ruby, &mut clock, "sort", keys);
+            tell_of_list(ruby, &mut clock, "sort", keys)?;
             let numbers = clock.measure(Phase::Pack, || Numbers::of(keys));
             let Some(numbers) = numbers.filter(|_| countable(keys.len())) else {
                 clock.forget();
@@ -458,7 +458,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
         }
         Given::Numbers(dtype, keys) => {
             let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, &keys)?);
-            place.tell(ruby, &mut clock, "sort", (dtype, &keys), n, None);
+            place.tell(ruby, &mut clock, "sort", (dtype, &keys), n, None)?;
             let order = place.over(ruby, &mut clock, &[&keys], n, |who, rows| {
                 who.sort(Stretch { element, rows: &rows[0], range: 0..n }, n, false, Give::Places)
             })?;
@@ -499,7 +499,7 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
     let (mut clock, what) = (Clock::start(ruby), if greatest { "max" } else { "min" });
     let reduced = match Given::of(keys)? {
         Given::List(keys) => {
-            tell_of_list(ruby, &mut clock, what, keys);
+            tell_of_list(ruby, &mut clock, what, keys)?;
             let Some(numbers) = clock.measure(Phase::Pack, || Numbers::of(keys)) else {
                 clock.forget();
                 return Ok(None);
@@ -513,7 +513,7 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
         }
         Given::Numbers(dtype, keys) => {
             let place = Where::as_left(ruby, &keys)?;
-            place.tell(ruby, &mut clock, what, (dtype, &keys), keys.len(), None);
+            place.tell(ruby, &mut clock, what, (dtype, &keys), keys.len(), None)?;
             place.reduce(ruby, &mut clock, reduction, (dtype, &keys), 0..keys.len())?
         }
     };
@@ -572,7 +572,7 @@ fn grouping_of(
     keys: &Arc<Buffer>,
 ) -> Result<Option<(Grouped, RArray)>, Error> {
     let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, keys)?);
-    place.tell(ruby, clock, "grouping", (dtype, keys), n, None);
+    place.tell(ruby, clock, "grouping", (dtype, keys), n, None)?;
     if !place.is_device() && element.bytes() == size_of::<u64>() {
         let rows = on_host(ruby, clock, keys)?;
         if mostly_differ(rows.view()) {
@@ -604,7 +604,7 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Result<(Group
             None => clock.measure(Phase::Unpack, || Given::Numbers(dtype, buffer).list(ruby))?,
         },
         Given::List(keys) => {
-            tell_of_list(ruby, clock, "grouping", keys);
+            tell_of_list(ruby, clock, "grouping", keys)?;
             keys
         }
     };
@@ -672,7 +672,7 @@ fn by_groups(ruby: &Ruby, list: RArray, grouping: Result<(Grouped, RArray), RArr
 /// # Errors
 /// What interrupts raise.
 pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
-    let mut clock = clock_of(ruby, "grouping", list);
+    let mut clock = clock_of(ruby, "grouping", list)?;
     let Some(Grouped { firsts, counts, .. }) = grouping_in(ruby, &mut clock, list)? else {
         clock.forget();
         return Ok(None);
@@ -718,7 +718,7 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error>
 /// # Errors
 /// What the operator raises.
 pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Result<RArray, Error> {
-    let (mut clock, product) = (clock_of(ruby, "scan", list), &operator.name()? == "*");
+    let (mut clock, product) = (clock_of(ruby, "scan", list)?, &operator.name()? == "*");
     if let Some(numbers) = if basic { clock.measure(Phase::Pack, || Numbers::of(list)) } else { None }
         && let Some(values) = clock.measure(Phase::Kernel, || numbers.running(product))
     {
@@ -754,7 +754,7 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
 /// # Errors
 /// When memory ends.
 pub fn sieved(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
-    clock_of(ruby, "choice", list).measure(Phase::Unpack, || sieve(ruby, list, skip, stop))
+    clock_of(ruby, "choice", list)?.measure(Phase::Unpack, || sieve(ruby, list, skip, stop))
 }
 
 fn sieve(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {

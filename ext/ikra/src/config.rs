@@ -6,6 +6,7 @@
 
 use crate::buffer::Dtype;
 use crate::heap;
+use crate::question;
 use crate::registry::names;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
@@ -201,7 +202,7 @@ impl Settings {
             {
                 settings.into = Some(Results::As(Dtype::ALL[at].1));
             } else {
-                settings.set(ruby, &text(key), value)?;
+                settings.set(ruby, &text(key)?, value)?;
             }
             Ok(ForEach::Continue)
         })?;
@@ -209,17 +210,20 @@ impl Settings {
     }
 
     fn set(&mut self, ruby: &Ruby, key: &str, value: Value) -> Result<(), Error> {
-        let given = text(value);
+        let given = text(value)?;
         match key {
             "backend" => {
                 let name = given.replace('-', "_");
                 let known = Choice::ALL.iter().find(|(known, _)| *known == name);
                 // the one for tests is no advice
                 let told = |choice| choice != Choice::CudaShim || self.backend == Choice::CudaShim;
-                self.backend = known.map(|(_, choice)| *choice).ok_or_else(|| {
-                    let names = Choice::ALL.iter().filter(|(_, choice)| told(*choice));
-                    none_of(ruby, key, value, &names.map(|(name, _)| *name).collect::<Vec<_>>())
-                })?;
+                self.backend = match known {
+                    Some((_, choice)) => *choice,
+                    None => {
+                        let names = Choice::ALL.iter().filter(|(_, choice)| told(*choice));
+                        return none_of(ruby, key, value, &names.map(|(name, _)| *name).collect::<Vec<_>>()).map(drop);
+                    }
+                };
             }
             "overflow" => {
                 let at = one_of(ruby, key, value, &given, &["raise", "wrap"])?;
@@ -237,12 +241,15 @@ impl Settings {
             "block_size" => {
                 self.block_size = match value {
                     nil if nil.is_nil() => None,
-                    size => match u32::try_convert(size).ok().or_else(|| given.parse().ok()) {
+                    size => match number(ruby, size)?.or_else(|| given.parse().ok()) {
                         Some(size) if (1..=1024).contains(&size) => Some(size),
                         _ => {
                             return Err(argument(
                                 ruby,
-                                format!("block_size: {} is not an Integer from 1 to 1024", value.inspect()),
+                                format!(
+                                    "block_size: {} is not an Integer from 1 to 1024",
+                                    question::described(value, question::shown)?
+                                ),
                             ));
                         }
                     },
@@ -285,8 +292,11 @@ impl Settings {
             "__reorder" => self.code.reorder = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
             // how many chunks work is cut into is the backends' affair, so far
             "blocks" => {
-                if !value.is_nil() && !u32::try_convert(value).is_ok_and(|blocks| blocks > 0) {
-                    return Err(argument(ruby, format!("blocks: {} is not a positive Integer", value.inspect())));
+                if !value.is_nil() && number(ruby, value)?.is_none_or(|blocks| blocks == 0) {
+                    return Err(argument(
+                        ruby,
+                        format!("blocks: {} is not a positive Integer", question::described(value, question::shown)?),
+                    ));
                 }
             }
             _ => {
@@ -318,7 +328,10 @@ pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
             Integer::from_value(value).and_then(|bytes| bytes.to_u64().ok()).filter(|bytes| *bytes > 0)
         };
         if bytes.is_none() && !value.is_nil() {
-            return Err(argument(ruby, format!("memory_limit: {} is not a positive Integer", value.inspect())));
+            return Err(argument(
+                ruby,
+                format!("memory_limit: {} is not a positive Integer", question::described(value, question::shown)?),
+            ));
         }
         ikra_core::config::set_memory_limit(bytes);
         return Ok(());
@@ -331,31 +344,37 @@ pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
 }
 
 /// A Symbol or String as text; nil is `none`.
-fn text(value: Value) -> Cow<'static, str> {
-    match Symbol::from_value(value) {
-        Some(symbol) => symbol.name().unwrap_or_default(),
+fn text(value: Value) -> Result<Cow<'static, str>, Error> {
+    Ok(match Symbol::from_value(value) {
+        Some(symbol) => symbol.name()?.into_owned().into(),
         None => match value.as_raw() {
             heap::NIL => "none".into(),
             heap::TRUE => "true".into(),
             heap::FALSE => "false".into(),
-            _ => value.to_string().into(),
+            _ => question::described(value, question::text)?.into(),
         },
-    }
+    })
+}
+
+/// What Ruby makes an Integer of that fits; None: it is none.
+fn number(ruby: &Ruby, value: Value) -> Result<Option<u32>, Error> {
+    Ok(question::own(ruby, ruby.exception_standard_error(), || u32::try_convert(value))?.ok())
 }
 
 fn one_of(ruby: &Ruby, key: &str, value: Value, given: &str, known: &[&str]) -> Result<usize, Error> {
-    known.iter().position(|k| *k == given).ok_or_else(|| none_of(ruby, key, value, known))
+    let at = known.iter().position(|k| *k == given);
+    at.map_or_else(|| none_of(ruby, key, value, known), Ok)
 }
 
 /// The error of an option's value that is none of those that are known.
-fn none_of(ruby: &Ruby, key: &str, value: Value, known: &[&str]) -> Error {
+fn none_of(ruby: &Ruby, key: &str, value: Value, known: &[&str]) -> Result<usize, Error> {
     let shown = |name: &&str| match *name {
         "none" => "nil".to_owned(),
         "true" | "false" => (*name).to_owned(),
         name => format!(":{name}"),
     };
     let known = known.iter().map(shown).collect::<Vec<_>>().join(", ");
-    argument(ruby, format!("{key}: {} is not one of {known}", value.inspect()))
+    Err(argument(ruby, format!("{key}: {} is not one of {known}", question::described(value, question::shown)?)))
 }
 
 fn argument(ruby: &Ruby, message: String) -> Error {

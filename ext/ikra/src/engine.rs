@@ -37,6 +37,7 @@ use crate::over::Where;
 use crate::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
 use crate::profile::{About, Clock, Phase};
+use crate::question;
 use crate::random;
 use crate::reflect;
 use crate::registry::{self, Kept, names, symbols};
@@ -418,10 +419,10 @@ fn section_of(
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
     clock.tell(ruby, || {
         let source = &site.source.unit.source;
-        let (path, line) = errors::place(ruby, source);
-        let operation = operation.name().map_or_else(|_| String::new(), |name| name.into_owned());
-        About { operation, path: path.into(), line, backend: backend.name(), elements, ticks }
-    });
+        let (path, line) = errors::place(ruby, source)?;
+        let operation = operation.name()?.into_owned();
+        Ok(About { operation, path: path.into(), line, backend: backend.name(), elements, ticks })
+    })?;
     let explained = explain::wanted(ruby).then(Explained::default);
     let section = Section {
         ruby,
@@ -470,8 +471,15 @@ fn find_site(ruby: &Ruby, captures: &Captures, within: Within) -> Result<Arc<Sit
 }
 
 /// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source cannot be had.
-pub fn adds(ruby: &Ruby, block: Proc) -> bool {
-    find_site(ruby, &Captures::new(block), Within::default()).is_ok_and(|site| site.source.unit.adds())
+///
+/// # Errors
+/// What Ruby raises.
+pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
+    match find_site(ruby, &Captures::new(block), Within::default()) {
+        Ok(site) => Ok(site.source.unit.adds()),
+        Err(Failure::Ruby(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
 }
 
 impl Within {
@@ -547,15 +555,14 @@ fn bytes_to_move(program: &Program, columns: &[HostColumn]) -> (f64, f64) {
 
 /// First element and number of elements of a Range of Integers.
 fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
-    let wrong = || {
+    let bounds = Bounds::of(ruby, range.as_raw()).map(|bounds| (heap::see(bounds.from), heap::see(bounds.to), bounds));
+    let Some((Seen::Int(from), Seen::Int(to), bounds)) = bounds else {
         let message = format!(
             "Ikra runs over Arrays and over Ranges of Integers with an end, not over {}: call to_a first, if it has an end",
-            range.inspect()
+            question::described(range, question::shown)?
         );
-        Error::new(ruby.exception_arg_error(), message)
+        return Err(Error::new(ruby.exception_arg_error(), message));
     };
-    let bounds = Bounds::of(ruby, range.as_raw()).ok_or_else(wrong)?;
-    let (Seen::Int(from), Seen::Int(to)) = (heap::see(bounds.from), heap::see(bounds.to)) else { return Err(wrong()) };
     let len = (i128::from(to) - i128::from(from) + i128::from(!bounds.exclusive)).max(0);
     Ok((from, usize::try_from(len).unwrap_or(usize::MAX)))
 }

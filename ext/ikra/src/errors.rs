@@ -7,8 +7,9 @@
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::iseq::Failure;
+use crate::question::{self, shown};
 use crate::reflect::{symbol_name, value};
-use crate::registry::classes;
+use crate::registry::{self, classes};
 use crate::reserve;
 use ikra_core::backend::races::Races;
 use ikra_core::backend::{Key, TrapRecord};
@@ -17,6 +18,7 @@ use ikra_core::error::Error as CoreError;
 use ikra_core::ir::{New, Part, Piece, Program, Site, Space, Trap};
 use ikra_core::memory::room;
 use ikra_core::source::Source;
+use magnus::error::ErrorType;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, Exception, ExceptionClass, RArray, RHash, RModule, Ruby, Value};
@@ -38,16 +40,26 @@ pub fn ikra(ruby: &Ruby) -> Result<RModule, Error> {
     ruby.class_object().const_get("Ikra")
 }
 
-fn class(ruby: &Ruby, name: &str) -> ExceptionClass {
-    let mut found: Result<Value, Error> = Ok(ruby.class_object().as_value());
+/// The class of that name. No method is called for it, before which an interrupt might come.
+fn class(ruby: &Ruby, name: &str) -> Result<ExceptionClass, Error> {
+    let mut found = ruby.class_object().as_raw();
     for part in name.split("::") {
-        found = found.and_then(|module| module.funcall("const_get", (part,)));
+        if heap::see(found) != Seen::Module {
+            break;
+        }
+        let id = registry::id(ruby, part);
+        // SAFETY: a live class or module; what a program's `const_missing` raises is caught.
+        #[allow(unsafe_code)]
+        let next = |module| protect(|| unsafe { rb_sys::rb_const_get(module, id) });
+        found = next(found)?;
     }
-    found.ok().and_then(ExceptionClass::from_value).unwrap_or_else(|| ruby.exception_runtime_error())
+    // a program may have put something else there
+    Ok(ExceptionClass::from_value(value(found)).unwrap_or_else(|| ruby.exception_runtime_error()))
 }
 
+/// An exception of the class of that name, or what arrives meanwhile.
 fn new(ruby: &Ruby, name: &str, message: String) -> Error {
-    Error::new(class(ruby, name), message)
+    class(ruby, name).map_or_else(|error| error, |class| Error::new(class, message))
 }
 
 /// A broken invariant of the bridge.
@@ -66,19 +78,9 @@ pub fn warn(ruby: &Ruby, message: &str) -> Result<(), Error> {
 /// The core's error as an exception.
 pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
     if let CoreError::Unsupported(told) | CoreError::Conflict(told) = &mut error
-        && told.source.is_internal()
-        && let Ok((path, line)) = caller(ruby)
+        && let Err(arrived) = tell_to_caller(ruby, told)
     {
-        // what is in no file of the program's is told where that called
-        let source = Source { path, first_line: line, ..(*told.source).clone() };
-        told.source = Arc::new(source);
-    }
-    if let CoreError::Unsupported(told) | CoreError::Conflict(told) = &mut error
-        && let Some(calls) = not_theirs(ruby, told)
-    {
-        let (call, label) = (&told.calls[calls], &told.calls[calls].label);
-        let message = format!("kernels cannot compile {label}");
-        **told = told.told_at(call, message, "call it before the block, and use what it gives there".into());
+        return arrived;
     }
     let name = match &error {
         CoreError::Poisoned(poison) => return crate::later::raised(ruby, poison),
@@ -91,16 +93,30 @@ pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
     new(ruby, name, error.to_string())
 }
 
+/// Tells what is wrong in code that is not the user's where the user's calls that.
+fn tell_to_caller(ruby: &Ruby, told: &mut Diagnostic) -> Result<(), Error> {
+    if told.source.is_internal() {
+        // what is in no file of the program's is told where that called
+        let (path, first_line) = caller(ruby)?;
+        told.source = Arc::new(Source { path, first_line, ..(*told.source).clone() });
+    }
+    if let Some(calls) = not_theirs(ruby, told)? {
+        let (call, label) = (&told.calls[calls], &told.calls[calls].label);
+        let message = format!("kernels cannot compile {label}");
+        *told = told.told_at(call, message, "call it before the block, and use what it gives there".into());
+    }
+    Ok(())
+}
+
 /// Of what is wrong in a file of Ikra's, or of Ruby's library: which of the calls is the first from the user's own.
-fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Option<usize> {
-    let config: Result<Value, Error> = ruby.class_object().const_get("RbConfig");
-    let config: RHash = config.and_then(|config| config.funcall::<_, _, RHash>("const_get", ("CONFIG",))).ok()?;
-    let folder: String = config.aref("rubylibdir").ok()?;
+fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
+    let config: RModule = ruby.class_object().const_get("RbConfig")?;
+    let folder: String = config.const_get::<_, RHash>("CONFIG")?.aref("rubylibdir")?;
     let is_theirs = |source: &Source| is_library(&source.path) || source.path.starts_with(&folder);
     if !is_theirs(&told.source) {
-        return None;
+        return Ok(None);
     }
-    told.calls.iter().position(|call| !is_theirs(&call.source))
+    Ok(told.calls.iter().position(|call| !is_theirs(&call.source)))
 }
 
 /// Does what a native does. Where the host's memory does not suffice the GC runs, which may find arrays that nobody has any more, and it is tried once more, unless it has changed anything.
@@ -119,7 +135,7 @@ pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>)
     };
     let before = room::changed(false);
     let done = match attempt() {
-        Err(_) if room::was_refused() && !room::changed(false) => {
+        Err(error) if room::was_refused() && is_of_memory(ruby, &error) && !room::changed(false) => {
             if room::was_code_refused() {
                 crate::engine::forget_code();
             }
@@ -133,6 +149,11 @@ pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>)
     };
     room::changed(before);
     done
+}
+
+/// Whether it may be that memory ended: not what Ruby raised for another reason, such as an interrupt.
+fn is_of_memory(ruby: &Ruby, error: &Error) -> bool {
+    matches!(error.error_type(), ErrorType::Error(..)) || error.is_kind_of(ruby.exception_no_mem_error())
 }
 
 /// A block whose source cannot be had, as an exception.
@@ -171,11 +192,13 @@ pub fn of_contribution(
     }
     let located = || -> Result<Exception, Error> {
         let mut exception = exception;
-        if exception.is_kind_of(class(ruby, "NoMethodError")) {
+        if exception.is_kind_of(class(ruby, "NoMethodError")?) {
             // one may have none, for which it raises
-            let receiver = exception.funcall::<_, _, Value>("receiver", ()).map(|receiver| receiver.as_raw());
+            let ask = || exception.funcall::<_, _, Value>("receiver", ());
+            let receiver = question::own(ruby, ruby.exception_arg_error(), ask)?;
             let name: Value = exception.funcall("name", ())?;
-            if receiver.is_ok_and(|receiver| receiver == left.as_raw()) && name.to_string() == operator {
+            let is_name = || symbol_name(name).is_ok_and(|name| name == operator);
+            if receiver.is_ok_and(|receiver| receiver.as_raw() == left.as_raw()) && is_name() {
                 // anew, because Ruby would show the line of Ikra's own that made the call
                 exception = no_method_error(ruby, left.as_raw(), operator, false)?;
             }
@@ -204,8 +227,8 @@ pub fn race(ruby: &Ruby, program: &Program, record: &TrapRecord) -> Error {
         second.line,
         record.key.tick(),
     );
-    let made = class(ruby, "Ikra::RaceError").new_instance((message,));
-    let located = made.and_then(|exception: Exception| {
+    let made = || class(ruby, "Ikra::RaceError")?.new_instance((message,));
+    let located = made().and_then(|exception: Exception| {
         let mut frames = vec![format!("{}:{}", second.path, second.line)];
         frames.extend(backtrace(ruby)?);
         ikra(ruby)?.funcall::<_, _, Value>("__locate", (exception, record.key.index(), record.key.tick(), frames))?;
@@ -249,7 +272,7 @@ fn is_ours(path: &str) -> bool {
 
 fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Error> {
     let operand = operands.first().copied().unwrap_or(heap::NIL);
-    let made = |name: &str, message: String| class(ruby, name).new_instance((message,));
+    let made = |name: &str, message: String| class(ruby, name)?.new_instance((message,));
     match &site.trap {
         Trap::ZeroDivision => made("ZeroDivisionError", "divided by 0".into()),
         Trap::IntegerOverflow(operation) => {
@@ -265,17 +288,22 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
         Trap::KeyMissing => {
             let key = value(operands.get(1).copied().unwrap_or(heap::NIL));
             let keywords = magnus::kwargs!(ruby, "receiver" => value(operand), "key" => key);
-            class(ruby, "KeyError").funcall("new", (format!("key not found: {}", key.inspect()), keywords))
+            class(ruby, "KeyError")?.funcall("new", (format!("key not found: {}", shown(key)?), keywords))
         }
         Trap::IndexTooSmall => {
-            let [index, least] = [0, 1].map(|i| operands.get(i).map_or_else(String::new, |o| value(*o).inspect()));
+            let shown = |i: usize| operands.get(i).map_or_else(|| Ok(String::new()), |o| shown(value(*o)));
+            let (index, least) = (shown(0)?, shown(1)?);
             made("IndexError", format!("index {index} too small for array; minimum: {least}"))
         }
         Trap::Name { message, name } => {
             let name = ruby.to_symbol(name.as_ref());
-            class(ruby, "NameError").new_instance((message.as_str(), name))
+            class(ruby, "NameError")?.new_instance((message.as_str(), name))
         }
-        Trap::Frozen => raised_by(ruby, || Err(frozen(ruby, value(operand)))),
+        Trap::Frozen => {
+            let error = frozen(ruby, value(operand));
+            let own = error.is_kind_of(ruby.exception_frozen_error());
+            error.value().and_then(Exception::from_value).filter(|_| own).ok_or(error)
+        }
         Trap::FloatDomain => made("FloatDomainError", value(operand).funcall("to_s", ())?),
         Trap::OutOfRange => {
             let Seen::Float(float) = heap::see(operand) else { return Err(internal(ruby, "a Float that is none")) };
@@ -295,7 +323,7 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
         Trap::Limit { class, before, after } | Trap::Mention { class, before, after } => {
             let what = match heap::see(operand) {
                 Seen::Nil | Seen::True | Seen::False | Seen::Int(_) | Seen::Float(_) | Seen::Symbol => {
-                    value(operand).inspect()
+                    shown(value(operand))?
                 }
                 _ => class_name(value(operand)),
             };
@@ -354,9 +382,13 @@ pub fn class_name(object: Value) -> String {
     unsafe { object.classname() }.into_owned()
 }
 
-/// Has Ruby itself raise, and takes the exception.
-fn raised_by(ruby: &Ruby, raise: impl FnOnce() -> Result<Value, Error>) -> Result<Exception, Error> {
-    match raise() {
+/// Has Ruby itself raise an exception of a class, and takes it.
+fn raised_by(
+    ruby: &Ruby,
+    class: ExceptionClass,
+    raise: impl FnOnce() -> Result<Value, Error>,
+) -> Result<Exception, Error> {
+    match question::own(ruby, class, raise)? {
         Err(error) => error.value().and_then(Exception::from_value).ok_or(error),
         Ok(_) => Err(internal(ruby, "a call that has no receiver in the kernel has one in Ruby")),
     }
@@ -389,7 +421,7 @@ fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Val
 
 /// NoMethodError or (`bare`) NameError, in Ruby's words.
 fn no_method_error(ruby: &Ruby, receiver: Raw, name: &str, bare: bool) -> Result<Exception, Error> {
-    let raised = raised_by(ruby, || no_method(ruby, value(receiver), name, bare))?;
+    let raised = raised_by(ruby, class(ruby, "NameError")?, || no_method(ruby, value(receiver), name, bare))?;
     // anew, because Ruby would show the source line where the call just now was made
     let class: Value = raised.funcall("class", ())?;
     let keywords = magnus::kwargs!(ruby, "receiver" => value(receiver));
@@ -403,11 +435,11 @@ fn no_method_error(ruby: &Ruby, receiver: Raw, name: &str, bare: bool) -> Result
 /// NoMethodError of `super`: Ruby's words for a receiver are those of any other missing method.
 fn no_super(ruby: &Ruby, receiver: Value, name: &str) -> Result<Exception, Error> {
     const NOWHERE: &str = "__ikra_nowhere";
-    let missing = raised_by(ruby, || no_method(ruby, receiver, NOWHERE, false))?;
+    let missing = raised_by(ruby, class(ruby, "NameError")?, || no_method(ruby, receiver, NOWHERE, false))?;
     let message = plain_message(missing)?.to_r_string()?.to_string()?;
     let message = message.replacen("undefined method", "super: no superclass method", 1).replacen(NOWHERE, name, 1);
     let keywords = magnus::kwargs!(ruby, "receiver" => receiver);
-    class(ruby, "NoMethodError").funcall("new", (message, ruby.to_symbol(name), ruby.ary_new(), keywords))
+    class(ruby, "NoMethodError")?.funcall("new", (message, ruby.to_symbol(name), ruby.ary_new(), keywords))
 }
 
 /// Whether a path is of Ikra's own Ruby code, or of text that it makes itself (lib/ikra/mdarray/text.rb).
@@ -434,9 +466,14 @@ fn backtrace(ruby: &Ruby) -> Result<Vec<String>, Error> {
 }
 
 /// File and line where a block stands; of one that is in no file of the program's, where that called.
-pub fn place(ruby: &Ruby, source: &Source) -> (String, u32) {
-    let own = || (source.path.clone(), source.line_of(source.slice.start as u32));
-    if source.is_internal() { caller(ruby).unwrap_or_else(|_| own()) } else { own() }
+///
+/// # Errors
+/// What Ruby raises.
+pub fn place(ruby: &Ruby, source: &Source) -> Result<(String, u32), Error> {
+    if source.is_internal() {
+        return caller(ruby);
+    }
+    Ok((source.path.clone(), source.line_of(source.slice.start as u32)))
 }
 
 /// File and line of the user's code that called Ikra.

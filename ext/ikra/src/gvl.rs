@@ -20,7 +20,7 @@ use ikra_core::backend::CancelToken;
 use ikra_core::memory::room;
 use ikra_core::process;
 use magnus::rb_sys::protect;
-use magnus::{Error, Ruby};
+use magnus::{Error, ExceptionClass, Ruby};
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
@@ -52,12 +52,16 @@ unsafe extern "C" fn trampoline<F: FnOnce() -> T, T>(data: *mut c_void) -> *mut 
 }
 
 /// Runs `work` without the GVL; None if an interrupt was pending, and it did not run.
+///
+/// # Errors
+/// Of a main thread that is alone, with `unblock` that is not safe in signal handlers: what an interrupt raises, whether
+/// `work` ran or not.
 fn leave<T>(
     unblock: rb_sys::rb_unblock_function_t,
     data: *mut c_void,
     flags: i32,
     work: impl FnOnce() -> T,
-) -> Option<T> {
+) -> Result<Option<T>, Error> {
     fn pointer<F: FnOnce() -> T, T>(_: &Call<F, T>) -> unsafe extern "C" fn(*mut c_void) -> *mut c_void {
         trampoline::<F, T>
     }
@@ -65,19 +69,36 @@ fn leave<T>(
     let function = pointer(&call);
     // SAFETY: `call` and what `data` points to outlive the call; with `INTERRUPTS_FAIL` Ruby raises nothing in it, or it is caught below.
     let mut leave = || unsafe { rb_sys::rb_nogvl(Some(function), (&raw mut call).cast(), unblock, data, flags) };
+    let mut left = Ok(heap::NIL);
     if unblock.is_some() && flags & UNBLOCK_IS_ASYNC_SAFE == 0 {
-        // from a main thread that is alone Ruby starts another, which may raise, and then the work did not run
-        let _ = protect(|| {
+        // from a main thread that is alone Ruby starts another, and waits for its end, where interrupts are looked at
+        left = protect(|| {
             leave();
-            crate::heap::NIL
+            heap::NIL
         });
     } else {
         leave();
     }
-    match call.answer? {
-        Ok(answer) => Some(answer),
-        Err(panic) => resume_unwind(panic),
+    let answer = match call.answer {
+        Some(Ok(answer)) => Some(answer),
+        Some(Err(panic)) => resume_unwind(panic),
+        None => None,
+    };
+    match left {
+        // it could not be started, and the work did not run
+        Err(error) if answer.is_none() && is_of_no_thread(&error) => Ok(None),
+        left => left.map(|_| answer),
     }
+}
+
+/// Whether an error says that there is no memory, or no thread, to be had.
+fn is_of_no_thread(error: &Error) -> bool {
+    // SAFETY: classes that live as long as Ruby.
+    let classes = unsafe { [rb_sys::rb_eThreadError, rb_sys::rb_eNoMemError] };
+    let is_of = |class: heap::Raw| {
+        ExceptionClass::from_value(reflect::value(class)).is_some_and(|class| error.is_kind_of(class))
+    };
+    classes.into_iter().any(is_of)
 }
 
 /// Runs `work`, which is short and touches nothing of Ruby's, without the GVL. Interrupts wait; where one is pending
@@ -85,7 +106,7 @@ fn leave<T>(
 pub fn released<T>(work: impl FnOnce() -> T) -> T {
     let mut work = Some(work);
     let answer = leave(None, std::ptr::null_mut(), INTERRUPTS_FAIL, || work.take().map(|work| work()));
-    match (answer, work) {
+    match (answer.expect("nothing is raised without a function to unblock"), work) {
         (Some(Some(answer)), _) => answer,
         (_, Some(work)) => work(),
         _ => unreachable!("work that was taken gave an answer"),
@@ -103,7 +124,7 @@ pub fn run<T>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce() -> T) -> Re
     }
     let _watched = is_main_of_many().then(|| Watched::new(cancel));
     let data = (&raw const *cancel).cast_mut().cast();
-    let answer = leave(Some(unblock), data, INTERRUPTS_FAIL | UNBLOCK_IS_ASYNC_SAFE, work);
+    let answer = leave(Some(unblock), data, INTERRUPTS_FAIL | UNBLOCK_IS_ASYNC_SAFE, work)?;
     if answer.is_none() || cancel.is_cancelled() {
         ruby.thread_check_ints()?;
         return Ok(None);
@@ -523,11 +544,15 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
                 state.interrupted = false;
                 state.finished
             });
+            let (finished, interrupted) = match finished {
+                Ok(finished) => (finished, Ok(())),
+                Err(error) => (None, Err(error)),
+            };
             // an interrupt may wait each time that the GVL is to be left: under GC.stress, finalizers do
-            if finished == Some(true) || waiting.state.lock().finished {
+            if interrupted.is_ok() && (finished == Some(true) || waiting.state.lock().finished) {
                 break;
             }
-            if let Err(error) = ruby.thread_check_ints() {
+            if let Err(error) = interrupted.and_then(|()| ruby.thread_check_ints()) {
                 raised = Some(error);
                 cancel.cancel();
                 released(|| {

@@ -10,12 +10,14 @@
 //! instructions at the block's place must be the same.
 
 use crate::environment::InForce;
+use crate::heap::{self, Seen};
+use crate::question::{self, shown};
 use crate::registry::Kept;
 use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::source::{Source, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
+use magnus::{Error, ExceptionClass, RArray, RHash, RString, Ruby, Symbol, Value};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hasher;
@@ -80,7 +82,7 @@ impl Sequence {
         let absolute_path: Option<String> = iseq.funcall("absolute_path", ())?;
         let path: String = array.entry(6)?;
         let lines: Option<RArray> = iseq.funcall("script_lines", ())?;
-        let kept = lines.map(|lines| Text::of_lines(&path, lines)).transpose()?;
+        let kept = lines.map(|lines| Text::of_lines(&Ruby::get_with(iseq), &path, lines)).transpose()?;
         let captures = reaches_out(array, 0)?;
         let uses = if captures && absolute_path.is_none() { used_locals(iseq)? } else { Vec::new() };
         Ok(Self {
@@ -259,9 +261,9 @@ impl Foreign {
         }
         let (is_string, is_symbol) = (RString::from_value(value).is_some(), Symbol::from_value(value).is_some());
         if is_string || is_symbol {
-            let encoding = value.funcall::<_, _, Value>("encoding", ())?.to_string();
+            let encoding = question::text(value.funcall("encoding", ())?)?;
             let (utf8, ascii) = (encoding == "UTF-8", is_symbol && encoding == "US-ASCII");
-            let of_pattern = is_string && encoding == "US-ASCII" && is_of_pattern(&value.to_string());
+            let of_pattern = is_string && encoding == "US-ASCII" && is_of_pattern(&question::text(value)?);
             self.strings |= is_string && !utf8 && !of_pattern;
             self.names |= is_symbol && !utf8 && !ascii;
         }
@@ -366,12 +368,12 @@ impl Text {
         Arc::new(Self { path: path.into(), text, written, heredocs, nodes: Mutex::new(None) })
     }
 
-    fn of_lines(path: &str, lines: RArray) -> Result<Arc<Self>> {
+    fn of_lines(ruby: &Ruby, path: &str, lines: RArray) -> Result<Arc<Self>> {
         let raw = lines.as_raw();
         if let Some((_, text)) = LINES.lock().iter().find(|(kept, _)| kept.raw() == raw) {
             return Ok(text.clone());
         }
-        let text = Self::joined(path, lines)?;
+        let text = Self::joined(ruby, path, lines)?;
         let mut known = LINES.lock();
         if known.len() >= REMEMBERED {
             known.drain(..REMEMBERED / 2);
@@ -380,7 +382,7 @@ impl Text {
         Ok(text)
     }
 
-    fn joined(path: &str, lines: RArray) -> Result<Arc<Self>> {
+    fn joined(ruby: &Ruby, path: &str, lines: RArray) -> Result<Arc<Self>> {
         let (mut text, mut bytes, mut columns) = (String::new(), Vec::new(), HashMap::new());
         let mut encoding = None;
         for (at, line) in lines.into_iter().enumerate() {
@@ -390,7 +392,7 @@ impl Text {
             // SAFETY: copied before Ruby runs again.
             #[allow(unsafe_code)]
             let raw = unsafe { line.as_slice() }.to_vec();
-            let named = line.funcall::<_, _, Value>("encoding", ())?.to_string();
+            let named = question::text(line.funcall("encoding", ())?)?;
             match std::str::from_utf8(&raw) {
                 Ok(same) if same.is_ascii() || named == "UTF-8" => text.push_str(same),
                 _ => {
@@ -400,8 +402,9 @@ impl Text {
                     for char in line.funcall::<_, _, RArray>("chars", ())? {
                         end += char.funcall::<_, _, usize>("bytesize", ())?;
                         // what is no character stays one for the columns behind it
-                        let known: std::result::Result<RString, Error> = char.funcall("encode", ("UTF-8",));
-                        let known = known.and_then(RString::to_string).ok().filter(|known| *known != "\0");
+                        let encode = || char.funcall::<_, _, RString>("encode", ("UTF-8",))?.to_string();
+                        let known = question::own(ruby, encoding_error(ruby)?, encode)?;
+                        let known = known.ok().filter(|known| *known != "\0");
                         text.push_str(known.as_deref().unwrap_or("\u{fffd}"));
                         ends.push((end, text.len() - from));
                     }
@@ -624,9 +627,9 @@ impl Text {
             if locals.is_empty() { (self.text.to_string(), 1) } else { (format!("{known}nil\n{}", self.text), 0) };
         let text = self.as_written(ruby, ruby.str_new(&text), locals.is_empty())?;
         let path = ruby.str_new(&self.path);
-        let compiled: std::result::Result<Value, Error> =
-            quietly(|| class.funcall("compile", (text, path, path, first)));
-        compiled.map_err(|_| changed(&self.path, 1))
+        let wrong: ExceptionClass = ruby.class_object().const_get("SyntaxError")?;
+        let compile = || class.funcall("compile", (text, path, path, first));
+        quietly(|| question::own(ruby, wrong, compile))?.map_err(|_| changed(&self.path, 1))
     }
 
     /// The whole text in its own encoding, where that is not UTF-8, so that columns are Ruby's.
@@ -668,6 +671,11 @@ impl Text {
 struct Header {
     location: Location,
     kind: String,
+}
+
+/// What a String raises that cannot be had in another encoding.
+fn encoding_error(ruby: &Ruby) -> std::result::Result<ExceptionClass, Error> {
+    ruby.class_object().const_get("EncodingError")
 }
 
 fn header(array: RArray) -> Result<Header> {
@@ -773,8 +781,8 @@ const FORMAT: &str = "YARVInstructionSequence/SimpleDataFormat";
 
 fn as_sequence(value: Value) -> Option<RArray> {
     let array = RArray::from_value(value)?;
-    let first = RString::from_value(array.entry(0).ok()?)?;
-    (first.to_string().ok()? == FORMAT).then_some(array)
+    let first = *heap::elements(array.as_raw()).first()?;
+    (heap::see(first) == Seen::Str && heap::bytes(first) == FORMAT.as_bytes()).then_some(array)
 }
 
 /// Calls `visit` with each sequence right within one.
@@ -799,11 +807,6 @@ fn children(array: RArray, visit: &mut dyn FnMut(RArray) -> Result<()>) -> Resul
         }
     }
     Ok(())
-}
-
-/// A value as `inspect` shows it; what arrives meanwhile, an interrupt, is told.
-fn shown(value: Value) -> Result<String> {
-    Ok(value.funcall("inspect", ())?)
 }
 
 /// A hash of all that a sequence does: parameters, locals, instructions and what is within them; labels by the order in

@@ -66,6 +66,7 @@ mod pack;
 mod pending;
 mod plan;
 mod profile;
+mod question;
 mod random;
 mod reflect;
 mod registry;

@@ -103,14 +103,36 @@ fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Opti
     Ok(Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, dtype, part)) })))
 }
 
-/// The exception that an error is.
-fn exception(error: Error) -> Option<VALUE> {
-    let made = match error.error_type() {
-        ErrorType::Exception(exception) => Some(*exception),
-        ErrorType::Error(class, message) => class.new_instance((message.as_ref(),)).ok(),
-        ErrorType::Jump(_) => None,
-    };
-    made.map(|exception| exception.as_raw())
+/// How a C function ends early.
+enum End {
+    Raise(VALUE),
+    /// By `throw`, or because its thread is killed.
+    Jump(c_int),
+}
+
+impl End {
+    fn of(error: Error) -> Self {
+        match error.error_type() {
+            ErrorType::Exception(exception) => Self::Raise(exception.as_raw()),
+            ErrorType::Error(class, message) => match class.new_instance((message.as_ref(),)) {
+                Ok(exception) => Self::Raise(exception.as_raw()),
+                Err(error) => Self::of(error),
+            },
+            ErrorType::Jump(tag) => Self::Jump(*tag as c_int),
+        }
+    }
+
+    /// # Safety
+    /// Called by a C function of Ruby's that has nothing left to be dropped.
+    unsafe fn go(self) -> ! {
+        // SAFETY: an exception, or the state that Ruby is in since it was caught.
+        unsafe {
+            match self {
+                Self::Raise(exception) => rb_sys::rb_exc_raise(exception),
+                Self::Jump(tag) => rb_sys::rb_jump_tag(tag),
+            }
+        }
+    }
 }
 
 unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int) -> bool {
@@ -121,11 +143,11 @@ unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int
     let ruby = Ruby::get_with(array);
     let got = match catch_unwind(AssertUnwindSafe(|| shown(&ruby, array, strides, written))) {
         Ok(Ok(got)) => got,
-        Ok(Err(error)) => match exception(error) {
-            // SAFETY: an exception, raised where nothing of Rust's is left to be dropped: it was moved out of `error`.
-            Some(exception) => unsafe { rb_sys::rb_exc_raise(exception) },
-            None => None,
-        },
+        Ok(Err(error)) => {
+            let end = End::of(error);
+            // SAFETY: nothing of Rust's is left to be dropped: it was moved out of `error`.
+            unsafe { end.go() }
+        }
         Err(_) => None,
     };
     let Some((dtype, data, mut shown)) = got else { return false };
@@ -247,9 +269,14 @@ unsafe extern "C" fn available(array: VALUE) -> bool {
     // SAFETY: Ruby gives an object of the class, which its caller holds.
     let array = unsafe { Value::from_raw(array) };
     let ruby = Ruby::get_with(array);
-    catch_unwind(AssertUnwindSafe(|| {
-        let dtype = array.funcall::<_, _, magnus::Symbol>("dtype", ()).ok();
-        dtype.is_some_and(|dtype| !dtype.equal(ruby.to_symbol("object")).unwrap_or(true))
-    }))
-    .unwrap_or(false)
+    let dtype = catch_unwind(AssertUnwindSafe(|| array.funcall::<_, _, Value>("dtype", ())));
+    match dtype {
+        Ok(Ok(dtype)) => dtype.as_raw() != ruby.to_symbol("object").as_raw(),
+        Ok(Err(error)) => {
+            let end = End::of(error);
+            // SAFETY: nothing of Rust's is left to be dropped: it was moved out of `error`.
+            unsafe { end.go() }
+        }
+        Err(_) => false,
+    }
 }

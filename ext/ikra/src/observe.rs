@@ -358,7 +358,7 @@ impl Observer {
                 }
                 None => return Err(scan.refuse(value, "an array that was freed".into())),
             },
-            Seen::Str => match unheld_string(scan.ruby, value) {
+            Seen::Str => match unheld_string(scan.ruby, value)? {
                 None => Prims::STR,
                 Some(what_it_is) => return Err(scan.refuse(value, what_it_is)),
             },
@@ -690,21 +690,20 @@ fn ask_at(values: &[Raw], at: usize) {
 }
 
 /// Says what a String is that kernels cannot hold; None: they can.
-fn unheld_string(ruby: &Ruby, string: Raw) -> Option<String> {
+fn unheld_string(ruby: &Ruby, string: Raw) -> Result<Option<String>> {
     use magnus::prelude::*;
     use magnus::rb_sys::AsRawValue;
     if heap::class_word(string) != ruby.class_string().as_raw() {
-        return Some(format!("a {} that is no plain String", crate::errors::class_name(reflect::value(string))));
+        return Ok(Some(format!("a {} that is no plain String", crate::errors::class_name(reflect::value(string)))));
     }
     if heap::bytes(string).len() > StrWord::MOST_BYTES {
-        return Some(format!("a String of more than {} bytes", StrWord::MOST_BYTES));
+        return Ok(Some(format!("a String of more than {} bytes", StrWord::MOST_BYTES)));
     }
     if heap::encoding(string).is_none() {
-        let encoding = reflect::value(string).funcall::<_, _, magnus::Value>("encoding", ());
-        let name = encoding.and_then(|encoding| encoding.funcall::<_, _, String>("to_s", ()));
-        return Some(format!("a String in {}", name.unwrap_or_default()));
+        let encoding = crate::question::text(reflect::value(string).funcall("encoding", ())?)?;
+        return Ok(Some(format!("a String in {encoding}")));
     }
-    None
+    Ok(None)
 }
 
 /// Of a Range that kernels know, its kind in registers, if it has any.

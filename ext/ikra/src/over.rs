@@ -81,6 +81,9 @@ impl Where {
     }
 
     /// Tells who measures what is done here. `asked`: which backend was asked for; None: the elements are gone over where they were left.
+    ///
+    /// # Errors
+    /// What Ruby raises.
     pub fn tell(
         &self,
         ruby: &Ruby,
@@ -89,7 +92,7 @@ impl Where {
         (dtype, buffer): (Dtype, &Buffer),
         elements: usize,
         asked: Option<Choice>,
-    ) {
+    ) -> Result<(), Error> {
         let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
         clock.step(ruby, || {
             let why = match asked {
@@ -106,7 +109,7 @@ impl Where {
                 Where::Host => "cpu",
             };
             Step { what, elements, kind: dtype.name(), backend, why }
-        });
+        })
     }
 
     /// Goes over so many elements of these buffers. Interrupts end what the host does. Where the device's memory ends, other
@@ -289,7 +292,7 @@ pub fn scan(
     let element = dtype.element();
     let asked = Settings::for_call(ruby, options)?.backend;
     let place = Where::of(ruby, asked, &buffer, count)?;
-    place.tell(ruby, &mut clock, "scan", (dtype, &buffer), count, Some(asked));
+    place.tell(ruby, &mut clock, "scan", (dtype, &buffer), count, Some(asked))?;
     let (rows, told) = place.over(ruby, &mut clock, &[&buffer], count, |who, rows| {
         who.scan(scan, Stretch { element, rows: &rows[0], range: range.clone() })
     })?;
@@ -317,7 +320,7 @@ pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Op
     let range = part(ruby, &buffer, from, flags.len())?;
     let asked = Settings::for_call(ruby, options)?.backend;
     let place = Where::of(ruby, asked, &flags, flags.len())?;
-    place.tell(ruby, &mut clock, "selection", (dtype, &flags), flags.len(), Some(asked));
+    place.tell(ruby, &mut clock, "selection", (dtype, &flags), flags.len(), Some(asked))?;
     place.chosen(ruby, &mut clock, (dtype, &buffer), range, &flags)
 }
 
@@ -341,7 +344,7 @@ pub fn sort(
     let (element, range) = (dtype.element(), part(ruby, &buffer, from, count)?);
     let asked = Settings::for_call(ruby, options)?.backend;
     let place = Where::of(ruby, asked, &buffer, count)?;
-    place.tell(ruby, &mut clock, "sort", (dtype, &buffer), count, Some(asked));
+    place.tell(ruby, &mut clock, "sort", (dtype, &buffer), count, Some(asked))?;
     let rows = place.over(ruby, &mut clock, &[&buffer], count, |who, rows| {
         who.sort(Stretch { element, rows: &rows[0], range: range.clone() }, row, descending, Give::Keys)
     })?;
@@ -417,7 +420,7 @@ pub fn product(
         kind: dtype.name(),
         backend: backend.name(),
         why: "so large a product is cuBLAS's".into(),
-    });
+    })?;
     waited(&mut clock, &made);
     Ok(Some(buffer::wrap(ruby, dtype, made).as_value()))
 }

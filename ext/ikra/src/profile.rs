@@ -10,7 +10,7 @@ use crate::errors;
 use crate::fiber::{self, Number};
 use crate::identity::RawMap;
 use magnus::prelude::*;
-use magnus::{Error, RArray, RModule, Ruby};
+use magnus::{Error, RArray, Ruby};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -212,32 +212,37 @@ impl Clock {
         self.0 = None;
     }
     /// Says which section it is. That of a block of Ikra's own is the method's that the user called.
-    pub fn tell(&mut self, ruby: &Ruby, about: impl FnOnce() -> About) {
-        let Some((fiber, record)) = &mut self.0 else { return };
-        let mut about = about();
-        if errors::is_library(&about.path)
-            && is_alone(*fiber)
-            && let Some((operation, path, line)) = caller(ruby)
-        {
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn tell(&mut self, ruby: &Ruby, about: impl FnOnce() -> Result<About, Error>) -> Result<(), Error> {
+        let Some((fiber, record)) = &mut self.0 else { return Ok(()) };
+        let mut about = about()?;
+        if errors::is_library(&about.path) && is_alone(*fiber) {
+            let (operation, path, line) = caller(ruby)?;
             (about.operation, about.path, about.line) = (operation, path.into(), line);
         }
         record.sections = 1;
         record.about = Some(about);
+        Ok(())
     }
     /// Says which step it is.
-    pub fn step(&mut self, ruby: &Ruby, step: impl FnOnce() -> Step) {
-        let Some((fiber, record)) = &mut self.0 else { return };
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn step(&mut self, ruby: &Ruby, step: impl FnOnce() -> Step) -> Result<(), Error> {
+        let Some((fiber, record)) = &mut self.0 else { return Ok(()) };
         let asked = Instant::now();
         let step = step();
-        if is_alone(*fiber)
-            && let Some((operation, path, line)) = caller(ruby)
-        {
+        if is_alone(*fiber) {
+            let (operation, path, line) = caller(ruby)?;
             let Step { backend, elements, .. } = step;
             record.about = Some(About { operation, path: path.into(), line, backend, elements, ticks: 1 });
         }
         record.steps.push((step, Duration::ZERO));
         // finding that out is no part of it
         record.begun += asked.elapsed();
+        Ok(())
     }
     /// Runs `work` as part of a phase.
     pub fn measure<T>(&mut self, phase: Phase, work: impl FnOnce() -> T) -> T {
@@ -282,9 +287,8 @@ fn is_alone(fiber: Number) -> bool {
 }
 
 /// The method of Ikra's that the user called, and where.
-fn caller(ruby: &Ruby) -> Option<(String, String, u32)> {
-    let ikra: RModule = ruby.class_object().const_get("Ikra").ok()?;
-    ikra.funcall("__caller", ()).ok()
+fn caller(ruby: &Ruby) -> Result<(String, String, u32), Error> {
+    errors::ikra(ruby)?.funcall("__caller", ())
 }
 
 /// `Ikra.__enter(operation, path, line, elements, kind, why)`: from now on, up to [`leave`], everything in this Fiber is an operation's.

@@ -23,6 +23,8 @@ struct Natives {
     /// `Thread.list`, and `Thread#native_thread_id`, where there is one.
     threads: Kept,
     thread_number: Option<Kept>,
+    /// `Data`, where there is one.
+    data: Option<Kept>,
     /// `rb_callable_method_entry`, where this Ruby exports it.
     entry: Option<EntryFn>,
 }
@@ -42,14 +44,17 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let vm: Value = ruby.class_object().const_get("RubyVM")?;
     let iseq_class: Value = vm.funcall("const_get", ("InstructionSequence",))?;
     let thread: Value = ruby.class_object().const_get("Thread")?;
-    let number: Result<Value, Error> = thread.funcall("instance_method", ("native_thread_id",));
+    let has_number: bool = thread.funcall("method_defined?", ("native_thread_id",))?;
+    let number: Option<Value> =
+        has_number.then(|| thread.funcall("instance_method", ("native_thread_id",))).transpose()?;
     let natives = Natives {
         instance_method: method("instance_method")?,
         private: method("private_method_defined?")?,
         protected: method("protected_method_defined?")?,
         iseq_class: Kept::new(iseq_class),
         threads: Kept::new(thread.funcall::<_, _, Value>("method", ("list",))?),
-        thread_number: number.ok().map(Kept::new),
+        thread_number: number.map(Kept::new),
+        data: if since_3_2() { Some(Kept::new(ruby.class_object().const_get("Data")?)) } else { None },
         entry: entry_function(),
     };
     let _ = NATIVES.set(natives);
@@ -242,8 +247,9 @@ pub fn owner_of(ruby: &Ruby, method: Value) -> Result<Raw, Error> {
     let (unbound, iseq) = (method.funcall("unbind", ())?, iseq_of(method)?);
     let owner = owner.as_raw();
     let found = Found { unbound, owner, iseq, visibility: Visibility::Public, watched: false, lost: false };
-    let found = defined(ruby, found, &name.to_string())?;
-    Ok(unaliased(ruby, found, &name.to_string())?.owner)
+    let name = symbol_name(name)?;
+    let found = defined(ruby, found, &name)?;
+    Ok(unaliased(ruby, found, &name)?.owner)
 }
 
 /// From Ruby 3.2 on, and in the last releases of 3.1, a class that only gives an inherited method another visibility counts as
@@ -432,18 +438,16 @@ pub fn is_kind_of(object: Raw, module: Raw) -> bool {
 
 /// Whether a class is one that `Struct.new` or `Data.define` made, or below one.
 pub fn has_members(ruby: &Ruby, class: Raw) -> bool {
-    is_below(ruby, class, "Struct") || is_data(ruby, class)
+    is_below(class, ruby.class_struct().as_raw()) || is_data(class)
 }
 
 /// Whether a class is one that `Data.define` made, or below one.
-pub fn is_data(ruby: &Ruby, class: Raw) -> bool {
-    since_3_2() && is_below(ruby, class, "Data")
+pub fn is_data(class: Raw) -> bool {
+    natives().data.as_ref().is_some_and(|data| is_below(class, data.raw()))
 }
 
-fn is_below(ruby: &Ruby, class: Raw, name: &str) -> bool {
-    let base = ruby.class_object().const_get::<_, Value>(name).map(|c| c.as_raw());
-    let is_base = |base| base != class && heap::see(base) == heap::Seen::Module && inherits(class, base);
-    is_class(class) && base.is_ok_and(is_base)
+fn is_below(class: Raw, base: Raw) -> bool {
+    is_class(class) && base != class && inherits(class, base)
 }
 
 /// `Data` as a class of values came with it; before, a constant of that name is the user's.
@@ -470,8 +474,8 @@ pub fn members(ruby: &Ruby, class: Raw) -> Result<Option<Vec<String>>, Error> {
 ///
 /// # Errors
 /// What Ruby raises.
-pub fn construction(ruby: &Ruby, class: Raw) -> Result<Construction, Error> {
-    if is_data(ruby, class) {
+pub fn construction(class: Raw) -> Result<Construction, Error> {
+    if is_data(class) {
         return Ok(Construction::Data);
     }
     Ok(match value(class).funcall::<_, _, Option<bool>>("keyword_init?", ())? {

@@ -6,6 +6,7 @@
 
 use crate::heap::{self, Raw};
 use crate::identity::{RawMap, WordMap};
+use crate::question::shown;
 use ikra_core::id::ClassId;
 use ikra_core::world::{ClassInfo, symbol_hash, well_known};
 use magnus::prelude::*;
@@ -272,11 +273,8 @@ pub mod symbols {
         // SAFETY: registered with the GC when it came into the table.
         #[allow(unsafe_code)]
         let other = unsafe { Value::from_raw(other) };
-        let message = format!(
-            "Ikra cannot tell {} and {} apart: their names have the same hash",
-            value.inspect(),
-            other.inspect()
-        );
+        let message =
+            format!("Ikra cannot tell {} and {} apart: their names have the same hash", shown(value)?, shown(other)?);
         Err(Error::new(ruby.exception_arg_error(), message))
     }
 

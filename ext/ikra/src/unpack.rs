@@ -115,7 +115,7 @@ impl Unpacker<'_> {
                     let (order, data) = orders[class].get_or_insert_with(|| {
                         let mut order: Vec<usize> = (0..fields.len()).collect();
                         order.sort_by_key(|i| fields[*i].given.unwrap_or(u32::MAX));
-                        (order, reflect::is_data(self.ruby, *raw))
+                        (order, reflect::is_data(*raw))
                     });
                     let origin = origin.map(|column| self.origin(column, class, row)).transpose()?.flatten();
                     ivars.clear();

@@ -12,6 +12,7 @@ use crate::heap::{self, Raw, Seen};
 use crate::held_procs;
 use crate::iseq::{self, Body, Opening, Sequence};
 use crate::observe::{Observer, Refusal};
+use crate::question;
 use crate::reflect::{self, Found, MethodGuard, value};
 use crate::registry::{self, Kept, classes, keep};
 use crate::room;
@@ -31,6 +32,7 @@ use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Classes and modules whose C functions are Ruby's own.
@@ -442,27 +444,40 @@ pub struct LiveWorld<'a> {
     base: Option<Value>,
     pub observer: Observer,
     pub guards: Guards,
-    /// An exception that a question met; the caller raises it instead of what the core makes of the answer.
-    pub raised: Option<Error>,
+    /// An exception that a question met; the caller raises it instead of what the core makes of the answer. Nothing is asked
+    /// of Ruby from then on: it would meet others, of which one may be an interrupt, and only one can be raised.
+    pub raised: RefCell<Option<Error>>,
 }
 
 impl<'a> LiveWorld<'a> {
     pub fn new(ruby: &'a Ruby, captures: &'a Captures, base: Option<Value>) -> Self {
-        Self { ruby, captures, base, observer: Observer::new(ruby), guards: Guards::default(), raised: None }
+        Self {
+            ruby,
+            captures,
+            base,
+            observer: Observer::new(ruby),
+            guards: Guards::default(),
+            raised: RefCell::default(),
+        }
     }
 
-    fn caught<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+    fn caught<T>(&self, result: Result<T, Error>) -> Option<T> {
         match result {
             Ok(answer) => Some(answer),
             Err(error) => {
-                self.raised.get_or_insert(error);
+                self.raised.replace(Some(error));
                 None
             }
         }
     }
 
+    /// None where a question met an exception: nothing more is to be asked.
+    fn goes_on(&self) -> Option<()> {
+        self.raised.borrow().is_none().then_some(())
+    }
+
     /// The class in which a receiver's methods are looked up.
-    fn class_of(&mut self, receiver: Receiver) -> Option<Raw> {
+    fn class_of(&self, receiver: Receiver) -> Option<Raw> {
         match receiver {
             Receiver::Instance(class) => Some(classes::get(class).raw),
             Receiver::Module(module) => {
@@ -472,26 +487,25 @@ impl<'a> LiveWorld<'a> {
         }
     }
 
-    fn guard(&mut self, class: Raw, name: &str) {
+    fn guard(&mut self, class: Raw, name: &str) -> Option<()> {
         let id = registry::id(self.ruby, name);
-        if self.guards.methods.iter().any(|g| g.is_about(class, id)) {
-            return;
-        }
-        let guard = MethodGuard::new(self.ruby, class, name);
-        if let Some(guard) = self.caught(guard) {
+        if !self.guards.methods.iter().any(|g| g.is_about(class, id)) {
+            let guard = MethodGuard::new(self.ruby, class, name);
+            let guard = self.caught(guard)?;
             self.guards.methods.push(guard);
         }
+        Some(())
     }
 
     /// Guards what a class defines itself behind a module that is prepended to it.
-    fn guard_own(&mut self, class: Raw, name: &str) {
+    fn guard_own(&mut self, class: Raw, name: &str) -> Option<()> {
         let prepended = reflect::is_prepended(class);
-        if self.caught(prepended) == Some(true) {
+        if self.caught(prepended)? {
             let guard = MethodGuard::own(self.ruby, class, name);
-            if let Some(guard) = self.caught(guard) {
-                self.guards.methods.push(guard);
-            }
+            let guard = self.caught(guard)?;
+            self.guards.methods.push(guard);
         }
+        Some(())
     }
 
     fn fact(&self, receiver: Receiver, found: &Found) -> Result<MethodFact, Error> {
@@ -526,7 +540,7 @@ impl<'a> LiveWorld<'a> {
             && reflect::makes_structs(self.ruby, classes::get(class).raw, found.owner)?
             && matches!(found.original_name()?.as_str(), "new" | "[]")
         {
-            let data = reflect::construction(self.ruby, classes::get(class).raw)? == Construction::Data;
+            let data = reflect::construction(classes::get(class).raw)? == Construction::Data;
             return builtin(if data { "Data" } else { "Struct" });
         }
         Ok(MethodFact::Foreign { what: label(found)? })
@@ -553,8 +567,9 @@ impl<'a> LiveWorld<'a> {
     }
 
     fn look_up(&mut self, receiver: Receiver, name: &str) -> Option<MethodFact> {
+        self.goes_on()?;
         let class = self.class_of(receiver)?;
-        self.guard(class, name);
+        self.guard(class, name)?;
         let found = reflect::find_method(self.ruby, class, name);
         match self.caught(found)? {
             Some(found) => {
@@ -562,7 +577,7 @@ impl<'a> LiveWorld<'a> {
                 self.caught(fact)
             }
             None => {
-                self.guard(class, "method_missing");
+                self.guard(class, "method_missing")?;
                 let handler = reflect::find_method(self.ruby, class, "method_missing");
                 let handler = match self.caught(handler)? {
                     Some(found) => match found.iseq {
@@ -637,9 +652,9 @@ impl<'a> LiveWorld<'a> {
         let in_force = InForce::of(self.ruby, code)?.fingerprint();
         let method = match kind {
             Code::Method => {
-                let name = code.funcall::<_, _, Value>("name", ())?.to_string();
+                let name = reflect::symbol_name(code.funcall("name", ())?)?;
                 let owner = reflect::owner_of(self.ruby, code)?;
-                let label = code.funcall::<_, _, Value>("inspect", ())?.to_string();
+                let label = question::shown(code)?;
                 let unbound = Some(Kept::new(code.funcall("unbind", ())?));
                 let iseq = Kept::new(iseq);
                 number(Method {
@@ -761,9 +776,8 @@ impl<'a> LiveWorld<'a> {
             Ok(()) => Ok(()),
             Err(Refusal::Opaque(opaque)) => Err(opaque),
             Err(Refusal::Ruby(error)) => {
-                let opaque = Opaque { what: "an exception".into(), place: error.to_string() };
-                self.raised.get_or_insert(error);
-                Err(opaque)
+                self.raised.replace(Some(error));
+                Err(unasked())
             }
         }
     }
@@ -861,6 +875,11 @@ fn open(ruby: &Ruby, nesting: &[Raw], body: &Body) -> Result<Option<Raw>, Error>
     Ok(found.filter(|raw| heap::see(*raw) == Seen::Module))
 }
 
+/// What is said of a value where an exception is to be raised: nobody reads it.
+fn unasked() -> Opaque {
+    Opaque { what: "an exception".into(), place: "Ruby".into() }
+}
+
 fn internal(detail: String) -> CoreError {
     CoreError::Internal { stage: "world", detail }
 }
@@ -879,13 +898,14 @@ impl World for LiveWorld<'_> {
     }
 
     fn members(&self, class: ClassId) -> Option<Vec<Name>> {
-        let members = reflect::members(self.ruby, classes::get(class).raw).ok()??;
+        self.goes_on()?;
+        let members = self.caught(reflect::members(self.ruby, classes::get(class).raw))??;
         Some(members.iter().map(|m| m.as_str().into()).collect())
     }
 
     fn construction(&self, class: ClassId) -> Construction {
-        // a class that cannot answer has no members either
-        reflect::construction(self.ruby, classes::get(class).raw).unwrap_or(Construction::Positional)
+        let asked = || self.caught(reflect::construction(classes::get(class).raw));
+        self.goes_on().and_then(|()| asked()).unwrap_or(Construction::Positional)
     }
 
     fn module_is_a(&self, object: ClassId, module: ClassId) -> bool {
@@ -897,6 +917,7 @@ impl World for LiveWorld<'_> {
     }
 
     fn method_owner(&mut self, receiver: Receiver, name: &str) -> Option<ClassId> {
+        self.goes_on()?;
         let class = self.class_of(receiver)?;
         let found = reflect::find_method(self.ruby, class, name);
         let owner = self.caught(found)??.owner;
@@ -914,7 +935,7 @@ impl World for LiveWorld<'_> {
         if lost {
             return foreign();
         }
-        let Some(class) = self.class_of(receiver) else { return foreign() };
+        let Some(class) = self.goes_on().and_then(|()| self.class_of(receiver)) else { return foreign() };
         let list = reflect::ancestors(class);
         let Some(list) = self.caught(list) else { return foreign() };
         let list: Vec<Raw> = list.into_iter().map(|a| a.as_raw()).collect();
@@ -926,8 +947,9 @@ impl World for LiveWorld<'_> {
         for ancestor in after.filter(|ancestor| !reflect::is_watcher(*ancestor)) {
             // a method that comes between would be found here
             keep(value(ancestor));
-            self.guard(ancestor, &name);
-            self.guard_own(ancestor, &name);
+            if self.guard(ancestor, &name).and_then(|()| self.guard_own(ancestor, &name)).is_none() {
+                return foreign();
+            }
             let found = reflect::own_method(self.ruby, ancestor, &name);
             match self.caught(found) {
                 None => return foreign(),
@@ -942,6 +964,7 @@ impl World for LiveWorld<'_> {
     }
 
     fn source(&mut self, method: MethodId) -> CoreResult<MethodSource> {
+        self.goes_on().ok_or_else(|| internal("an exception".into()))?;
         match self.read_source(method) {
             Ok(source) => Ok(source),
             Err(iseq::Failure::Unsupported(diagnostic)) => Err(CoreError::Unsupported(diagnostic)),
@@ -951,13 +974,14 @@ impl World for LiveWorld<'_> {
                 Err(Diagnostic::new(&source, Span::default(), message).into())
             }
             Err(iseq::Failure::Ruby(error)) => {
-                let error = internal(self.raised.get_or_insert(error).to_string());
-                Err(error)
+                self.raised.replace(Some(error));
+                Err(internal("an exception".into()))
             }
         }
     }
 
     fn constant(&mut self, scope: ScopeId, base: Option<ClassId>, name: &str) -> Option<ConstId> {
+        self.goes_on()?;
         let from = match base {
             Some(module) => From::Module(classes::get(module).raw),
             None => {
@@ -969,10 +993,12 @@ impl World for LiveWorld<'_> {
     }
 
     fn top_constant(&mut self, name: &str) -> Option<ConstId> {
+        self.goes_on()?;
         self.resolve(From::Module(classes::get(well_known::OBJECT).raw), name)
     }
 
     fn class_named(&mut self, name: &str) -> Option<ClassId> {
+        self.goes_on()?;
         let mut found = self.ruby.class_object().as_value();
         for part in name.split("::") {
             let next = found.funcall("const_get", (part,));
@@ -983,6 +1009,9 @@ impl World for LiveWorld<'_> {
     }
 
     fn scope_module(&mut self, scope: ScopeId) -> ClassId {
+        if self.goes_on().is_none() {
+            return well_known::OBJECT;
+        }
         let nesting = self.nesting(scope);
         let innermost = self.caught(nesting).and_then(|nesting| nesting.first().copied());
         let number = innermost.map(|module| classes::number(self.ruby, module));
@@ -990,6 +1019,7 @@ impl World for LiveWorld<'_> {
     }
 
     fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId> {
+        self.goes_on()?;
         let nesting = self.nesting(scope);
         let nesting = self.caught(nesting)?;
         let module = class_variable_module(&nesting);
@@ -998,20 +1028,18 @@ impl World for LiveWorld<'_> {
     }
 
     fn outside(&mut self, root: &Root) -> Option<Outside> {
+        self.goes_on()?;
         match self.read_outside(root) {
             Ok(code) => code,
-            Err(iseq::Failure::Ruby(error)) => {
-                self.raised.get_or_insert(error);
-                None
-            }
             Err(failure) => {
-                self.raised.get_or_insert(crate::errors::source(self.ruby, failure));
+                self.raised.replace(Some(crate::errors::source(self.ruby, failure)));
                 None
             }
         }
     }
 
     fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
+        self.goes_on()?;
         let code = captured(self.ruby, self.captures, root);
         let name = self.caught(code).and_then(Proc::from_value).map(crate::block::symbol_of);
         let name = name.and_then(|name| self.caught(name))??;
@@ -1026,6 +1054,9 @@ impl World for LiveWorld<'_> {
     }
 
     fn live(&mut self, root: &Root) -> bool {
+        if self.goes_on().is_none() {
+            return false;
+        }
         let object = captured(self.ruby, self.captures, root);
         let live = self.caught(object).is_some_and(is_live);
         if live {
@@ -1035,6 +1066,7 @@ impl World for LiveWorld<'_> {
     }
 
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> Result<(), Opaque> {
+        self.goes_on().ok_or_else(unasked)?;
         let ruby = self.ruby;
         let fetched = match root {
             Root::Element => {
@@ -1072,11 +1104,13 @@ impl World for LiveWorld<'_> {
     }
 
     fn scan_field(&mut self, class: ClassId, ivar: &Name, facts: &mut Facts) -> Result<(), Opaque> {
+        self.goes_on().ok_or_else(unasked)?;
         let result = self.observer.field(self.ruby, class, ivar, facts);
         self.scanned(result)
     }
 
     fn scan_array(&mut self, kind: ArrayKind, facts: &mut Facts) -> Result<(), Opaque> {
+        self.goes_on().ok_or_else(unasked)?;
         let result = self.observer.elements(self.ruby, kind, facts);
         self.scanned(result)
     }

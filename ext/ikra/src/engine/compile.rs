@@ -249,7 +249,7 @@ impl Section<'_> {
                 elements,
                 ticks: *ticks,
                 source: unit.source.clone(),
-                place: errors::place(ruby, &unit.source),
+                place: errors::place(ruby, &unit.source)?,
                 backend: backend.name(),
                 why: backends::reason(settings.backend, elements, *ticks, &history),
                 reading: site.read_in.saturating_sub(unit.parsed_in),
