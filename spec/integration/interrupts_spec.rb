@@ -6,6 +6,15 @@ module Interrupts
   class Stop < StandardError
   end
 
+  # Nothing that Ikra asks raises it.
+  class Arrived < Exception # rubocop:disable Lint/InheritException
+  end
+
+  FEW = { 1 => 2, 2 => 3 }.freeze
+
+  # Blocks of texts that differ are different blocks.
+  def self.next_number = @number = (@number || 0) + 1
+
   class Actor
     attr_accessor :steps, :next
     attr_reader :start, :name, :list
@@ -143,6 +152,7 @@ RSpec.describe "A section that does not end" do
       "makes a list of an MDArray" => -> { (array * 1e-300).to_a },
       "makes an MDArray" => -> { Ikra::MDArray.new(numbers) },
       "looks at objects, Strings and arrays" => -> { actors.pmap(backend: :cpu) { |actor| actor.name.size + actor.list.size + actor.start } },
+      "compiles a block that is new" => -> { numbers.pmap(backend: :cpu, &eval("proc { |x| x + #{Interrupts.next_number} }")) },
       "counts" => -> { numbers.ptally },
       "leaves out what is there twice" => -> { numbers.puniq },
       "adds up" => -> { numbers.pscan(:+) },
@@ -277,6 +287,60 @@ RSpec.describe "A section that does not end" do
       p counters.map(&:steps), handled.positive?
     RUBY
     expect(run_ruby(program, seconds: 60)).to eq("#{[100_000_007 & 0xff] * 4}\ntrue\n")
+  end
+
+  # Ruby raises what waits at the end of any method that is called, also of one in C that C calls.
+  describe "that was never run before" do
+    numbers = [1, 2, 3, 4, 5]
+    points = Array.new(3) { |i| Interrupts::Actor.new(i) }
+    blocks = {
+      "that computes" => [-> { numbers }, "proc { |x| x + NUMBER }", nil],
+      "that looks at objects and constants" => [-> { points }, "proc { |x| x.name.size + x.list.size + Float::DIG + NUMBER }", nil],
+      "that is of another encoding" => [-> { numbers }, "# encoding: euc-jp\nproc { |x| x + NUMBER } # \xa4\xa2".dup.force_encoding("EUC-JP"), nil],
+      "that calls a method that is not there" => [-> { numbers }, "proc { |x| [x, nil][x % 2].fdiv(NUMBER) }", NoMethodError],
+      "that raises what shows a value" => [-> { numbers }, "proc { |x| Interrupts::FEW.fetch(x) + NUMBER }", KeyError],
+      "that cannot be compiled" => [-> { numbers }, "proc { |x| `ls` + NUMBER.to_s }", Ikra::CompileError]
+    }
+
+    # Calls +section+, and raises where the method ends that is the given one of those that end.
+    def arriving(nth, exception, section)
+      ended, thread = 0, Thread.current
+      arrives = TracePoint.new(:c_return, :return, :b_return) do |event|
+        # where Ruby makes an exception ready it looks at nothing that waits
+        next if Thread.current != thread || %i[backtrace exception].include?(event.method_id)
+
+        ended += 1
+        raise exception if ended == nth
+      end
+      arrives.enable
+      section.call
+    ensure
+      arrives.disable
+    end
+
+    blocks.each do |what, (list, text, raises)|
+      it "raises what arrives while it finds and compiles a block #{what}" do
+        list = list.call
+        arrivals = 0
+        (1..).each do |nth|
+          arrived = Interrupts::Arrived.new("at #{nth}")
+          block = eval(text.gsub("NUMBER", Interrupts.next_number.to_s))
+          begin
+            arriving(nth, arrived, -> { list.pmap(backend: :cpu, &block) })
+            ended = true
+          rescue Interrupts::Arrived => e
+            expect(e).to equal(arrived)
+            arrivals += 1
+          rescue StandardError => e
+            expect(e).to be_a(raises)
+            ended = true
+          end
+          expect(arrived.backtrace).to be_nil if ended
+          break if ended
+        end
+        expect(arrivals).to be > 150
+      end
+    end
   end
 
   # what is looked up by name is looked up by Ruby code, at whose end an interrupt that waits is raised
