@@ -10,7 +10,6 @@
 use crate::heap::{self, Raw};
 use crate::reflect;
 use crate::registry;
-use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, ExceptionClass, RString, Ruby, Value};
 use std::ffi::c_int;
