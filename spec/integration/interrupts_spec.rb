@@ -302,15 +302,15 @@ RSpec.describe "A section that does not end" do
       "that cannot be compiled" => [-> { numbers }, "proc { |x| `ls` + NUMBER.to_s }", Ikra::CompileError]
     }
 
-    # Calls +section+, and raises where the method ends that is the given one of those that end.
-    def arriving(nth, exception, section)
+    # Calls +section+, and +arrive+ where the method ends that is the given one of those that end.
+    def arriving(nth, arrive, section)
       ended, thread = 0, Thread.current
       arrives = TracePoint.new(:c_return, :return, :b_return) do |event|
         # where Ruby makes an exception ready it looks at nothing that waits
         next if Thread.current != thread || %i[backtrace exception].include?(event.method_id)
 
         ended += 1
-        raise exception if ended == nth
+        arrive.call if ended == nth
       end
       arrives.enable
       section.call
@@ -326,7 +326,7 @@ RSpec.describe "A section that does not end" do
           arrived = Interrupts::Arrived.new("at #{nth}")
           block = eval(text.gsub("NUMBER", Interrupts.next_number.to_s))
           begin
-            arriving(nth, arrived, -> { list.pmap(backend: :cpu, &block) })
+            arriving(nth, -> { raise arrived }, -> { list.pmap(backend: :cpu, &block) })
             ended = true
           rescue Interrupts::Arrived => e
             expect(e).to equal(arrived)
@@ -339,6 +339,27 @@ RSpec.describe "A section that does not end" do
           break if ended
         end
         expect(arrivals).to be > 150
+      end
+    end
+
+    ["proc { |x| x + NUMBER }", "proc { |x| `ls` + NUMBER.to_s }"].each do |text|
+      it "ends a thread that is killed while it finds and compiles #{text}" do
+        killed = (1..).find_index do |nth|
+          block = eval(text.gsub("NUMBER", Interrupts.next_number.to_s))
+          section = lambda do
+            numbers.pmap(backend: :cpu, &block)
+          rescue Ikra::CompileError
+            nil
+          end
+          was_killed = false
+          thread = Thread.new do
+            arriving(nth, -> { (was_killed = true) && Thread.current.kill }, section)
+            :not_killed
+          end
+          expect(thread.value).to eq(was_killed ? nil : :not_killed)
+          !was_killed
+        end
+        expect(killed).to be > 150
       end
     end
   end

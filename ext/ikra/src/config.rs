@@ -17,6 +17,7 @@ use magnus::rb_sys::AsRawValue;
 use magnus::value::LazyId;
 use magnus::{Error, Integer, RArray, RHash, RModule, Ruby, Symbol, TryConvert, Value};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -190,7 +191,13 @@ impl Settings {
         let (mut settings, mut asked) = (*DEFAULTS.lock(), Asked::default());
         let Some(options) = options.filter(|options| !options.is_empty()) else { return Ok((settings, asked)) };
         let is = |key: Value, name: &'static LazyId| Symbol::from_value(key).is_some_and(|key| key == *name);
+        // errors are returned, not raised within the Hash: that ends the process where Thread#kill arrives just then
+        let mut given = SmallVec::<[(Value, Value); 8]>::new();
         options.foreach(|key: Value, value: Value| {
+            given.push((key, value));
+            Ok(ForEach::Continue)
+        })?;
+        for (key, value) in given {
             if is(key, &names::LATER) {
                 asked.teller = Some(value);
             } else if is(key, &names::TOLD) {
@@ -204,8 +211,7 @@ impl Settings {
             } else {
                 settings.set(ruby, &text(key)?, value)?;
             }
-            Ok(ForEach::Continue)
-        })?;
+        }
         Ok((settings, asked))
     }
 

@@ -148,7 +148,14 @@ pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>)
         done => done,
     };
     room::changed(before);
-    done
+    done.map_err(made)
+}
+
+/// An error whose exception exists. magnus makes it otherwise when nothing can be returned any more, and ends the process
+/// where Thread#kill arrives while it is made.
+fn made(error: Error) -> Error {
+    let ErrorType::Error(class, message) = error.error_type() else { return error };
+    class.new_instance((message.as_ref(),)).map_or_else(|arrived| arrived, Exception::into)
 }
 
 /// Whether it may be that memory ended: not what Ruby raised for another reason, such as an interrupt.
