@@ -99,8 +99,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
     ikra.define_singleton_method("__again", roomy!(engine::warm::again(a, b, c, d), 4))?;
-    ikra.define_singleton_method("__adds?", function!(engine::adds, 1))?;
-    ikra.define_singleton_method("__check", function!(config::check, 1))?;
+    ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
+    ikra.define_singleton_method("__check", roomy!(config::check(a), 1))?;
     ikra.define_singleton_method("__chosen", roomy!(collect::chosen(a, b, c), 3))?;
     ikra.define_singleton_method("__permuted", roomy!(collect::permuted(a, b), 2))?;
     ikra.define_singleton_method("__sorted", roomy!(collect::sorted(a, b, c, d), 4))?;
@@ -117,7 +117,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__product", roomy!(over::product(a, b, c), 3))?;
     ikra.define_singleton_method("__running", roomy!(collect::running(a, b, c), 3))?;
     ikra.define_singleton_method("__sieved", roomy!(collect::sieved(a, b, c), 3))?;
-    ikra.define_singleton_method("__configure", function!(config::configure, 2))?;
+    ikra.define_singleton_method("__configure", roomy!(config::configure(a, b), 2))?;
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
@@ -130,7 +130,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
     ikra.define_singleton_method("__cache", function!(backends::describe_cache, 0))?;
     ikra.define_singleton_method("__watcher", function!(reflect::add_watcher, 1))?;
-    ikra.define_singleton_method("__attribute", function!(reflect::attribute_of, 1))?;
+    ikra.define_singleton_method("__attribute", roomy!(reflect::attribute_of(a), 1))?;
     ikra.define_singleton_method("__methods_changed", function!(reflect::methods_changed, 0))?;
     ikra.define_singleton_method("__resident_open", function!(engine::resident::open, 1))?;
     ikra.define_singleton_method("__resident_close", roomy!(engine::resident::close(), 0))?;
