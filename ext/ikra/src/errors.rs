@@ -97,8 +97,10 @@ pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
 fn tell_to_caller(ruby: &Ruby, told: &mut Diagnostic) -> Result<(), Error> {
     if told.source.is_internal() {
         // what is in no file of the program's is told where that called
-        let (path, first_line) = caller(ruby)?;
-        told.source = Arc::new(Source { path, first_line, ..(*told.source).clone() });
+        // unless the program redefined what is asked: the error itself matters more
+        if let Ok((path, first_line)) = question::own(ruby, ruby.exception_standard_error(), || caller(ruby))? {
+            told.source = Arc::new(Source { path, first_line, ..(*told.source).clone() });
+        }
     }
     if let Some(calls) = not_theirs(ruby, told)? {
         let (call, label) = (&told.calls[calls], &told.calls[calls].label);
@@ -110,6 +112,14 @@ fn tell_to_caller(ruby: &Ruby, told: &mut Diagnostic) -> Result<(), Error> {
 
 /// Of what is wrong in a file of Ikra's, or of Ruby's library: which of the calls is the first from the user's own.
 fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
+    // without RubyGems nobody may have loaded it
+    // SAFETY: a live class, in which the function only looks.
+    #[allow(unsafe_code)]
+    let is_there =
+        unsafe { rb_sys::rb_const_defined(ruby.class_object().as_raw(), registry::id(ruby, "RbConfig")) } != 0;
+    if !is_there {
+        return Ok(None);
+    }
     let config: RModule = ruby.class_object().const_get("RbConfig")?;
     let folder: String = config.const_get::<_, RHash>("CONFIG")?.aref("rubylibdir")?;
     let is_theirs = |source: &Source| is_library(&source.path) || source.path.starts_with(&folder);
