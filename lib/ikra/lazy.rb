@@ -30,7 +30,10 @@ module Ikra
 
     # @yieldparam element
     # @return [Lazy]
-    def map(&block) = with(:map, &needed(:map, block))
+    def map(&block)
+      block = needed(:map, block)
+      block.lambda? && zipped? ? map_packed(block) : with(:map, &block)
+    end
     alias collect map
 
     # @yieldparam element
@@ -279,6 +282,15 @@ module Ikra
     def with(name, *args, &block) = Lazy.new(@base, @options, [*@stages, Stage.new(name, args, block)])
 
     def needed(name, block) = block || raise(ArgumentError, "tried to call lazy #{name} without a block")
+
+    # Whether elements are what +zip+ gave, which Ruby's +map+ takes for one value each since Ruby 3.4.
+    def zipped?
+      RUBY_VERSION >= "3.4" && @stages.reverse_each.find { |stage| !KEEPERS.include?(stage.name) }&.name == :zip
+    end
+
+    # Stages whose elements are those before them.
+    KEEPERS = %i[select reject take drop take_while drop_while].freeze
+    private_constant :KEEPERS
 
     def natural(count, message)
       count = Operation.integer(count)

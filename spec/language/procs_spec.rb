@@ -170,7 +170,7 @@ RSpec.describe "Captured Procs and Method objects" do
     rule.code = list[0]
     expect(run.call).to eq([1000])
     rule.code = nil
-    expect(&run).to raise_error(NoMethodError, /undefined method `call' for nil/)
+    expect(&run).to raise_error(NoMethodError, /undefined method [`']call' for nil/)
   end
 
   on_every_backend do
@@ -242,7 +242,7 @@ RSpec.describe "Captured Procs and Method objects" do
     f = Procs.adder(5)
     expect(run.call).to eq([6, 7])
     f = nil
-    expect(&run).to raise_error(NoMethodError, /undefined method `call' for nil/)
+    expect(&run).to raise_error(NoMethodError, /undefined method [`']call' for nil/)
   end
 
   it "refuses what is known only when it runs" do

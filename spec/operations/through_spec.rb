@@ -106,7 +106,7 @@ RSpec.describe "The parallel methods of Hash, Set and Enumerator" do
     RUBY
     Dir.mktmpdir do |folder|
       File.write(path = File.join(folder, "refined.rb"), program)
-      expect(IO.popen([RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", path], &:read)).to eq("[2]\n{:a=>1}\n[1, 3, 5]\nfalse\n")
+      expect(IO.popen([RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", path], &:read)).to eq("[2]\n#{{ a: 1 }.inspect}\n[1, 3, 5]\nfalse\n")
     end
   end
 end

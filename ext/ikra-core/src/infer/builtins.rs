@@ -228,6 +228,8 @@ pub enum Novelty {
     BarePoint,
     /// [`crate::config::CodeOptions::even_by_parts`]
     EvenByParts,
+    /// A Range without ends has all numbers, from 3.3 on.
+    Bounds,
     /// [`crate::config::CodeOptions::negative_poles`]
     NegativePoles,
 }
@@ -548,6 +550,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__no_number") => Some(Builtin::NoNumber),
         (_, "__ruby_knows_eighths") => Some(Builtin::RubyDoes(Novelty::Eighths)),
         (_, "__ruby_reads_points") => Some(Builtin::RubyDoes(Novelty::BarePoint)),
+        (_, "__ruby_asks_bounds") => Some(Builtin::RubyDoes(Novelty::Bounds)),
         (_, "__ruby_negates_poles") => Some(Builtin::RubyDoes(Novelty::NegativePoles)),
         (_, "__ruby_rounds_parts") => Some(Builtin::RubyDoes(Novelty::EvenByParts)),
         (Atom::Float, "__bits") => Some(Builtin::FloatBits),

@@ -16,9 +16,10 @@ class Range
   end
 
   def __includes(value)
-    nil.__not_iterated if __begin.nil? && __end.nil?
+    return __covers(value) unless __begin.nil? && __end.nil?
 
-    __covers(value)
+    nil.__not_iterated unless __ruby_asks_bounds
+    value.is_a?(Numeric) || (raise TypeError, "cannot determine inclusion in beginless/endless ranges")
   end
 
   def __cover(value)

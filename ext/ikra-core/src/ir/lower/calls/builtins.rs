@@ -128,6 +128,7 @@ impl Body<'_, '_> {
             }
             KeyHash => Some(self.key_hash(receiver)),
             RubyDoes(Novelty::Eighths | Novelty::BarePoint) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 4))),
+            RubyDoes(Novelty::Bounds) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 3))),
             RubyDoes(Novelty::NegativePoles) => Some(Val::bool(self.cx.shared.options.negative_poles)),
             RubyDoes(Novelty::EvenByParts) => Some(Val::bool(self.cx.shared.options.even_by_parts)),
             FloatBits => match receiver {
