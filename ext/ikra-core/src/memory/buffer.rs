@@ -1,33 +1,39 @@
-//! Typed arrays whose bytes are on the host, on a device, or on both: what an `MDArray` stands on.
+//! Typed arrays whose bytes are on the host, on a device, or on both. An `MDArray` stores its elements in one.
 //!
-//! Here: [`Buffer`], its versions and where they are; [`DeviceStore`], what a backend with memory of its own offers. Not here: that
-//! memory itself ([`crate::backend::cuda`]), shapes and views (Ruby's affair).
+//! Here: [`Buffer`], its versions and where their bytes are; [`DeviceStore`], the interface of a backend that has
+//! memory of its own. Not here: that memory itself ([`crate::backend::cuda`]); shapes and views, which are in Ruby.
 //!
 //! # Coherence
 //!
-//! The contents of a buffer are a *version*, which nobody writes to once another can see it: writers make the next version and
-//! put it in its place. So kernels read without a lock, a section that traps leaves everything as it was, and a copy costs
-//! nothing until one of the two is written. A version is in one of four states, for all backends alike:
+//! The contents of a buffer are a *version*. A version that others can see is never written: a writer makes the next
+//! version and puts it in its place. So kernels read without a lock, a section that traps leaves everything as it was,
+//! and a copy costs nothing until one of the two is written. A version is in one of four states, the same for all
+//! backends:
 //!
 //! | host | device | |
 //! | --- | --- | --- |
-//! | – | – | all zero, and nowhere yet |
+//! | – | – | all zero, not allocated yet |
 //! | ✓ | – | the host's is newer |
 //! | – | ✓ | the device's is newer |
 //! | ✓ | ✓ | both are the same |
 //!
-//! A version that a launch makes for which nobody waits *depends* on how that ends ([`super::completion`]), and on what
-//! those depend on that the launch reads. Once it is known that one of these launches ended badly, the version is
-//! *poisoned*: it is on neither side, and whoever looks hears of it.
+//! A launch may make a version although nobody waits for the launch. Such a version *depends* on the completion of the
+//! launch ([`super::completion`]), and on all completions on which the launch's inputs depend. When one of these
+//! launches is known to have failed, the version is *poisoned*: it is on neither side, and each read of it reports the
+//! error.
 //!
-//! What is written to all of an array that exists is such a version, too. Where it depends on a launch that ended badly, the buffer has again what it had
-//! before the first write that did ([`Buffer::follow`]), once its error was reported since, by whatever depends on that
-//! launch: versions that it can come back to are held until that is known.
+//! A launch that writes all of an existing array makes such a version, too. If that version depends on a launch that
+//! failed, the buffer returns to the contents before the first failed write ([`Buffer::follow`]). It does so once the
+//! error was reported, by a read of anything that depends on that launch. Until the outcome is known, the buffer holds
+//! the versions to which it may return.
 //!
-//! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
-//! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
-//! they are many bytes, no queued kernel still reads them, and no more than 64 parts were written since the version was made. So are those that a launch
-//! writes which surely ends well: nothing of it is ever to be undone ([`Buffer::in_place`]).
+//! A read from a side that lacks the contents copies them there; then both sides have them. A write through one side
+//! makes the other side's copy invalid.
+//!
+//! Parts of a version are written in place where nothing else sees the version. On a device, more must hold. Only
+//! the device has the contents, and no queued kernel still reads them. They are larger than 64 KiB, and at most 64 parts
+//! were written since the version was made. A launch that cannot fail also writes in place, because it never has to be
+//! undone ([`Buffer::in_place`]).
 
 use super::column::HostColumn;
 use super::completion::Completion;
@@ -40,88 +46,90 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// An allocation of a device, written by nobody while several hold it. It is given back when the last one drops it.
+/// An allocation of a device. It is immutable while it has several owners, and freed when the last one drops it.
 pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
     fn bytes(&self) -> usize;
-    /// Copies bytes from `from` on to the host; blocks until they are there.
+    /// Copies bytes to the host, starting at offset `from`. Blocks until they are there.
     ///
     /// # Errors
     /// `Device`.
     fn read(&self, from: usize, to: &mut [u8]) -> Result<()>;
-    /// Words of the host's to read into, whose contents mean nothing, where there are better ones than the allocator's.
+    /// Host words into which to read, with unspecified contents. None: those of the allocator are as good.
     fn lend(&self, words: usize) -> Option<HostWords> {
         let _ = words;
         None
     }
-    /// Copies the first bytes to all of a column on the host; blocks until they are there.
+    /// Copies the first bytes of the memory to the host, as many as the column has. Blocks until they are there.
     ///
     /// # Errors
     /// `Device`.
     fn read_column(&self, to: &mut HostColumn) -> Result<()> {
         self.read(0, to.bytes_mut())
     }
-    /// Copies bytes of the host's to `from` on; blocks until they are there.
+    /// Copies bytes of the host to offset `from`. Blocks until they are there.
     ///
     /// # Errors
     /// `Device`.
     fn write(&mut self, from: usize, bytes: &[u8]) -> Result<()>;
-    /// Waits until what writes to the memory is done, and has what is done let it go. Nothing is waited for that only reads it: that
-    /// holds the memory still, so that nobody has it alone. Does nothing in a process that did not make the memory.
+    /// Waits for the launches that write to the memory, and releases the references of all launches that have ended. It
+    /// does not wait for a launch that only reads: that launch still holds a reference, so the memory is not exclusive.
+    /// Does nothing in a process that did not make the memory.
     ///
     /// # Errors
     /// `Device`.
     fn settle(&self) -> Result<()>;
 }
 
-/// A backend's memory, where that is not the host's.
+/// The memory of a backend that does not compute in host memory.
 pub trait DeviceStore: Send + Sync {
-    /// Memory that means nothing yet.
+    /// Allocates memory with unspecified contents.
     ///
     /// # Errors
-    /// `Memory` where there is none left, or the limit is reached; `Device`.
+    /// `Memory` when the device has no memory left or the limit is reached; `Device`.
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>>;
-    /// A copy of bytes of the host's; all zero where there are none.
+    /// Allocates memory with a copy of the host's bytes; all zero when `from` is `None`.
     ///
     /// # Errors
     /// As [`DeviceStore::allocate`].
     fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>>;
-    /// A copy of a column of the host's.
+    /// Allocates memory with a copy of a column.
     ///
     /// # Errors
     /// As [`DeviceStore::allocate`].
     fn upload_column(&self, from: &HostColumn) -> Result<Arc<dyn DeviceMemory>> {
         self.upload(from.byte_len(), Some(from.bytes()))
     }
-    /// As [`DeviceMemory::lend`], for what is to be copied to the device.
+    /// As [`DeviceMemory::lend`], for words that will be copied to the device.
     fn lend(&self, words: usize) -> Option<HostWords> {
         let _ = words;
         None
     }
-    /// Bytes of the host's that are page-locked for columns, and those that are kept to be lent again.
+    /// How many bytes of host memory are page-locked for columns, and how many are free and held for reuse.
     fn lent(&self) -> (usize, usize) {
         (0, 0)
     }
-    /// Before the process is forked.
+    /// Called before the process forks.
     fn before_fork(&self) {}
-    /// A copy of the device's own; nobody waits for it.
+    /// Copies memory on the device, asynchronously.
     ///
     /// # Errors
     /// As [`DeviceStore::allocate`].
     fn copy(&self, from: &Arc<dyn DeviceMemory>) -> Result<Arc<dyn DeviceMemory>>;
-    /// Bytes that are allocated, of launches too.
+    /// Bytes that are allocated, including those of launches.
     fn held(&self) -> u64;
-    /// Whether the next launch may write to memory: none but so many holders have it, and launches under way, which that comes behind.
+    /// Whether the next launch may write to the memory in place. That is so when it has no more than `holders` owners,
+    /// apart from launches that are queued before the next one.
     fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool;
-    /// Whether a launch that nobody waits for is queued at once, as far as can be known: so few are under way.
+    /// Whether a launch that nobody waits for would be queued at once, because only few are queued now. An estimate.
     fn is_at_leisure(&self) -> bool {
         false
     }
-    /// Whether memory is this store's, and this process's.
+    /// Whether the memory was made by this store, in this process.
     fn owns(&self, memory: &dyn DeviceMemory) -> bool;
 }
 
-/// See the module.
+/// A typed array with versions; see the module.
 #[derive(Debug)]
 pub struct Buffer {
     storage: Storage,
@@ -129,34 +137,34 @@ pub struct Buffer {
     version: Mutex<Version>,
 }
 
-/// Contents, and where they are.
+/// The contents of a buffer, and where they are.
 #[derive(Clone, Debug, Default)]
 struct Version {
     host: Option<Arc<HostWords>>,
     device: Option<Arc<dyn DeviceMemory>>,
     /// Parts that were written on the device since the version was made.
     parts: u32,
-    /// What the contents depend on, the first launch first.
+    /// The completions on which the contents depend, oldest launch first.
     completions: Vec<Arc<Completion>>,
-    /// What the buffer may have again, the last version first. None of these has such a list of its own.
+    /// Earlier versions to which the buffer may return, newest first. Their own lists `before` are empty.
     before: Vec<Arc<Version>>,
-    /// When that was written to which there is something before.
+    /// The time of the latest write over an earlier version ([`Poison::now`]).
     since: u64,
 }
 
 impl Version {
-    /// Whether a launch that they depend on is known to have ended badly.
+    /// Whether a launch on which the contents depend is known to have failed.
     fn is_poisoned(&self) -> bool {
         self.completions.iter().any(|completion| completion.is_failed())
     }
-    /// Whether all of them are known to have ended well.
+    /// Whether all launches on which the contents depend are known to have succeeded.
     fn is_ok(&self) -> bool {
         self.completions.iter().all(|completion| matches!(completion.is_ok(), Ok(true)))
     }
-    /// Lets go of what the buffer cannot come back to any more, and of what is known to be well.
+    /// Drops completions that are known to be ok, and versions to which the buffer cannot return any more.
     fn trim(&mut self) {
         self.completions.retain(|completion| !matches!(completion.is_ok(), Ok(true)));
-        // nobody hears of those behind it
+        // a failure hides those after it: they are never reported
         if let Some(failed) = self.completions.iter().position(|completion| completion.is_failed()) {
             self.completions.truncate(failed + 1);
         }
@@ -168,7 +176,7 @@ impl Version {
             self.before.clear();
         }
     }
-    /// The last version before the first write that ended badly; None: there is none.
+    /// The newest version before the first failed write; None: there is none.
     fn back(&self) -> Option<Self> {
         let at = self.before.iter().position(|version| !version.is_poisoned())?;
         let mut version = Self { before: self.before[at + 1..].to_vec(), ..Self::clone(&self.before[at]) };
@@ -177,13 +185,14 @@ impl Version {
     }
 }
 
-/// Earlier versions, at most, that a buffer may come back to. To add one more, a caller waits for the first. So many
-/// launches under way keep a device busy.
+/// How many earlier versions a buffer holds at most. To add one more, a caller waits for the oldest. So many queued
+/// launches are enough to keep a device busy.
 const MAX_VERSIONS: usize = 8;
 
-/// Contents of up to so many bytes are fetched rather than written in parts.
+/// Up to so many bytes of contents are fetched to the host for a partial write, not written in place on the device.
 const MAX_FETCHED_BYTES: usize = 64 << 10;
-/// Parts of a version, at most, that are written on the device. Then the contents are fetched: the host writes faster.
+/// How many parts of a version are written on the device at most. After that the contents are fetched, because the host
+/// writes parts faster.
 const MAX_PARTS: u32 = 64;
 
 /// Where the contents of a buffer are.
@@ -194,17 +203,17 @@ pub enum Residence {
     Host,
     Device,
     Both,
-    /// They never came to be.
+    /// A launch on which they depend failed.
     Poisoned,
 }
 
 impl Buffer {
-    /// All zero.
+    /// A buffer whose contents are all zero.
     #[inline]
     pub fn zeroed(storage: Storage, len: usize) -> Self {
         Self { storage, len, version: Mutex::default() }
     }
-    /// Rows that a kernel or the host made.
+    /// A buffer with rows that a kernel or the host made.
     pub fn from_column(column: HostColumn) -> Self {
         let buffer = Self::zeroed(column.storage(), column.len());
         buffer.replace(column);
@@ -239,31 +248,31 @@ impl Buffer {
         if version.completions.is_empty() {
             return residence;
         }
-        // how a launch ended is asked behind the lock
+        // `is_poisoned` may ask a backend, so it runs after the lock is released
         let version = version.clone();
         if version.is_poisoned() { Residence::Poisoned } else { residence }
     }
-    /// Bytes held on the host and on the device, also by what the buffer may come back to.
+    /// Bytes on the host and on the device, including those of versions to which the buffer may return.
     pub fn held(&self) -> (usize, usize) {
         let version = self.version.lock();
         let versions = || version.before.iter().map(|before| &**before).chain([&*version]);
         let host = versions().filter_map(|version| version.host.as_ref()).map(|words| words.len() * 8).sum();
         (host, versions().filter_map(|version| version.device.as_ref()).map(|memory| memory.bytes()).sum())
     }
-    /// The device's memory that has the contents, which copies share, and what the buffer may come back to.
+    /// The device memory with the contents, which copies share, and that of versions to which the buffer may return.
     pub fn device(&self) -> Vec<Arc<dyn DeviceMemory>> {
         let version = self.version.lock();
         let before = version.before.iter().filter_map(|version| version.device.clone());
         version.device.iter().cloned().chain(before).collect()
     }
-    /// The same contents as a buffer of its own; nothing is copied before one of the two is written. Where these contents never come to be, the
-    /// copy's never do.
+    /// A buffer of its own with the same contents. Nothing is copied until one of the two is written. If the contents
+    /// turn out to be poisoned, so is the copy.
     pub fn snapshot(&self) -> Self {
         self.recall();
         let version = Version { before: Vec::new(), ..self.version.lock().clone() };
         Self { storage: self.storage, len: self.len, version: Mutex::new(version) }
     }
-    /// Whether the buffer may yet have again what it had before.
+    /// Whether the buffer may yet return to earlier contents.
     pub fn may_come_back(&self) -> bool {
         self.recall();
         let mut version = self.version.lock();
@@ -272,14 +281,15 @@ impl Buffer {
         }
         !version.before.is_empty()
     }
-    /// Whether nothing is to be found out about the contents.
+    /// Whether the outcome of all launches that made the contents is known.
     #[inline]
     pub fn is_sure(&self) -> bool {
         let version = self.version.lock();
         version.completions.is_empty() && version.before.is_empty()
     }
-    /// The contents are what was written to all of an array that had `earlier`'s: if a launch that either depends on turns out to have ended
-    /// badly, the next read reports the first error, and the buffer has what the array had before that from then on.
+    /// Declares that this buffer's contents replace all of `earlier`'s in one array. When a launch on which either
+    /// depends turns out to have failed, the next read reports the first error. From then on the buffer has the
+    /// contents from before that failed write.
     ///
     /// # Panics
     /// If the other is of another size or storage.
@@ -294,7 +304,7 @@ impl Buffer {
         if earlier.before.len() >= MAX_VERSIONS
             && let Some(oldest) = earlier.before.iter().rev().nth(1)
         {
-            // a read of the buffer reports how it ended
+            // the error is dropped here: a read of the buffer reports it
             let _ = oldest.completions.iter().try_for_each(|completion| completion.wait());
             earlier.trim();
         }
@@ -310,14 +320,14 @@ impl Buffer {
         (now.completions, now.before, now.since) = (completions, before, Poison::now());
         now.trim();
     }
-    /// A new version.
+    /// Replaces the version.
     ///
     /// # Panics
     /// If it is of another size or storage.
     pub fn replace(&self, column: HostColumn) {
         self.replace_with(column, Vec::new());
     }
-    /// A new version, by launches that nobody has waited for.
+    /// Replaces the version with one made by launches that nobody has waited for.
     ///
     /// # Panics
     /// As [`Buffer::replace`].
@@ -325,11 +335,11 @@ impl Buffer {
         assert_eq!((column.storage(), column.len()), (self.storage, self.len), "a version of another form");
         let device = column.device().cloned();
         let host = if device.is_some() { None } else { column.into_words() };
-        // what is dropped is dropped behind the lock
+        // the old version is dropped after the lock is released
         let version = Version { host, device, completions, ..Version::default() };
         let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
-    /// The contents, which are the host's, are in a device's memory, too.
+    /// Records that a device's memory has the same contents as the host.
     ///
     /// # Panics
     /// If there is less memory.
@@ -337,16 +347,16 @@ impl Buffer {
         assert!(memory.bytes() >= self.byte_len(), "the memory holds the rows");
         self.version.lock().device = Some(memory);
     }
-    /// The version depends on one launch more.
+    /// Makes the version depend on one more completion.
     pub fn depend(&self, completion: Arc<Completion>) {
         self.version.lock().completions.push(completion);
     }
-    /// A new version that never came to be.
+    /// Replaces the version with a poisoned one.
     pub fn poison(&self, poison: Poison) {
         let version = Version { completions: vec![Arc::new(Completion::failed(poison))], ..Version::default() };
         let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
-    /// Takes another's contents for its own; nothing is copied before one of the two is written.
+    /// Makes the contents the same as the other buffer's. Nothing is copied until one of the two is written.
     ///
     /// # Panics
     /// If the other is of another size or storage.
@@ -355,29 +365,30 @@ impl Buffer {
         let version = other.version.lock().clone();
         let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
-    /// Waits for the launches that the contents depend on.
+    /// Waits for the launches on which the contents depend.
     ///
     /// # Errors
     /// `Poisoned`, `Device`.
     pub fn settle(&self) -> Result<()> {
         self.settled().map(drop)
     }
-    /// Waits until the contents are there, which stay where they are.
+    /// Waits until the contents exist. Does not move them.
     ///
     /// # Errors
     /// As [`Buffer::settle`].
     pub fn finish(&self) -> Result<()> {
         self.settled()?.device.map_or(Ok(()), |memory| memory.settle())
     }
-    /// As [`Buffer::settle`], for who tells nobody how they ended.
+    /// As [`Buffer::settle`], for callers that do not report the error to the user: the buffer does not return to
+    /// earlier contents.
     ///
     /// # Errors
     /// As [`Buffer::settle`].
     pub fn wait(&self) -> Result<()> {
         self.decided().map(drop).map_err(|(error, _)| error)
     }
-    /// The version, which depends on nothing any more. A caller to which its error was reported finds what was there
-    /// before, next time.
+    /// The version, after all launches on which it depends have ended. After an error the buffer returns to earlier
+    /// contents, since the caller reports the error.
     fn settled(&self) -> Result<Version> {
         self.decided().map_err(|(error, completions)| {
             if let Error::Poisoned(_) = error {
@@ -386,8 +397,8 @@ impl Buffer {
             error
         })
     }
-    /// Of contents that depend on these launches, one of which ended badly: there are those before them again, unless there are others meanwhile. Whether
-    /// it has others now.
+    /// Returns to earlier contents, because one of these `completions` failed. Does nothing when the version was
+    /// replaced meanwhile. False: there are no earlier contents.
     fn go_back(&self, completions: &[Arc<Completion>]) -> bool {
         let mut now = self.version.lock();
         if now.completions.len() != completions.len()
@@ -396,13 +407,12 @@ impl Buffer {
             return true;
         }
         let Some(before) = now.back() else { return false };
-        // what is dropped is dropped behind the lock
+        // the old version is dropped after the lock is released
         let _gone = std::mem::replace(&mut *now, before);
         drop(now);
         true
     }
-    /// The contents that were there before, where the error by which these never came to be was reported since, by a
-    /// read of something else.
+    /// Returns to earlier contents, if the failure of this version was already reported by a read of another buffer.
     #[inline]
     fn recall(&self) {
         let version = self.version.lock();
@@ -412,11 +422,12 @@ impl Buffer {
         let (completions, since) = (version.completions.clone(), version.since);
         drop(version);
         if completions.iter().any(|completion| completion.was_reported(since)) {
-            // launches before that one ended before it; an error that was not reported is reported by the next read
+            // a failure before the reported one is possible; the next read reports that
             let _ = self.decided();
         }
     }
-    /// As [`Buffer::settled`], for those who tell of it later, or nobody; what it depends on, where that ended badly.
+    /// As [`Buffer::settled`], for callers that report the error later or not at all. On an error also returns the
+    /// completions.
     fn decided(&self) -> std::result::Result<Version, (Error, Vec<Arc<Completion>>)> {
         let mut version = loop {
             let version = self.version.lock().clone();
@@ -441,20 +452,20 @@ impl Buffer {
             now.completions.clear();
             gone = std::mem::take(&mut now.before);
         }
-        // what is dropped is dropped behind the lock
+        // versions are dropped after the lock is released
         drop(now);
         drop((before, gone));
         Ok(version)
     }
-    /// The contents for the host to read.
+    /// The contents, for the host to read.
     ///
     /// # Errors
-    /// `Poisoned`; `HostMemory` where there is no room for them; `Device` when they cannot be fetched.
+    /// `Poisoned`; `HostMemory` when host memory does not suffice; `Device` when the copy fails.
     pub fn on_host(&self) -> Result<HostColumn> {
         let version = self.settled()?;
         self.fetched(version)
     }
-    /// As [`Buffer::on_host`], where another caller reports the error if they never came to be.
+    /// As [`Buffer::on_host`], for callers that do not report that the contents are poisoned: another caller will.
     ///
     /// # Errors
     /// As [`Buffer::on_host`].
@@ -480,14 +491,14 @@ impl Buffer {
         };
         Ok(HostColumn::shared(self.storage, self.len, words))
     }
-    /// A copy of what a device has.
+    /// Copies memory of a device to the host.
     fn copied_home(&self, memory: &dyn DeviceMemory) -> Result<HostColumn> {
         let lent = memory.lend(HostColumn::words_for(self.storage, self.len));
         let mut column = room::caught(|| HostColumn::to_fill(self.storage, self.len, lent))?;
         memory.read_column(&mut column)?;
         Ok(column)
     }
-    /// The contents for a launch to read for which nobody waits either; what they depend on is added to `completions`.
+    /// The contents for an asynchronous launch to read. Adds the completions on which they depend to `completions`.
     ///
     /// # Errors
     /// As [`Buffer::on_device`].
@@ -509,7 +520,7 @@ impl Buffer {
             _ => self.uploaded(self.decided().map_err(|(error, _)| error)?, store),
         }
     }
-    /// The contents for a device to read.
+    /// The contents, for a device to read.
     ///
     /// # Errors
     /// `Poisoned`, `Memory` and `Device`.
@@ -521,7 +532,7 @@ impl Buffer {
             (Some(memory), _) if store.owns(&*memory) => memory,
             (other, host) => {
                 let host = match (other, host) {
-                    // another device's, or another process's
+                    // memory of another device or of another process
                     (Some(memory), None) => {
                         let column = Version { device: Some(memory), ..Version::default() };
                         self.fetched(column)?.into_words()
@@ -547,8 +558,8 @@ impl Buffer {
         };
         Ok(HostColumn::on_device(self.storage, self.len, memory))
     }
-    /// The contents for a launch to write in part that surely ends well, and that nothing stops: themselves, where nobody else sees them; else a copy, and the
-    /// bytes that were copied.
+    /// The contents for a launch to write in part, where the launch cannot fail and is never interrupted. Gives the
+    /// memory itself when nothing else sees it, else a copy. The number is how many bytes were copied.
     ///
     /// # Errors
     /// As [`Buffer::on_device`].
@@ -556,7 +567,7 @@ impl Buffer {
         let column = self.on_device(store)?;
         if let Some(memory) = column.device() {
             let now = self.version.lock();
-            // the version's, and the column's
+            // the two owners are the version and the column
             let same = now.device.as_ref().is_some_and(|own| Arc::ptr_eq(own, memory));
             if same && store.may_write(memory, 2) {
                 drop(now);
@@ -565,7 +576,7 @@ impl Buffer {
         }
         self.copied(column, store)
     }
-    /// A copy of the contents for a launch to write in part, and the bytes that were copied.
+    /// A copy of the contents for a launch to write in part, and how many bytes were copied.
     ///
     /// # Errors
     /// As [`Buffer::on_device`].
@@ -578,7 +589,7 @@ impl Buffer {
         let copy = store.copy(memory)?;
         Ok((HostColumn::on_device(self.storage, self.len, copy), self.byte_len()))
     }
-    /// Notes where else the version is, if it is still this one.
+    /// Updates where the version is, if the buffer still has the same version.
     fn learn(&self, device: Option<&Arc<dyn DeviceMemory>>, note: impl FnOnce(&mut Version)) {
         let mut now = self.version.lock();
         let same = match (&now.device, device) {
@@ -590,13 +601,13 @@ impl Buffer {
             note(&mut now);
         }
     }
-    /// Copies bytes from `from` on, without fetching the others.
+    /// Reads bytes, starting at offset `from`, without fetching the other bytes.
     ///
     /// # Errors
     /// `Device`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range exceeds the contents.
     pub fn read(&self, from: usize, to: &mut [u8]) -> Result<()> {
         assert!(from + to.len() <= self.byte_len(), "bytes of the buffer");
         let version = self.settled()?;
@@ -613,27 +624,28 @@ impl Buffer {
             }
         }
     }
-    /// Writes bytes from `from` on.
+    /// Writes bytes, starting at offset `from`.
     ///
     /// # Errors
-    /// `Device`, when the others cannot be fetched.
+    /// `Device`, when the other bytes cannot be fetched.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range exceeds the contents.
     pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
         if self.write_parts(&[(from, bytes)])? {
             return Ok(());
         }
         self.change(|all| all[from..from + bytes.len()].copy_from_slice(bytes))
     }
-    /// Writes parts where only a device has the contents, and nobody else sees them, queued readers among them. False: nothing is
-    /// written, that is not so, or it would not be worth it.
+    /// Writes parts in place on the device. Works only where the device alone has the contents and nothing else sees
+    /// them, queued launches included. False: nothing was written, because that does not hold, or because fetching the
+    /// contents is cheaper.
     ///
     /// # Errors
     /// `Device`.
     ///
     /// # Panics
-    /// If there are not so many bytes.
+    /// If a range exceeds the contents.
     pub fn write_parts(&self, parts: &[(usize, &[u8])]) -> Result<bool> {
         if self.byte_len() <= MAX_FETCHED_BYTES || parts.len() > MAX_PARTS as usize {
             return Ok(false);
@@ -646,7 +658,7 @@ impl Buffer {
         memory.settle()?;
         drop(memory);
         let mut now = self.version.lock();
-        // unless another thread has written or read meanwhile
+        // another thread may have written or read meanwhile
         if !worth_it(&now) || !now.completions.is_empty() {
             return Ok(false);
         }
@@ -659,20 +671,20 @@ impl Buffer {
         now.parts = count;
         Ok(true)
     }
-    /// Lets the host change the bytes, which are copied before if others see them.
+    /// Lets the host change the bytes. Copies them first if others see them.
     ///
     /// # Errors
-    /// `Device`, when they cannot be fetched; `HostMemory` where there is no room for a copy.
+    /// `Device`, when they cannot be fetched; `HostMemory` when memory does not suffice for a copy.
     pub fn change(&self, change: impl FnOnce(&mut [u8])) -> Result<()> {
         let mut now = loop {
             self.on_host()?;
             let now = self.version.lock();
-            // unless another thread's kernel has written meanwhile
+            // another thread's kernel may have written meanwhile
             if now.host.is_some() {
                 break now;
             }
         };
-        // the version's own hold would make it a copy
+        // `take`: a second reference, held by the version, would force a copy
         let words = now.host.take().unwrap_or_default();
         let mut column = HostColumn::shared(self.storage, self.len, words);
         if let Err(error) = room::caught(|| _ = column.bytes_mut()) {
@@ -685,19 +697,19 @@ impl Buffer {
         drop(old);
         Ok(())
     }
-    /// Gives the device's memory back; the host keeps the contents, and what the buffer may come back to.
+    /// Moves all contents to the host, those of earlier versions included, and releases the device's memory.
     ///
     /// # Errors
     /// `Device`, when they cannot be fetched.
     pub fn leave_device(&self) -> Result<()> {
-        // what is dropped is dropped behind the lock
+        // versions are dropped after the lock is released
         let _gone = loop {
             let mut now = self.version.lock();
             if now.before.is_empty() && (now.device.is_none() || now.host.is_some()) {
                 break now.device.take();
             }
             drop(now);
-            // another thread may put another version in its place meanwhile
+            // another thread may replace the version meanwhile
             match self.on_host_later() {
                 Err(Error::Poisoned(_)) => {
                     self.bring_back()?;
@@ -711,7 +723,8 @@ impl Buffer {
         };
         Ok(())
     }
-    /// Waits until it is known what the buffer comes back to, if to anything, and lets go of what else it might have. Tells nobody.
+    /// Waits until it is known to which version the buffer returns, if to any, and drops the other versions. Reports no
+    /// failed launch.
     ///
     /// # Errors
     /// `Device`.
@@ -721,7 +734,7 @@ impl Buffer {
         }
         match self.wait() {
             Err(Error::Poisoned(_)) => {
-                // what is dropped is dropped behind the lock
+                // versions are dropped after the lock is released
                 let mut now = self.version.lock();
                 let _gone = now.clone();
                 now.trim();
@@ -731,7 +744,7 @@ impl Buffer {
             waited => waited,
         }
     }
-    /// Brings to the host what only a device has, and tells nobody how launches ended: a child of `fork` finds it there.
+    /// Copies to the host what only a device has, so that a child of `fork` finds it there. Reports no failed launch.
     ///
     /// # Errors
     /// `Device`, when it cannot be fetched.
@@ -745,7 +758,7 @@ impl Buffer {
             _ => Ok(()),
         }
     }
-    /// Of contents that never came to be: those before them leave the device.
+    /// Moves the contents to which a poisoned buffer will return from the device to the host.
     fn bring_back(&self) -> Result<()> {
         let now = self.version.lock().clone();
         let Some(mut back) = now.back() else { return Ok(()) };
@@ -768,7 +781,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Memory of a device that is the host's.
+    /// A fake device's memory, which lies on the host.
     #[derive(Debug)]
     struct Elsewhere(Mutex<Vec<u8>>);
 
@@ -792,7 +805,7 @@ mod tests {
         }
     }
 
-    /// Memory of a device in whose first fetch a thread makes the next version, and on which nobody may wait.
+    /// A fake device's memory. During its first fetch another thread makes the next version; nobody may wait on it.
     #[derive(Debug)]
     struct Overtaken {
         buffer: std::sync::Weak<Buffer>,
@@ -888,7 +901,7 @@ mod tests {
         assert_eq!(buffer.residence(), Residence::Host);
     }
 
-    /// A large buffer of which a device has the contents, which another thread replaces by `next` while they are fetched.
+    /// A large buffer with contents on a device. Another thread replaces them by `next` while they are fetched.
     fn overtaken(next: impl FnOnce(&Buffer) -> Option<HostColumn>) -> Arc<Buffer> {
         let buffer = Arc::new(Buffer::zeroed(Storage::I64, MAX_FETCHED_BYTES / 8 + 1));
         let memory = Overtaken { buffer: Arc::downgrade(&buffer), next: Mutex::new(next(&buffer)) };
@@ -1020,14 +1033,14 @@ mod tests {
         assert_eq!((asked.load(Ordering::Relaxed), buffer.residence()), (1, Residence::Both));
     }
 
-    /// How a launch ended, once somebody knows.
+    /// How a launch ended, once that is known.
     type Known = Arc<Mutex<Option<std::result::Result<(), Poison>>>>;
 
     fn ill() -> Option<std::result::Result<(), Poison>> {
         Some(Err(Poison::new(())))
     }
 
-    /// What a launch wrote to all of an array, of which nothing is known yet.
+    /// A buffer that a launch wrote over all of `over`; the launch is still pending.
     fn written(over: &Buffer, element: i64) -> (Buffer, Known) {
         let known = Known::default();
         let look = known.clone();
@@ -1084,7 +1097,7 @@ mod tests {
                 _ => assert_eq!(elements(&written(&second, 9).0), [9; 3], "what is written after that is there"),
             }
             assert_eq!(elements(&second), [1, 2, 3]);
-            // a write of what was reported before reports again
+            // a write over contents whose failure was reported before starts anew: its failure is reported, too
             let third = three();
             third.poison(poison);
             third.follow(&second);

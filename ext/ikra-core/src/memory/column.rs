@@ -1,11 +1,11 @@
-//! A column's rows: an aligned, zero-filled run of bytes of the host's, seen as one of several element types, or memory of
-//! a device.
+//! The rows of a column: an aligned range of host memory, viewed as one of several element types, or memory of a
+//! device.
 //!
-//! Rows are the column's own, or a version of a [`super::buffer::Buffer`]'s contents that others read too: then they are
-//! not written.
+//! A column either owns its rows, or shares them with a version of a [`super::buffer::Buffer`]. Shared rows are not
+//! written.
 //!
-//! Invariant: the host's memory is a whole number of 8-byte words, so every view is aligned, and all views are of
-//! plain numbers, for which every bit pattern is a value.
+//! Invariant: host memory of a column is a whole number of 8-byte words, so every view is aligned. Views are of plain
+//! numbers, for which every bit pattern is a value.
 #![allow(unsafe_code, reason = "typed views of one buffer of plain words")]
 
 use super::buffer::DeviceMemory;
@@ -14,7 +14,7 @@ use super::words::HostWords;
 use crate::ir::Storage;
 use std::sync::Arc;
 
-/// Rows of one column.
+/// The rows of one column.
 #[derive(Clone, Debug)]
 pub struct HostColumn {
     words: Words,
@@ -29,7 +29,7 @@ enum Words {
     Device(Arc<dyn DeviceMemory>),
 }
 
-/// A number type that a column's bytes may be viewed as.
+/// A number type as which the bytes of a column can be viewed.
 pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
     const BYTES: usize;
 }
@@ -44,42 +44,43 @@ macro_rules! element {
 element!(u8, u32, i32, i64, u64, f32, f64);
 
 impl HostColumn {
-    /// `len` rows of zeroes. Unwinds if there is no memory for them, as all do that make or copy rows of the host's ([`super::room`]).
+    /// `len` rows of zeroes. Unwinds if memory does not suffice, as does every function that makes or copies rows on
+    /// the host ([`super::room`]).
     #[inline]
     pub fn zeroed(storage: Storage, len: usize) -> Self {
         Self { words: Words::Own(HostWords::zeroed(words(storage, len))), storage, len }
     }
-    /// Rows that are all to be written, and mean nothing yet: in such words, if some are lent.
+    /// Rows with unspecified contents, all of which the caller writes. They use the words of `lent`, if there are some.
     ///
     /// # Panics
-    /// If there are fewer words.
+    /// If `lent` has too few words.
     pub fn to_fill(storage: Storage, len: usize, lent: Option<HostWords>) -> Self {
         let rows = lent.unwrap_or_else(|| HostWords::unset(words(storage, len)));
         assert!(rows.len() >= words(storage, len), "the words hold the rows");
         Self { words: Words::Own(rows), storage, len }
     }
-    /// The words that so many rows take.
+    /// How many words so many rows take.
     pub fn words_for(storage: Storage, len: usize) -> usize {
         words(storage, len)
     }
-    /// Rows that others read too.
+    /// Rows that are shared with other readers.
     ///
     /// # Panics
-    /// If there are fewer words.
+    /// If there are too few words.
     pub fn shared(storage: Storage, len: usize, rows: Arc<HostWords>) -> Self {
         assert!(rows.len() >= words(storage, len), "the words hold the rows");
         Self { words: Words::Shared(rows), storage, len }
     }
-    /// Rows in a device's memory, which the host does not see.
+    /// Rows in a device's memory, which the host cannot access.
     ///
     /// # Panics
-    /// If there is less memory.
+    /// If the memory is too small.
     #[inline]
     pub fn on_device(storage: Storage, len: usize, rows: Arc<dyn DeviceMemory>) -> Self {
         assert!(rows.bytes() >= len * storage.bytes(), "the memory holds the rows");
         Self { words: Words::Device(rows), storage, len }
     }
-    /// The device's memory that the rows are in.
+    /// The device memory that holds the rows.
     #[inline]
     pub fn device(&self) -> Option<&Arc<dyn DeviceMemory>> {
         match &self.words {
@@ -87,7 +88,7 @@ impl HostColumn {
             _ => None,
         }
     }
-    /// The host's words, still shared where others read them too; none of rows on a device.
+    /// The host words that hold the rows, which may still be shared; None for rows on a device.
     #[inline]
     pub fn into_words(self) -> Option<Arc<HostWords>> {
         match self.words {
@@ -100,7 +101,7 @@ impl HostColumn {
     pub fn storage(&self) -> Storage {
         self.storage
     }
-    /// Rows.
+    /// The number of rows.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -111,7 +112,7 @@ impl HostColumn {
     pub fn byte_len(&self) -> usize {
         self.len * self.storage.bytes()
     }
-    /// Grows or shrinks to `len` rows; new ones are zero.
+    /// Grows or shrinks to `len` rows. New rows are zero.
     pub fn resize(&mut self, len: usize) {
         let wanted = words(self.storage, len);
         self.own().resize(wanted);
@@ -124,7 +125,7 @@ impl HostColumn {
             Words::Device(_) => panic!("the host looks at rows on a device"),
         }
     }
-    /// The words, the column's own from now on.
+    /// The words, after a copy if they were shared.
     fn own(&mut self) -> &mut HostWords {
         match &mut self.words {
             Words::Own(words) => words,
@@ -135,18 +136,18 @@ impl HostColumn {
     /// The rows as numbers.
     ///
     /// # Panics
-    /// If `T` is not of the storage's width, or the rows are on a device.
+    /// If `T` does not have the storage's width, or the rows are on a device.
     pub fn view<T: Element>(&self) -> &[T] {
         assert_eq!(T::BYTES, self.storage.bytes(), "a {:?} column viewed at another width", self.storage);
-        // SAFETY: the words are initialised and 8-aligned, hold at least `len * T::BYTES` bytes, and T is a plain
-        // number of that width; the slice borrows `self`, and shared words are written by nobody.
+        // SAFETY: the words are initialised and 8-aligned, and hold at least `len * T::BYTES` bytes. T is a plain
+        // number of that width. The slice borrows `self`, and shared words are never written.
         unsafe { std::slice::from_raw_parts(self.words().as_ptr().cast(), self.len) }
     }
     /// As [`HostColumn::view`], to write.
     pub fn view_mut<T: Element>(&mut self) -> &mut [T] {
         assert_eq!(T::BYTES, self.storage.bytes(), "a {:?} column viewed at another width", self.storage);
         let len = self.len;
-        // SAFETY: as in `view`; the words are the column's own, and `self` is borrowed mutably for as long as the slice lives.
+        // SAFETY: as in `view`. The words are not shared, and the slice borrows `self` mutably.
         unsafe { std::slice::from_raw_parts_mut(self.own().as_mut_ptr().cast(), len) }
     }
     /// The rows as bytes.
@@ -157,11 +158,10 @@ impl HostColumn {
     /// As [`HostColumn::bytes`], to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.byte_len();
-        // SAFETY: as in `bytes`; the words are the column's own, and `self` is borrowed mutably for as long as the slice
-        // lives.
+        // SAFETY: as in `bytes`. The words are not shared, and the slice borrows `self` mutably.
         unsafe { std::slice::from_raw_parts_mut(self.own().as_mut_ptr().cast(), len) }
     }
-    /// The rows as bytes, if they are page-locked, and stay so.
+    /// The rows as bytes, if they are page-locked. They stay so while the guard lives.
     pub fn locked(&self) -> Option<(Locked<'_>, &[u8])> {
         let locked = match &self.words {
             Words::Own(words) => words.locked(),
@@ -170,7 +170,7 @@ impl HostColumn {
         };
         locked.map(|locked| (locked, self.bytes()))
     }
-    /// As [`HostColumn::locked`], of the column's own rows, to write.
+    /// As [`HostColumn::locked`], to write. Copies shared rows first.
     pub fn locked_mut(&mut self) -> Option<(Locked<'_>, &mut [u8])> {
         let len = self.byte_len();
         let Words::Own(words) = &mut self.words else { return None };
@@ -178,15 +178,15 @@ impl HostColumn {
         // SAFETY: as in `bytes_mut`.
         Some((locked, unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) }))
     }
-    /// The start of the rows, for kernels that run on the host: `written` ones become the column's own, others are only
-    /// read. Valid until the column is resized or dropped.
+    /// The address of the rows, for kernels on the host. `written`: the kernel writes them, so shared rows are copied
+    /// first. Valid until the column is resized or dropped.
     pub fn as_kernel_ptr(&mut self, written: bool) -> *mut u8 {
         if written { self.own().as_mut_ptr().cast() } else { self.words().as_ptr().cast_mut().cast() }
     }
 }
 
 impl PartialEq for HostColumn {
-    /// The same rows of the same storage.
+    /// Whether both have the same storage and the same rows.
     fn eq(&self, other: &Self) -> bool {
         self.storage == other.storage && self.len == other.len && self.bytes() == other.bytes()
     }

@@ -46,7 +46,7 @@ impl Completion {
     /// # Errors
     /// `Poisoned`; `Device`.
     pub fn is_ok(&self) -> Result<bool> {
-        // while another thread waits, nothing is known
+        // another thread holds the lock while it waits, so the outcome is not known yet
         self.0.try_lock().map_or(Ok(false), |mut state| Self::look(&mut state, false))
     }
     /// Whether the launch is known to have failed.

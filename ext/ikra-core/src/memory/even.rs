@@ -1,16 +1,16 @@
-//! Whether arrays and references lie evenly, as a program takes them to.
+//! Checks that arrays and references have the uniform stride that a program assumes.
 //!
-//! Here: the look at their columns before a launch, which says by parameters how they do ([`crate::ir::Even`]). Not here: what becomes of a section
-//! where they do not.
+//! Here: the check of their columns before a launch, which sets the parameters that describe the stride
+//! ([`crate::ir::Even`]). Not here: what happens to a section whose columns fail the check.
 
 use super::column::HostColumn;
 use crate::ir::{Even, ParamId, Program};
 use crate::world::Evenness;
 
-/// Sets the parameters of what lies evenly. `biases`: the first row of each column.
+/// Sets the parameters that describe each uniform stride. `biases`: the first row of each column.
 ///
 /// # Errors
-/// What does not.
+/// The assumption that does not hold.
 pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &mut [u64]) -> Result<(), Evenness> {
     let mut set = |param: ParamId, word: u64| {
         params[param.index()] = word;
@@ -23,7 +23,7 @@ pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &
                 let words = column.view::<u64>();
                 let Some(first) = words.first() else { return Ok(()) };
                 let apart = words.get(1).map_or(0, |second| second.wrapping_sub(*first));
-                // the low half, their length, is the same in all
+                // the low half of a word is the length, which must be equal in all
                 let (away, same) = (apart >> 32, apart & 0xffff_ffff == 0);
                 let lies = |(row, word): (usize, &u64)| *word == first.wrapping_add(apart.wrapping_mul(row as u64));
                 let fits = set(start, (first >> 32).wrapping_sub(bias.wrapping_mul(away))) & set(step, away);
@@ -60,7 +60,7 @@ mod tests {
         (program, ids)
     }
 
-    /// What is found of a column that begins at row `bias`.
+    /// What `find` sets for a column that begins at row `bias`.
     fn found<const N: usize>(
         program: &Program,
         asked: [ParamId; N],
@@ -76,7 +76,7 @@ mod tests {
         Ok(asked.map(|param| params[param.index()] as i64))
     }
 
-    /// Start, step and length of arrays that are taken to be so long.
+    /// Start, step and length of arrays, where the program assumes a range for the length.
     fn of_length(arrays: &[(u64, u64)], bias: u64, length: Option<(i64, i64)>) -> Result<[i64; 3], Evenness> {
         let (mut program, params) = with_params([None, Some((0, 1 << 29)), length]);
         let [start, step, length] = params;
@@ -93,7 +93,7 @@ mod tests {
         of_length(arrays, bias, None)
     }
 
-    /// Where references begin.
+    /// The start of the references.
     fn first(rows: &[u32]) -> Result<[i64; 1], Evenness> {
         let (mut program, params) = with_params([Some((0, i32::MAX.into()))]);
         program.even.push(Even::References { column: INPUT, start: params[0] });

@@ -3,8 +3,8 @@
 //! Here: [`put`] and [`take`]: the allocator's words that were freed, for the next request of about as many. Not here:
 //! larger memory, which a pool lends ([`super::pool`]); smaller memory, which the allocator keeps itself.
 //!
-//! The allocator gives such memory back to the system at once, and the first touch of fresh pages takes longer than
-//! most of what is done with them: a map of 100 000 Floats takes 50 µs, its pages 150.
+//! The allocator returns such memory to the system at once. The first touch of fresh pages takes longer than most
+//! computations on them: a map of 100 000 Floats takes 50 µs, its pages 150.
 //!
 //! No caller waits for the lock: the GC drops memory, and so does a child of `fork`, in which a thread that it does not
 //! have may hold the lock. Words that cannot be put or taken at once go to the allocator, or come from it.
@@ -28,13 +28,13 @@ fn is_kept(bytes: usize) -> bool {
     (MIN_BYTES..LIMIT_BYTES).contains(&bytes)
 }
 
-/// Takes so many words, whose contents mean nothing.
+/// Takes so many words, with unspecified contents.
 pub fn take(count: usize) -> Option<Vec<u64>> {
     if !is_kept(count.checked_mul(8)?) {
         return None;
     }
     let mut list = FREE_LIST.try_lock()?;
-    // the last that came may be in a cache still
+    // the newest entry may still be in a cache
     let at = list.iter().rposition(|(words, _)| (count..=count + count / 4).contains(&words.capacity()))?;
     let (mut words, _) = list.remove(at);
     drop(list);
@@ -79,7 +79,8 @@ pub fn held() -> usize {
 mod tests {
     use super::*;
 
-    /// Of lengths that no other test has, so that it gets its own back: others use the free list at the same time.
+    /// No other test uses this length, so a test gets its own words back. Other tests use the free list at the same
+    /// time.
     const COUNT: usize = (MIN_BYTES / 8) * 7 + 1234;
 
     #[test]

@@ -1,14 +1,14 @@
-//! Columns into buffers that several of them share, and back.
+//! Copies columns into the buffers that they share in a layout, and back.
 //!
-//! Here: the copying, which only an array of structures needs. Not here: which columns share a buffer ([`crate::layout`]).
-//! Invariant: columns of one buffer have equally many rows, and gathering and scattering changes none.
+//! Here: the copying, which only a layout of arrays of structures needs. Not here: which columns share a buffer
+//! ([`crate::layout`]). Invariant: the columns of one buffer have equally many rows, and the copies change no row.
 
 use super::column::HostColumn;
 use crate::ir::Storage;
 use crate::layout::Layout;
 
-/// The buffers of a layout with the columns' rows. A column that has a buffer to itself is moved into it, and is empty until
-/// [`scatter`].
+/// The buffers of a layout, with the rows of the columns. A column that shares no buffer is moved into its buffer, and
+/// is empty until [`scatter`].
 pub fn gather(layout: &Layout, columns: &mut [HostColumn]) -> Vec<HostColumn> {
     let one = |buffer: usize| {
         let fields: Vec<_> = layout.fields(buffer).collect();
@@ -29,7 +29,7 @@ pub fn gather(layout: &Layout, columns: &mut [HostColumn]) -> Vec<HostColumn> {
     (0..layout.buffers()).map(one).collect()
 }
 
-/// The buffers' rows back into the columns that were gathered.
+/// Copies the rows of the buffers back into the columns.
 pub fn scatter(layout: &Layout, buffers: Vec<HostColumn>, columns: &mut [HostColumn]) {
     for (buffer, shared) in buffers.into_iter().enumerate() {
         let fields: Vec<_> = layout.fields(buffer).collect();

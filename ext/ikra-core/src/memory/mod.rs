@@ -1,11 +1,19 @@
-//! Bytes of columns.
+//! Memory of columns.
 //!
-//! Here: [`column::HostColumn`], the rows of a column of one launch; [`words::HostWords`], the host's memory that holds them, and [`pool::Pool`], which lends some that is used again and
-//! page-locked; [`free_list`], which keeps smaller ones; [`table::Table`], in which such memory grows;
-//! [`buffer::Buffer`], arrays that outlive launches and know where their contents are; [`completion::Completion`], what
-//! those depend on; [`interleave`], for layouts in which columns share memory; [`even`], for arrays that lie evenly;
-//! [`small`], for Integers that are small; [`pages`] and [`ahead`], advice about the host's; [`room`], whether there is
-//! enough. Not here: how a device's memory is had (each backend owns its own) and what the bytes mean.
+//! Here:
+//! - [`column::HostColumn`]: the rows of a column of one launch.
+//! - [`words::HostWords`]: the host memory that holds them.
+//! - [`pool::Pool`]: large host memory that is reused and page-locked; [`free_list`]: smaller host memory that is
+//!   reused.
+//! - [`table::Table`]: a growing table in such memory.
+//! - [`buffer::Buffer`]: arrays that outlive launches and know where their contents are.
+//! - [`completion::Completion`]: the completion of a launch, on which contents depend.
+//! - [`interleave`]: the copying for layouts in which columns share memory.
+//! - [`even`]: the check for a uniform stride; [`small`]: the check for small Integers.
+//! - [`pages`] and [`ahead`]: hints about pages and cache lines.
+//! - [`room`]: whether host memory suffices.
+//!
+//! Not here: device memory, which each backend allocates itself, and what the bytes mean.
 
 pub mod ahead;
 pub mod buffer;

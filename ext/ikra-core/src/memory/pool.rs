@@ -1,16 +1,20 @@
-//! The host's memory for large columns and tables, used again; for those on their way to and from a device, page-locked too.
+//! The pool: reusable host memory for large columns and tables, page-locked where a device copies it.
 //!
-//! Here: [`Pool`], which maps stretches of memory, lends them ([`Lent`]), and keeps what comes back; when they are page-locked, and when that ends; the pool of all
-//! columns that no device asks for ([`host`]). Not here: how memory is page-locked (a backend's [`Locker`]), what is in it ([`super::words`]), and who asks for it.
+//! Here: [`Pool`], which maps stretches of memory, lends them ([`Lent`]), takes them back, and decides when they are
+//! page-locked; the pool for columns that no device uses ([`host`]). Not here: how memory is page-locked (a backend's
+//! [`Locker`]), what is in it ([`super::words`]), and who borrows it.
 //!
-//! Most of the time that it takes to fetch a large array, or to compute one that is bound by memory, is the first touch of fresh pages, and page-locking takes as long
-//! once more. So a stretch is as any other memory when it is lent for the first time; what is lent again is page-locked first, where there is a device, and stays so.
+//! The first touch of fresh pages takes most of the time of fetching a large array, or of a computation bound by
+//! memory. Page-locking takes as long again. So a stretch is ordinary memory when it is lent for the first time. Before
+//! it is lent again it is page-locked, if there is a device, and stays so.
 //!
-//! Whoever drops what was lent, be it the GC, only notes that it is free: no driver is called, nothing waited for. What is much, or has not been used for long, is
-//! given back by whoever asks next; of [`host`], also when the GC has run ([`Pool::tidy`]).
+//! Dropping lent memory only marks it as free; it calls no driver and waits for nothing, because the GC may do it. The
+//! next request returns memory to the system if there is too much, or if it was unused for long. [`Pool::tidy`] does so
+//! for [`host`] after a run of the GC.
 //!
-//! **After a fork** the child finds the contents, as in all of its memory: they are private to each of the two. It lends nothing more, and unmaps what was lent when that is dropped.
-//! [`Pool::unlock`] before a fork ends page-locking, so that the system need not copy what is locked.
+//! **After a fork** the child finds the contents in its own copy of the memory. The child lends nothing more, and
+//! unmaps lent memory when it is dropped. [`Pool::unlock`] ends page-locking before a fork, because the system would
+//! have to copy locked pages at once.
 #![allow(unsafe_code, reason = "memory that is mapped, lent and unmapped")]
 
 use super::pages::{LARGE_PAGE_BYTES, large_pages};
@@ -25,15 +29,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What page-locks memory. Neither touches its contents.
+/// Page-locks memory. Neither function touches the contents.
 pub trait Locker: Send + Sync {
-    /// False: it stays as it was.
+    /// Page-locks the memory. False: it could not.
     fn lock(&self, memory: NonNull<u8>, bytes: usize) -> bool;
-    /// Of memory that was locked. False: it is locked still, for the rest of the process.
+    /// Ends page-locking. False: it could not, and the memory stays locked for the rest of the process.
     fn unlock(&self, memory: NonNull<u8>) -> bool;
 }
 
-/// Of memory that no device copies.
+/// The `Locker` for memory that no device copies: it locks nothing.
 struct Unlocked;
 
 impl Locker for Unlocked {
@@ -45,33 +49,35 @@ impl Locker for Unlocked {
     }
 }
 
-/// The pool of this process for columns that no device asks for. A child of `fork` that finds its parent's has none.
+/// This process's pool for columns that no device uses. A child of `fork` finds its parent's pool, which lends nothing
+/// there.
 pub fn host() -> &'static Arc<Pool> {
-    // no lock: one that another thread holds during a fork nobody gives back in the child
+    // no lock: if another thread held it during a fork, it would stay locked in the child
     static HOST: OnceBox<Arc<Pool>> = OnceBox::new();
     HOST.get_or_init(|| Box::new(Arc::new(Pool { staggered: true, ..Pool::default() })))
 }
 
 /// Bytes from which on the pool lends memory; smaller requests go to the allocator.
 pub const MIN_BYTES: usize = PAGE;
-/// Stretches are whole numbers of so many bytes, and start at such, or as far behind one as others do not.
+/// Stretches are whole numbers of large pages, and begin at a multiple of one, plus a stagger.
 const PAGE: usize = LARGE_PAGE_BYTES;
-/// Memory that was not used for so long goes back to the system.
+/// Memory that was unused for so long goes back to the system.
 const MAX_IDLE: Duration = Duration::from_secs(30);
-/// Bytes of all stretches, at most; and no more than an eighth of the machine's memory.
+/// Bytes of all stretches at most. The limit is also an eighth of the machine's memory.
 const MAX_BYTES: usize = 8 << 30;
 
-/// How far apart two stretches begin that follow each other, but for whole large pages, and how many do before the first such place comes again. A kernel goes over
-/// several columns side by side: at equal places of large pages, their rows would all want the same few lines of each cache.
+/// The stagger: by how many bytes, within a large page, a stretch begins behind the one before. After [`PLACES`]
+/// stretches it starts over. A kernel reads several columns side by side. Without the stagger, equal rows of all
+/// columns would compete for the same few cache lines.
 const STAGGER: usize = 4096 + 256;
 const PLACES: usize = 61;
 
-/// See the module.
+/// A pool of host memory; see the module.
 pub struct Pool {
     locker: Box<dyn Locker>,
     most: usize,
     process: u32,
-    /// Stretches begin at places of their large pages that differ.
+    /// Whether stretches are staggered within their large pages.
     staggered: bool,
     mapped: AtomicUsize,
     state: Mutex<State>,
@@ -79,53 +85,55 @@ pub struct Pool {
 
 #[derive(Default)]
 struct State {
-    /// By address.
+    /// By start address.
     stretches: HashMap<usize, Stretch>,
-    /// Bytes of all of them, and of those that are being mapped.
+    /// Bytes of all stretches, including those that are being mapped.
     bytes: usize,
 }
 
 struct Stretch {
     mapping: Arc<Mapping>,
-    /// None while it is lent.
+    /// Since when the stretch is free; None while it is lent.
     idle: Option<Instant>,
 }
 
-/// Memory that was mapped.
+/// Memory that was mapped, with a stretch in it.
 struct Mapping {
-    /// The stretch, and what was mapped so that it could start where it does.
+    /// The stretch starts at `start`; `mapped` is larger, so that the stretch could be aligned.
     start: NonNull<u8>,
     bytes: usize,
     mapped: (NonNull<u8>, usize),
-    /// Held by those for whom it must stay locked meanwhile.
+    /// Whether the stretch is page-locked. Readers of the lock rely on it staying so.
     locked: RwLock<bool>,
-    /// Locking failed: it is not tried again.
+    /// Locking failed and is not tried again.
     refused: AtomicBool,
-    /// A child unmapped what it inherited.
+    /// The memory was unmapped: a child of `fork` unmaps what it inherited.
     gone: AtomicBool,
     _promise: Promise,
 }
 
-// SAFETY: plain bytes, which whoever was lent them has alone or shares as `&[u64]`.
+// SAFETY: plain bytes, which a borrower has alone or shares as `&[u64]`.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeroes that nobody has touched, which begin so many bytes behind the start of a large page; None: there is no memory. `filled`: all of them are to be written.
+    /// Maps untouched zeroes that begin `behind` bytes after the start of a large page; None: there is no memory.
+    /// `filled`: the caller will write all of them.
     fn new(bytes: usize, behind: usize, filled: bool) -> Option<Self> {
         let length = bytes.checked_add(PAGE + behind)?;
         let promise = room::promise(bytes)?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: new memory of the system's choosing, which nothing else has.
+        // SAFETY: a new mapping at an address that the system chooses, so it overlaps nothing.
         let address = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         if address == libc::MAP_FAILED {
             return None;
         }
         let base = NonNull::new(address.cast::<u8>())?;
-        // SAFETY: at most `PAGE + behind` bytes on, of `bytes` more.
+        // SAFETY: the offset is at most `PAGE + behind`, and the mapping is that much longer than `bytes`.
         let start = unsafe { base.add(base.as_ptr().align_offset(PAGE).min(PAGE) + behind) };
-        // Where it is filled, that which it begins in is one, too. Else what lies there, which may be all that is ever touched, is of small ones.
+        // If all is filled, the page in which the stretch begins is large, too. Otherwise its start is of small pages,
+        // since perhaps only the start is ever touched.
         let before = if filled { behind } else { 0 };
         large_pages(start.as_ptr() as usize - before, before + bytes);
         let (locked, refused, gone) = (RwLock::new(false), AtomicBool::new(false), AtomicBool::new(false));
@@ -144,7 +152,8 @@ impl Mapping {
     }
     fn unmap(&self) {
         if !self.gone.swap(true, Ordering::Relaxed) {
-            // SAFETY: what `new` mapped, once; nobody looks at it any more: of the two callers, `drop` has it alone, and what a child was lent is its own.
+            // SAFETY: `new` mapped the range, and `gone` makes sure that it is unmapped once. Nothing accesses it any
+            // more: `drop` is the last owner, and in a child the lent memory has the one owner that drops it.
             unsafe { libc::munmap(self.mapped.0.as_ptr().cast(), self.mapped.1) };
         }
     }
@@ -152,7 +161,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // what a driver has locked still stays mapped: it may know it by its address
+        // memory that is still page-locked stays mapped: the driver may identify it by its address
         if !*self.locked.get_mut() {
             self.unmap();
         }
@@ -160,7 +169,7 @@ impl Drop for Mapping {
 }
 
 impl Default for Pool {
-    /// Of nothing that is locked.
+    /// A pool that page-locks nothing.
     fn default() -> Self {
         Self {
             locker: Box::new(Unlocked),
@@ -177,16 +186,17 @@ impl Pool {
     pub fn new(locker: Box<dyn Locker>) -> Arc<Self> {
         Self::with_room(locker, most())
     }
-    /// Of so many bytes at most.
+    /// A pool of at most `most` bytes.
     pub fn with_room(locker: Box<dyn Locker>, most: usize) -> Arc<Self> {
         Arc::new(Self { locker, most, ..Self::default() })
     }
 
-    /// So many words, whose contents mean nothing; None: these are better had from the allocator.
+    /// Lends so many words, with unspecified contents; None: the allocator is the better source.
     pub fn lend(self: &Arc<Self>, words: usize) -> Option<HostWords> {
         self.lend_known(words, true).map(|(words, _)| words)
     }
-    /// As [`Pool::lend`], and whether they are fresh, so that each is zero. `filled`: all of them are to be written.
+    /// As [`Pool::lend`]. Also says whether the words are fresh, so that all are zero. `filled`: the caller will write
+    /// all of them.
     pub fn lend_known(self: &Arc<Self>, words: usize, filled: bool) -> Option<(HostWords, bool)> {
         let bytes = words.checked_mul(8)?;
         if bytes < MIN_BYTES || bytes > self.most || self.process != crate::process::id() {
@@ -221,11 +231,11 @@ impl Pool {
         state.stretches.insert(mapping.start.as_ptr() as usize, stretch);
         Some(mapping)
     }
-    /// Gives back what nobody uses.
+    /// Unmaps all free stretches.
     pub fn clear(&self) {
         self.give_back_idle(|_| true);
     }
-    /// Gives back what nobody used for long, as whoever asks for words does first.
+    /// Unmaps stretches that were free for long. Each request for words does so first, too.
     pub fn tidy(&self) {
         self.give_back_idle(is_long_ago);
     }
@@ -235,7 +245,8 @@ impl Pool {
             self.give_back(gone);
         }
     }
-    /// Ends page-locking of all, once nothing needs it any more; they are locked again when they are lent again.
+    /// Ends the page-locking of all stretches, once nothing relies on it. They are locked again when they are lent
+    /// again.
     pub fn unlock(&self) {
         if self.process == crate::process::id() {
             let all: Vec<_> = self.state.lock().stretches.values().map(|stretch| stretch.mapping.clone()).collect();
@@ -247,7 +258,7 @@ impl Pool {
             mapping.unlock(&*self.locker);
         }
     }
-    /// Bytes that are page-locked, and those that are kept to be lent again.
+    /// How many bytes are page-locked, and how many are free and held for reuse.
     pub fn held(&self) -> (usize, usize) {
         if self.process != crate::process::id() {
             return (0, 0);
@@ -256,7 +267,7 @@ impl Pool {
         let bytes = |one: &dyn Fn(&Stretch) -> bool| {
             state.stretches.values().filter(|stretch| one(stretch)).map(|stretch| stretch.mapping.bytes).sum()
         };
-        // who has it for writing is locking it now
+        // a writer that holds the lock is just locking the stretch
         let locked = |stretch: &Stretch| stretch.mapping.locked.try_read().is_some_and(|locked| *locked);
         (bytes(&locked), bytes(&|stretch| stretch.idle.is_some()))
     }
@@ -264,13 +275,14 @@ impl Pool {
 
 enum Found {
     Idle(Arc<Mapping>),
-    /// For a new one, which is counted already.
+    /// Room for a new stretch, whose bytes are counted already.
     Room,
     Nothing,
 }
 
 impl State {
-    /// The least that is idle and large enough, unless it is much larger; else room, for which others that are idle may go.
+    /// The smallest free stretch that is large enough, unless it is much larger. Otherwise room for a new one, for
+    /// which free stretches may be unmapped.
     fn find(&mut self, wanted: usize, most: usize) -> (Found, Vec<Arc<Mapping>>) {
         let fits = |stretch: &&mut Stretch| {
             stretch.idle.is_some() && (wanted..=wanted + wanted / 4).contains(&stretch.mapping.bytes)
@@ -305,19 +317,19 @@ fn is_long_ago(since: Instant) -> bool {
     since.elapsed() > MAX_IDLE
 }
 
-/// Bytes of all stretches of a pool, at most.
+/// The limit for the bytes of all stretches of a pool.
 fn most() -> usize {
     MAX_BYTES.min(machine() / 8)
 }
 
-/// Memory of the machine.
+/// Bytes of the machine's memory.
 fn machine() -> usize {
-    // SAFETY: both ask the system for a number.
+    // SAFETY: both calls only ask the system for a number.
     let [pages, size] = [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
     usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(size).unwrap_or(0))
 }
 
-/// Words of a stretch, which nobody else has.
+/// Lent words: a stretch of a pool with one owner.
 pub struct Lent {
     mapping: Arc<Mapping>,
     words: usize,
@@ -326,15 +338,16 @@ pub struct Lent {
 
 impl Lent {
     pub fn words(&self) -> &[u64] {
-        // SAFETY: the mapping is alive and at least as long (`lend` found it so), aligned to more than a word ([`STAGGER`]), and initialised: the system maps zeroes, and what it held before
-        // were plain bytes. It is lent to nobody else, and this borrows it.
+        // SAFETY: the mapping is alive and at least as long (`lend` checked that). It is aligned to more than a word
+        // ([`STAGGER`]). It is initialised: the system maps zeroes, and earlier borrowers wrote plain bytes. It is lent
+        // to nobody else, and the slice borrows `self`.
         unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr().cast::<u64>(), self.words) }
     }
     pub fn words_mut(&mut self) -> &mut [u64] {
         // SAFETY: as above, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.start.as_ptr().cast::<u64>(), self.words) }
     }
-    /// While it is held the words stay page-locked; None: they are not.
+    /// Keeps the words page-locked while the guard lives; None: they are not page-locked.
     pub fn locked(&self) -> Option<Locked<'_>> {
         let guard = self.mapping.locked.read();
         if *guard { Some(Locked(guard)) } else { None }
@@ -342,13 +355,13 @@ impl Lent {
     /// As [`Lent::locked`], with the words to write.
     pub fn locked_mut(&mut self) -> Option<(Locked<'_>, &mut [u64])> {
         let guard = self.mapping.locked.read();
-        // SAFETY: as in `words_mut`; the guard borrows another part of `self`.
+        // SAFETY: as in `words_mut`. The guard borrows another field of `self`.
         let words = unsafe { std::slice::from_raw_parts_mut(self.mapping.start.as_ptr().cast::<u64>(), self.words) };
         if *guard { Some((Locked(guard), words)) } else { None }
     }
 }
 
-/// Says that memory stays page-locked.
+/// A guard: memory stays page-locked while it lives.
 pub struct Locked<'a>(#[allow(dead_code, reason = "held")] RwLockReadGuard<'a, bool>);
 
 impl fmt::Debug for Lent {
@@ -360,7 +373,7 @@ impl fmt::Debug for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if self.pool.process != crate::process::id() {
-            // a lock of the pool's may be held by a thread that a child has not
+            // in a child, a lock of the pool may be held by a thread that does not exist there
             self.mapping.unmap();
             return;
         }
@@ -375,7 +388,7 @@ impl Drop for Lent {
 mod tests {
     use super::*;
 
-    /// Locks so many stretches, and counts those that are.
+    /// A `Locker` that locks at most so many stretches and counts the locked ones.
     struct Counting {
         locks: Arc<AtomicUsize>,
         most: usize,
@@ -400,7 +413,7 @@ mod tests {
 
     const WORDS: usize = MIN_BYTES / 8;
 
-    /// Words that were lent before.
+    /// Lends words that were lent before.
     fn again(pool: &Arc<Pool>) -> HostWords {
         drop(pool.lend(WORDS));
         pool.lend(WORDS).expect("there is room")
@@ -503,7 +516,7 @@ mod tests {
         let (pool, locks) = pool(9, 1 << 30);
         let mut words = again(&pool);
         words.fill(3);
-        // SAFETY: the child looks at its memory and leaves by `_exit`.
+        // SAFETY: the child only reads its memory and leaves by `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let found = words[0] == 3 && words[WORDS - 1] == 3;
@@ -513,11 +526,11 @@ mod tests {
             pool.clear();
             pool.unlock();
             drop(pool);
-            // SAFETY: nothing of the parent's is run down.
+            // SAFETY: `_exit` runs no destructors of the parent's objects.
             unsafe { libc::_exit(if right && locks.load(Ordering::Relaxed) == 1 { 7 } else { 1 }) };
         }
         let mut status = 0;
-        // SAFETY: the child is this test's, and the status a live local.
+        // SAFETY: the child is this test's, and the status is a live local.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 7));
         assert!(words.iter().all(|word| *word == 3), "what a child writes is its own");

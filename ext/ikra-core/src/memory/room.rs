@@ -1,17 +1,24 @@
-//! Whether the host's memory suffices for what is much.
+//! Checks that host memory suffices before large requests.
 //!
-//! Here: [`check`] and [`promise`], which refuse what the machine does not have; [`zeroed`] and [`promised`], of the allocator; lists that grow with the data ([`collect`], [`push`] and their kin);
-//! how a refusal travels ([`caught`]). Not here: a device's memory, which its backend counts.
+//! Here: [`check`] and [`promise`], which refuse more memory than the machine has; [`zeroed`] and [`promised`], which
+//! allocate; lists that grow with the data ([`collect`], [`push`] and others); how a refusal becomes an error
+//! ([`caught`]). Not here: device memory, which its backend counts.
 //!
-//! Linux gives addresses for memory that it does not have, and ends the process that touches them. So before much is had, the machine is asked how much it can still give, and that is compared
-//! with what is wanted, and with what was had already and nobody has touched yet. What is less than [`MUCH`] is the allocator's affair: asking takes as long as filling some of it.
+//! Linux hands out addresses for memory that it does not have, and kills the process that touches them. So before a
+//! large request, this module asks the machine how much memory it can still give. It compares that with the request,
+//! plus the earlier large requests that were not touched yet. A request below [`MUCH`] goes to the allocator unchecked:
+//! asking takes as long as filling some of it.
 //!
-//! Columns are made in many places, few of which could do anything about a machine that is too small. So who finds no memory unwinds ([`Lacking`]; no panic hook hears of it), and who began
-//! what it was for makes an [`Error::HostMemory`] of that: [`caught`]. Nothing has changed by then: contents are made before they take the place of others.
+//! Columns are made in many places, and few of them could handle a lack of memory. So a request that cannot be met
+//! unwinds ([`Lacking`]; it calls no panic hook). The function that began the work turns that into
+//! [`Error::HostMemory`] with [`caught`]. Nothing has changed by then, because new contents are made before they
+//! replace old ones.
 //!
-//! The standard library ends the process where an allocation fails that it was not told to expect. So every list whose length grows with the data is made by this module's functions, which try, and
-//! unwind where the allocator has nothing (an address limit, for instance). What does not grow with the data (what the compiler makes, lists of pieces of the data) is made as usual: the extension's
-//! allocator has a reserve for that, which it does not touch for what is only tried ([`is_tried`]).
+//! The standard library aborts the process when an infallible allocation fails. So each list whose length grows with
+//! the data is made by functions of this module. They use fallible allocation, and unwind when the allocator has
+//! nothing (because of an address limit, for instance). Other lists, such as the compiler's, or lists of pieces of the
+//! data, are allocated as usual. The extension's allocator has a reserve for those, which it does not use for fallible
+//! allocations ([`is_tried`]).
 
 use super::pages;
 use super::{free_list, pool};
@@ -23,24 +30,24 @@ use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Bytes before which the machine is asked.
+/// Requests from so many bytes on are checked.
 pub const MUCH: usize = 64 << 20;
 
-/// What unwinds where there is no memory.
+/// The payload of the unwinding when memory does not suffice.
 #[derive(Debug)]
 pub struct Lacking {
     wanted: usize,
     free: Option<usize>,
 }
 
-/// Bytes that were had when the machine was asked, while they are held.
+/// Bytes of the large requests that were granted and are still held.
 static PROMISED: AtomicUsize = AtomicUsize::new(0);
-/// Something was refused.
+/// Whether a request was refused.
 static REFUSED: AtomicBool = AtomicBool::new(false);
-/// There was no room for code.
+/// Whether there was no memory for code.
 static REFUSED_CODE: AtomicBool = AtomicBool::new(false);
 
-/// Held with memory that is much, for as long.
+/// A granted large request. It is held as long as the memory.
 #[derive(Debug, Default)]
 pub struct Promise(usize);
 
@@ -50,39 +57,40 @@ impl Drop for Promise {
     }
 }
 
-/// Asks for so many bytes, which are about to be had; None: the machine cannot give them.
+/// Asks for so many bytes, which the caller is about to allocate; None: the machine cannot give them.
 pub fn promise(bytes: usize) -> Option<Promise> {
     if bytes < MUCH {
         return Some(Promise::default());
     }
-    // counted first, so that two threads do not both get the last
+    // counted first, so that two threads cannot both get the last bytes
     let promised = PROMISED.fetch_add(bytes, Ordering::Relaxed);
     let promise = Promise(bytes);
     let free = machine::free();
     free.is_none_or(|free| fits(bytes, promised, machine::touched(), free)).then_some(promise)
 }
 
-/// Whether bytes are there beside those that were promised. Of these, so many at least were not touched as the process has fewer in memory.
+/// Whether `wanted` bytes fit beside the `promised` ones. The process has touched `touched` bytes in all, so at least
+/// `promised - touched` bytes still have to come out of `free`.
 fn fits(wanted: usize, promised: usize, touched: usize, free: usize) -> bool {
     wanted.saturating_add(promised.saturating_sub(touched)) <= free
 }
 
-/// Unwinds if so many bytes more cannot be had, of whatever allocator.
+/// Unwinds if the machine cannot give so many bytes more, from whatever allocator.
 pub fn check(bytes: usize) {
     drop(granted(bytes));
 }
 
-/// A promise, for which what is kept is given back; unwinds if there is no room.
+/// As [`promise`], but first frees memory that is held for reuse if necessary, and unwinds if that does not help.
 fn granted(bytes: usize) -> Promise {
     promise(bytes).or_else(|| after(bytes, promise)).unwrap_or_else(|| refuse(bytes))
 }
 
-/// Elements of the allocator's that are zero. Unwinds if there is no room.
+/// Zeroes from the allocator. Unwinds if memory does not suffice.
 pub fn zeroed<T: Element>(count: usize) -> Vec<T> {
     promised(count).0
 }
 
-/// As [`zeroed`], with what is to be held as long as they are.
+/// As [`zeroed`], with the promise that must be held as long as they are.
 pub fn promised<T: Element>(count: usize) -> (Vec<T>, Promise) {
     let bytes = count.saturating_mul(T::BYTES);
     let promise = granted(bytes);
@@ -92,31 +100,31 @@ pub fn promised<T: Element>(count: usize) -> (Vec<T>, Promise) {
 }
 
 thread_local! {
-    /// What this thread allocates now may fail.
+    /// Allocations of this thread may fail now.
     static TRIED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether what this thread allocates now may fail, as somebody looks whether it did.
+/// Whether allocations of this thread may fail now, because the caller handles a failure.
 pub fn is_tried() -> bool {
     TRIED.with(Cell::get)
 }
 
 thread_local! {
-    /// What this thread does has changed something of the program's.
+    /// This thread has changed something that the program sees.
     static CHANGED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From here on what this thread does is not to be tried again.
+/// From here on, the work of this thread must not be repeated.
 pub fn note_change() {
     CHANGED.with(|changed| changed.set(true));
 }
 
-/// Sets whether this thread has changed something; answers whether it had.
+/// Sets whether this thread has changed something. Returns the earlier value.
 pub fn changed(now: bool) -> bool {
     CHANGED.with(|changed| changed.replace(now))
 }
 
-/// An allocation that may fail.
+/// Runs an allocation that may fail.
 fn tried<T>(allocation: impl FnOnce() -> T) -> T {
     TRIED.with(|tried| tried.set(true));
     let done = allocation();
@@ -130,19 +138,19 @@ pub fn is_there(bytes: usize) -> bool {
     tried(|| list.try_reserve_exact(bytes)).is_ok()
 }
 
-/// An empty list with room for so many. Unwinds if there is none; so do all functions below.
+/// An empty list with capacity for so many elements. Unwinds if there is no memory; so do all functions below.
 pub fn with_capacity<T>(count: usize) -> Vec<T> {
     let mut list = Vec::new();
     reserve_exact(&mut list, count);
     list
 }
 
-/// Makes room for exactly so many more.
+/// Makes capacity for exactly so many more elements.
 fn reserve_exact<T>(list: &mut Vec<T>, more: usize) {
     grow(list, more, Vec::try_reserve_exact);
 }
 
-/// Makes room for so many more, and as a rule for more than these.
+/// Makes capacity for so many more elements, and usually for some more.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
     grow(list, more, Vec::try_reserve);
 }
@@ -161,7 +169,7 @@ fn grow<T, E>(list: &mut Vec<T>, more: usize, by: impl Fn(&mut Vec<T>, usize) ->
     }
 }
 
-/// One more element.
+/// Appends an element.
 #[inline]
 pub fn push<T>(list: &mut Vec<T>, element: T) {
     if list.len() == list.capacity() {
@@ -170,7 +178,7 @@ pub fn push<T>(list: &mut Vec<T>, element: T) {
     list.push(element);
 }
 
-/// More elements.
+/// Appends elements.
 pub fn extend<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     let mut more = more.into_iter();
     let (least, most) = more.size_hint();
@@ -183,7 +191,7 @@ pub fn extend<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     }
 }
 
-/// A list of these.
+/// A list of the elements.
 pub fn collect<T>(elements: impl IntoIterator<Item = T>) -> Vec<T> {
     let elements = elements.into_iter();
     let mut list = with_capacity(elements.size_hint().0);
@@ -191,7 +199,7 @@ pub fn collect<T>(elements: impl IntoIterator<Item = T>) -> Vec<T> {
     list
 }
 
-/// A list of these, or the first error.
+/// A list of the elements, or the first error.
 ///
 /// # Errors
 /// The first among the elements.
@@ -205,20 +213,20 @@ pub fn collect_results<T, E>(
     Ok(list)
 }
 
-/// A list of so many that are all the same.
+/// A list with `count` copies of an element.
 pub fn filled<T: Clone>(element: T, count: usize) -> Vec<T> {
     let mut list = with_capacity(count);
     list.resize(count, element);
     list
 }
 
-/// Makes a list longer, or shorter.
+/// Changes the length of a list.
 pub fn resize<T: Clone>(list: &mut Vec<T>, count: usize, element: T) {
     reserve(list, count.saturating_sub(list.len()));
     list.resize(count, element);
 }
 
-/// The same elements in a list of their own.
+/// A copy of the elements.
 pub fn copied<T: Clone>(elements: &[T]) -> Vec<T> {
     let mut list = with_capacity(elements.len());
     list.extend_from_slice(elements);
@@ -232,7 +240,7 @@ pub fn concat<T: Clone>(lists: &[impl AsRef<[T]>]) -> Vec<T> {
     all
 }
 
-/// Makes room for one more entry of a table.
+/// Makes capacity for one more entry of a map.
 #[inline]
 pub fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
     if table.len() == table.capacity() && tried(|| table.try_reserve(1)).is_err() {
@@ -242,24 +250,24 @@ pub fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, 
     }
 }
 
-/// Unwinds: this library's reserve is nearly used up.
+/// Unwinds because the allocator's reserve is nearly used up.
 pub fn refuse_all() -> ! {
     refuse(0)
 }
 
-/// What is kept for later goes back to the system.
+/// Returns memory that is held for reuse to the system.
 pub fn give_back() {
     pool::host().clear();
     free_list::clear();
 }
 
-/// Tries once more, with nothing kept.
+/// Tries once more, after memory that is held for reuse was returned.
 fn after<T>(count: usize, attempt: impl Fn(usize) -> Option<T>) -> Option<T> {
     give_back();
     attempt(count)
 }
 
-/// Unwinds.
+/// Records the refusal and unwinds.
 fn refuse(wanted: usize) -> ! {
     REFUSED.store(true, Ordering::Relaxed);
     let promised = PROMISED.load(Ordering::Relaxed).saturating_sub(machine::touched());
@@ -267,26 +275,26 @@ fn refuse(wanted: usize) -> ! {
     resume_unwind(Box::new(Lacking { wanted, free }))
 }
 
-/// There was no room for code: something was refused, too.
+/// Records that there was no memory for code, which counts as a refusal.
 pub fn note_refused_code() {
     REFUSED.store(true, Ordering::Relaxed);
     REFUSED_CODE.store(true, Ordering::Relaxed);
 }
 
-/// Whether there was no room for code since this was asked.
+/// Whether there was no memory for code since the last call.
 pub fn was_code_refused() -> bool {
     REFUSED_CODE.swap(false, Ordering::Relaxed)
 }
 
-/// Whether something was refused since this was asked.
+/// Whether something was refused since the last call.
 pub fn was_refused() -> bool {
     REFUSED.swap(false, Ordering::Relaxed)
 }
 
-/// What is done, unless there is no memory for it.
+/// Runs `work`, and turns unwinding for lack of memory into an error.
 ///
 /// # Errors
-/// `HostMemory`, in place of unwinding.
+/// `HostMemory`.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| match panic.downcast::<Lacking>() {
         Ok(lacking) => Error::HostMemory { wanted: lacking.wanted as u64, free: lacking.free.map(|free| free as u64) },
@@ -299,18 +307,18 @@ mod machine {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// Bytes that this process can still have; None: nobody says.
+    /// Bytes that this process can still get; None: the system does not say.
     pub fn free() -> Option<usize> {
         let text = fs::read_to_string("/proc/meminfo").ok()?;
         let free = line(&text, "MemAvailable:")? * 1024 + line(&text, "SwapFree:").unwrap_or(0) * 1024;
         Some(of_group().map_or(free, |group| group.min(free)))
     }
-    /// Bytes of it that are in memory.
+    /// Bytes of this process that are in memory.
     pub fn touched() -> usize {
         let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
         line(&text, "VmRSS:").unwrap_or(0) * 1024 + line(&text, "VmSwap:").unwrap_or(0) * 1024
     }
-    /// What the process's control group, and those around it, leave it: a container's limit is there.
+    /// What the control groups of the process leave it. The limit of a container is one.
     fn of_group() -> Option<usize> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -327,11 +335,11 @@ mod machine {
         let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
         let most: usize = read("memory.max")?.trim().parse().ok()?;
         let used: usize = read("memory.current")?.trim().parse().ok()?;
-        // files' pages go when others are wanted
+        // the system drops cached file pages when memory is wanted
         let files = read("memory.stat").and_then(|text| line(&text, "file ")).unwrap_or(0);
         Some(most.saturating_sub(used.saturating_sub(files)))
     }
-    /// The first number of the line that begins so.
+    /// The first number of the line that begins with `name`.
     pub fn line(text: &str, name: &str) -> Option<usize> {
         text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
     }
@@ -383,7 +391,7 @@ mod tests {
 
     #[test]
     fn promises_count_while_they_are_held() {
-        // others hold some, too
+        // other tests hold promises, too
         let held = promise(MUCH).expect("the machine has 64 MiB");
         assert!(PROMISED.load(Ordering::Relaxed) >= MUCH);
         drop(held);

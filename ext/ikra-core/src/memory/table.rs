@@ -1,7 +1,8 @@
 //! Tables that grow at their end.
 //!
-//! Here: [`Table`], which is to [`HostWords`] what a `Vec` is to the allocator: what programs have many of, and need anew for each graph of objects. Fresh pages are the larger part of
-//! what it takes to fill a large table, so its memory is such as was used before, where there is some, and else of large pages, where whole ones lie in it. Not here: what tables there are.
+//! Here: [`Table`], a `Vec` whose memory comes from [`HostWords`]. Ikra makes such tables for each graph of objects.
+//! Most of the time of filling a large table is the first touch of fresh pages. So its memory is reused memory where
+//! there is some, else large pages where whole ones fit. Not here: which tables there are.
 #![allow(unsafe_code, reason = "typed views of plain words")]
 
 use super::words::HostWords;
@@ -9,30 +10,30 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-/// What tables may have rows of: plain numbers of at most eight bytes.
+/// A row of a table: a plain number of at most eight bytes.
 ///
 /// # Safety
-/// All bits are a value, and it needs no alignment beyond that of a `u64`.
+/// Every bit pattern is a value, and the alignment is at most that of a `u64`.
 pub unsafe trait Row: Send + Sync + 'static {}
 
 macro_rules! row {
     ($($t:ty),*) => {
         $(
-            // SAFETY: an integer, or an atomic one, which has its layout, of at most eight bytes.
+            // SAFETY: an integer of at most eight bytes, or an atomic one, which has the same layout.
             unsafe impl Row for $t {}
         )*
     };
 }
 row!(u8, u16, u32, u64, AtomicU8, AtomicU32);
 
-/// See the module.
+/// A growable table; see the module.
 pub struct Table<T> {
-    /// Of the words.
+    /// Points into the words.
     start: NonNull<T>,
     len: usize,
-    /// Rows that the words have room for.
+    /// Rows for which the words have room.
     room: usize,
-    /// What is in them is looked at by `start` alone.
+    /// Owns the memory. All accesses go through `start`.
     _words: HostWords,
 }
 
@@ -40,19 +41,21 @@ const _: fn() = || {
     fn may_be_sent_and_shared<T: Send + Sync>() {}
     may_be_sent_and_shared::<HostWords>();
 };
-// SAFETY: it has its words alone, as a `Vec<T>` does; these, as seen above, and rows are such as may be sent and shared.
+// SAFETY: the table owns its words, as a `Vec<T>` does. Words may be sent and shared, as seen above, and so may rows.
 unsafe impl<T: Row> Send for Table<T> {}
 // SAFETY: as above.
 unsafe impl<T: Row> Sync for Table<T> {}
 
 impl<T: Row> Table<T> {
-    /// So many rows, whose contents mean nothing, and are all to be written. Unwinds if there is no memory for them ([`super::room`]), as all do that make room for rows.
+    /// So many rows with unspecified contents, all of which the caller writes. Unwinds if memory does not suffice
+    /// ([`super::room`]), as does each function that makes room for rows.
     pub fn unset(len: usize) -> Self {
         let mut table = Self::of(len, HostWords::unset);
         table.len = len;
         table
     }
-    /// Makes room for so many more rows at least, and for twice as many as there are, of which perhaps only the first are ever added.
+    /// Makes room for at least so many more rows, and for at least twice the rows that there are. Perhaps only the
+    /// first are ever used.
     pub fn reserve(&mut self, more: usize) {
         if self.room - self.len < more {
             self.grow(more);
@@ -60,20 +63,20 @@ impl<T: Row> Table<T> {
     }
     #[cold]
     fn grow(&mut self, more: usize) {
-        // as often as a table doubles, so that each row is copied but once or twice
+        // doubling: on average a row is copied once or twice
         let mut grown = Self::of(self.len.saturating_add(more).max(2 * self.len), HostWords::reserved);
         grown.len = self.len;
-        // SAFETY: there are so many rows, and room for more in the new words, which are others.
+        // SAFETY: there are `len` rows, the new words have room for more, and the two do not overlap.
         unsafe { grown.start.copy_from_nonoverlapping(self.start, self.len) };
         *self = grown;
     }
-    /// None, with room for so many.
+    /// An empty table with room for so many rows.
     fn of(room: usize, words: impl FnOnce(usize) -> HostWords) -> Self {
-        // so many bytes or a few more; or, where these are more than can be told, as many words as nobody has
+        // so many bytes, rounded up to words; where the product saturates, the request exceeds all memory and unwinds
         let mut words = words(room.saturating_mul(size_of::<T>()).div_ceil(8));
         Self { start: NonNull::from(&mut words[..]).cast(), len: 0, room, _words: words }
     }
-    /// So many more rows, whose contents mean nothing.
+    /// Appends so many rows with unspecified contents.
     #[inline]
     pub fn add(&mut self, count: usize) -> &mut [T] {
         self.reserve(count);
@@ -81,7 +84,7 @@ impl<T: Row> Table<T> {
         self.len += count;
         &mut self[from..]
     }
-    /// Rows that there is room for.
+    /// Rows for which there is room.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.room
@@ -98,8 +101,9 @@ impl<T: Row> Deref for Table<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `start` is that of the words, wherever these are held: neither an allocation nor a mapping moves with who has it. They are as many rows at least, aligned for words and so for
-        // these, and all bits are a row; or there are none, and `start` dangles. Nobody else has them, and this borrows them.
+        // SAFETY: `start` points at the words, which do not move when their owner does: they are an allocation or a
+        // mapping. They hold at least `len` rows, are aligned for them, and every bit pattern is a row. If there are
+        // none, `start` dangles. The table owns them, and the slice borrows it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -107,7 +111,7 @@ impl<T: Row> Deref for Table<T> {
 impl<T: Row> DerefMut for Table<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and `self` is borrowed mutably.
+        // SAFETY: as above, and the slice borrows `self` mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_a_table_had_another_has_next() {
-        // of a length that no other test has
+        // no other test uses this length
         let len = MIN_BYTES / 4 * 3 + 12_345;
         let again = || {
             let mut table = Table::<u32>::unset(len);
@@ -149,7 +153,7 @@ mod tests {
             drop(table);
             Table::<AtomicU32>::unset(len).as_ptr().cast::<u32>() == place
         };
-        // others, who ask for more than there is, have the pool emptied now and then
+        // other tests request more than there is, which empties the pool now and then
         assert!((0..10).any(|_| again()));
     }
 

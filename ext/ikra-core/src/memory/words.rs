@@ -1,7 +1,7 @@
-//! The host's words that hold a column.
+//! Host words that hold a column.
 //!
-//! Here: [`HostWords`], the allocator's, which may have been used before ([`super::free_list`]), or lent by a pool
-//! ([`super::pool`]), and copies of much by several threads. Not here: what the words mean ([`super::column`]).
+//! Here: [`HostWords`], which are from the allocator, perhaps reused ([`super::free_list`]), or lent by a pool
+//! ([`super::pool`]); copies of large memory by several threads. Not here: what the words mean ([`super::column`]).
 
 use super::free_list;
 use super::pool::{self, Lent, Locked};
@@ -10,7 +10,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 
-/// Words that one owner has.
+/// Words with one owner.
 #[derive(Debug)]
 pub struct HostWords(Source);
 
@@ -21,9 +21,10 @@ enum Source {
 }
 
 impl HostWords {
-    /// Words that are zero; many are in memory that was used before, where there is some. Unwinds if there is no room ([`room`]), as all do that ask for words.
+    /// Words that are zero. Large requests reuse memory where possible. Unwinds if memory does not suffice ([`room`]),
+    /// as do all functions that make words.
     pub fn zeroed(count: usize) -> Self {
-        // as columns have whose rows are elsewhere
+        // columns whose rows are elsewhere have no words
         if count == 0 {
             return Self::of_allocator(0);
         }
@@ -37,11 +38,11 @@ impl HostWords {
         }
         words
     }
-    /// Words that mean nothing, and are all to be written.
+    /// Words with unspecified contents, all of which the caller writes.
     pub fn unset(count: usize) -> Self {
         Self::of_nothing(count, true)
     }
-    /// Words that mean nothing, of which perhaps only the first are ever touched.
+    /// Words with unspecified contents, of which perhaps only the first are ever touched.
     pub fn reserved(count: usize) -> Self {
         Self::of_nothing(count, false)
     }
@@ -59,7 +60,7 @@ impl HostWords {
     pub fn lent(words: Lent) -> Self {
         Self(Source::Pool(words))
     }
-    /// More or fewer; new ones are zero.
+    /// Changes the number of words. New ones are zero.
     pub fn resize(&mut self, count: usize) {
         match &mut self.0 {
             Source::Allocator(words, _) if count <= words.capacity() => words.resize(count, 0),
@@ -71,7 +72,7 @@ impl HostWords {
             }
         }
     }
-    /// While it is held the words stay page-locked; None: they are not.
+    /// Keeps the words page-locked while the guard lives; None: they are not page-locked.
     pub fn locked(&self) -> Option<Locked<'_>> {
         match &self.0 {
             Source::Allocator(..) => None,
@@ -134,14 +135,15 @@ impl Clone for HostWords {
     }
 }
 
-/// As much is copied, or cleared, by one thread in the time that others take to start.
+/// Up to so many bytes, one thread copies or clears as fast as several, which have to be started first.
 const MUCH: usize = 8 << 20;
-/// Threads that copy, at most: fewer than that keep a machine's memory busy.
+/// How many threads copy at most. Fewer than that saturate the memory of a machine.
 const THREADS: usize = 8;
-/// Bytes that one copies at a time.
+/// Bytes that a thread copies at a time.
 const PIECE: usize = 1 << 20;
 
-/// Copies, by several threads where it is much. They last as long as the copy: a child of `fork` has none that it could wait for in vain.
+/// Copies, with several threads if there is much. The threads end with the copy, so a child of `fork` never waits for a
+/// thread that it does not have.
 ///
 /// # Panics
 /// If the two are of different lengths.
@@ -162,7 +164,7 @@ fn clear_by_threads(words: &mut [u64]) {
     by_threads(words.chunks_mut(PIECE / 8), |words| words.fill(0));
 }
 
-/// Does something with each piece.
+/// Runs `each` for all pieces, by several threads.
 fn by_threads<T>(pieces: impl Iterator<Item = T> + Send, each: impl Fn(T) + Sync) {
     static CORES: OnceCell<usize> = OnceCell::new();
     let threads = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS)));
@@ -174,7 +176,7 @@ fn by_threads<T>(pieces: impl Iterator<Item = T> + Send, each: impl Fn(T) + Sync
         }
     };
     std::thread::scope(|scope| {
-        // those that cannot be started are not needed
+        // if a thread cannot be started, the others do its work
         let start = |_| std::thread::Builder::new().name("ikra copy".into()).spawn_scoped(scope, work).is_ok();
         let _ = (1..threads).all(start);
         work();
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn words_that_are_zero_are_so_in_memory_that_was_used_before() {
-        // of a length that no other test has
+        // no other test uses this length
         let count = MUCH / 8 + 3 * (1 << 20);
         let place = {
             let mut words = HostWords::unset(count);

@@ -1,16 +1,16 @@
-//! Contributions of elements to a captured local, made one value.
+//! Combines what elements contributed to a captured local into one value.
 //!
-//! Here: [`combine`], a pure function from the start value and each element's contribution to the new value. Not here:
-//! how an element's own contributions (one per tick) become one; kernels do that.
+//! Here: [`combine`], a pure function of the start value and each element's contribution. Not here: how the
+//! contributions of one element (one per tick) become one; kernels do that.
 //!
 //! Integers are combined in 128 bits, so the order does not matter. Floats are added (or multiplied) by a pairwise tree
-//! over the element indices: the range of indices is halved at its middle until single elements are left, elements that
-//! contributed nothing are left out, and the start value comes first, before the tree's result. The same numbers so give
-//! the same sum on every backend and number of threads; it may differ from Ruby's in the last digits.
+//! over the element indices. The tree halves the range of indices until single elements are left, and skips elements
+//! that contributed nothing. Last, the start value is combined with the result of the tree, as its left operand. So
+//! equal numbers give the same sum on every backend and number of threads. The sum may differ from Ruby's in the last
+//! digits.
 
 use crate::layout::schema::{Combine, Equals};
 
-/// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     Int(i128),
@@ -29,19 +29,20 @@ impl Number {
     }
 }
 
-/// The product left 128 bits.
+/// The result does not fit 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow;
 
-/// Combines `start` with the contributions of elements `0..len`; None: the element contributed nothing.
+/// Combines `start` with the contributions of elements `0..len`. `None` as a contribution: the element contributed
+/// nothing.
 ///
-/// [`Combine::Last`] is not for numbers alone, and not done here.
+/// [`Combine::Last`] is done elsewhere, because it takes values of all kinds.
 ///
 /// # Errors
-/// When Integers leave 128 bits.
+/// When an Integer does not fit 128 bits.
 ///
 /// # Panics
-/// For [`Combine::Last`], and bits of a Float.
+/// For [`Combine::Last`], and for bit operations on Floats.
 pub fn combine(
     how: Combine,
     start: Number,
@@ -53,12 +54,12 @@ pub fn combine(
         (Some(all), start) if !(start.is_nan() && matches!(how, Combine::Min(_) | Combine::Max(_))) => {
             two(how, start, all)
         }
-        // nothing is less than a NaN that was there first
+        // no contribution is less or greater than a NaN as start value
         _ => Ok(start),
     }
 }
 
-/// Spans this short are combined from left to right by a loop that works as the tree would.
+/// Short spans are combined by a loop, from left to right, with the result that the tree would give.
 fn tree(
     how: Combine,
     from: usize,
@@ -69,7 +70,7 @@ fn tree(
         0 => Ok(None),
         1 => Ok(contribution(from)),
         length => {
-            // the depth is that of a balanced tree over at most 2^32 elements
+            // the recursion is as deep as a balanced tree over at most 2^32 elements
             let middle = from + length / 2;
             let left = tree(how, from, middle, contribution)?;
             let right = tree(how, middle, to, contribution)?;
@@ -92,7 +93,7 @@ fn two(how: Combine, a: Number, b: Number) -> Result<Number, Overflow> {
         (Combine::And, Int(a), Int(b)) => Ok(Int(a & b)),
         (Combine::Or, Int(a), Int(b)) => Ok(Int(a | b)),
         (Combine::Xor, Int(a), Int(b)) => Ok(Int(a ^ b)),
-        // a contribution that is NaN is as one that is not there
+        // a contribution that is NaN counts as none
         (Combine::Min(_) | Combine::Max(_), a, b) if a.is_nan() || b.is_nan() => Ok(if a.is_nan() { b } else { a }),
         (Combine::Min(Equals::Earliest), a, b) => Ok(if less(b, a) { b } else { a }),
         (Combine::Max(Equals::Earliest), a, b) => Ok(if less(a, b) { b } else { a }),
@@ -112,7 +113,7 @@ fn less(a: Number, b: Number) -> bool {
     }
 }
 
-/// Exact comparison, as Ruby's.
+/// Compares exactly, as Ruby does.
 fn int_less(a: i128, b: f64) -> bool {
     if b.is_nan() {
         return false;
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn what_comes_after_a_nan_still_counts() {
         let float = |f| Some(Number::Float(f));
-        // wherever in the tree it comes first
+        // the NaN may come first anywhere in the tree
         for parts in [[f64::NAN, -2.5, 3.0, 1.0], [3.0, 1.0, f64::NAN, -2.5], [f64::NAN, f64::NAN, f64::NAN, -2.5]] {
             assert_eq!(run(MIN, Number::Float(9.0), &parts.map(float)), Ok(Number::Float(-2.5)), "{parts:?}");
             let parts = parts.map(|f: f64| float(-f));

@@ -1,36 +1,37 @@
-//! Where a section is likely to be faster: what `auto` means.
+//! Predicts on which side, CPU or GPU, a section is faster: the choice of backend `auto`.
 //!
-//! Here: [`History`], what a block has taken on the CPU and on the GPU, and [`Ways`], what a machine's ways to the GPU take; from
-//! both an [`Estimate`] for the next call. Not here: measuring them, and who asks.
+//! Here: [`History`], the times of a block's earlier calls on the CPU and on the GPU; [`Ways`], the speed of transfers
+//! to and from the GPU. Both give an [`Estimate`] for the next call. Not here: the measurements, and who asks.
 //!
-//! A block's time cannot be read off its text: loops end when data say so. So the first call goes by its size alone, and later ones by
-//! what earlier ones took, scaled to their size. The side that was not tried yet is tried once the other has cost as much as trying does,
-//! and only where even that may pay: what is wasted is bounded, as in the ski-rental problem (Karlin et al., *Competitive snoopy
-//! caching*, Algorithmica 1988). Tracing, packing and writing back are the same for both sides and do not count.
+//! The time of a block cannot be read off its text, because the data say when loops end. So the first call goes by its
+//! size alone, and later ones by what earlier ones took, scaled to their size. A side that was not tried yet is tried
+//! once two things hold: the other side has cost as much as a trial, and the trial may pay. That bounds the time that
+//! is wasted, as in the ski-rental problem (Karlin et al., *Competitive snoopy caching*, Algorithmica 1988). Tracing,
+//! packing and writing back are the same for both sides and do not count.
 
-/// What the machine's ways between host and GPU take, measured once.
+/// How fast the machine moves data between host and GPU, measured once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ways {
-    /// Seconds of a launch that moves next to nothing and is waited for.
+    /// Seconds of a launch that moves next to nothing, up to its end.
     pub launch: f64,
-    /// Bytes a second to the device, and to the host.
+    /// Bytes per second to the device, and to the host.
     pub up: f64,
     pub down: f64,
 }
 
 impl Default for Ways {
-    /// Of a machine that was not measured: PCIe as it commonly is.
+    /// For a machine that was not measured: values of a common PCIe link.
     fn default() -> Self {
         Self { launch: 60e-6, up: 12e9, down: 6e9 }
     }
 }
 
 impl Ways {
-    /// For the disk.
+    /// The form for the file on disk.
     pub fn to_bytes(self) -> Vec<u8> {
         [self.launch, self.up, self.down].iter().flat_map(|number| number.to_le_bytes()).collect()
     }
-    /// None for bytes that no machine has written.
+    /// None for bytes that [`Ways::to_bytes`] did not make.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (numbers, []) = bytes.as_chunks::<8>() else { return None };
         let numbers: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
@@ -42,12 +43,12 @@ impl Ways {
     }
 }
 
-/// A call that was measured.
+/// The measurements of one call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Taken {
     pub elements: u64,
     pub ticks: u64,
-    /// Seconds of its kernel, and of what moved to the device and back.
+    /// Seconds of the kernel, and of the transfers to and from the device.
     pub kernel: f64,
     pub moved: f64,
     /// Bytes that the program reads, and that it writes.
@@ -55,51 +56,53 @@ pub struct Taken {
     pub down: f64,
 }
 
-/// A side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Cpu,
     Gpu,
 }
 
-/// Seconds that a call is expected to take on each side, as far as something is known of it.
+/// Seconds that a call is expected to take on each side; None where nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     pub cpu: Option<f64>,
     pub gpu: Option<f64>,
 }
 
-/// What one block has taken.
+/// What earlier calls of one block took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct History {
     cpu: Option<Taken>,
     gpu: Option<Taken>,
-    /// Seconds on the CPU in all.
+    /// Seconds of all calls on the CPU.
     spent: f64,
-    /// Calls on each.
+    /// Number of calls on each side.
     calls: [u32; 2],
 }
 
-/// Threads from which on a GPU is busy: with more, time grows with their number.
+/// A GPU is busy from so many threads on: beyond, time grows with their number.
 const BUSY: f64 = 100_000.0;
 /// Before anything was measured, `auto` tries a GPU from so many elements and so many runs of a block on.
 pub const MIN_GPU_ELEMENTS: u64 = 4_096;
 pub const MIN_GPU_RUNS: u64 = 2_000_000;
-/// Cores that a busy GPU is worth at least and at most, before it was tried, and cores that one of its threads is worth.
+/// Before a GPU was tried: how many CPU cores a busy GPU equals, at least and at most, and how many one of its threads
+/// equals.
 const WORTH: [f64; 2] = [50.0, 1_000.0];
 const THREAD: f64 = 1.0 / 8.0;
-/// Seconds of compiling and of making a context, which trying a GPU costs; on a CPU they are next to nothing.
+/// Seconds that the first call on a GPU costs, for compiling and making a context. The CPU's are next to nothing.
 const TRYING: f64 = 0.25;
-/// What is to be gained before a change of sides.
+/// A side that was not tried is tried if it is expected to take at most this share of the other's time.
 const GAIN: f64 = 0.8;
-/// How much slower a call may make what is known of others of its size; less than what changes sides.
+/// By what factor one slower call raises the known time for calls of its size, at most. It is too small to change
+/// sides.
 const BELIEVED: f64 = 1.2;
-/// Calls on a side before it is given up, unless they take so many times as long as on the other: the first ones make what later ones find, such as memory.
+/// Calls on a side before it is given up, unless they take [`FAR`] times as long as on the other side. The first calls
+/// prepare what later ones reuse, such as memory.
 const TRIALS: u32 = 4;
 const FAR: f64 = 4.0;
 
 impl History {
-    /// Notes a call that ended. The first one on a GPU loads its code, and tells nothing of others.
+    /// Records a call. The first one on a GPU loads code, so its times say nothing about later ones.
     pub fn note(&mut self, side: Side, taken: Taken) {
         self.calls[side as usize] = self.calls[side as usize].saturating_add(1);
         if side == Side::Gpu && self.calls(side) == 1 {
@@ -112,7 +115,8 @@ impl History {
             }
             Side::Gpu => &mut self.gpu,
         };
-        // of calls of one size the fastest counts: what disturbs a call only makes it slower. But what all calls take from now on is believed by and by
+        // Of calls of one size the fastest counts, because a disturbance only makes a call slower. If all calls become
+        // slower, the known time follows in steps.
         match known {
             Some(known) if (known.elements, known.ticks) == (taken.elements, taken.ticks) => {
                 known.kernel = taken.kernel.min(known.kernel * BELIEVED);
@@ -122,7 +126,7 @@ impl History {
         }
     }
 
-    /// What a call of this size is expected to take. `cores`: of the CPU.
+    /// The expected time of a call of this size. `cores`: of the CPU.
     pub fn estimate(&self, elements: u64, ticks: u64, cores: usize, ways: &Ways) -> Estimate {
         let runs = (elements * ticks) as f64;
         let of = |taken: &Taken| (taken.elements * taken.ticks).max(1) as f64;
@@ -132,10 +136,10 @@ impl History {
         let gpu = self.gpu.map(|taken| {
             let busy = |elements: u64| (elements as f64 / BUSY).max(1.0);
             let grown = ticks as f64 / taken.ticks.max(1) as f64 * busy(elements) / busy(taken.elements);
-            // a launch is in both; what is beyond it grows
+            // each time includes a launch; only the rest grows
             ways.launch + (taken.kernel * grown) + (taken.moved - ways.launch).max(0.0) * share(&taken)
         });
-        // at its best, as long as it was not tried
+        // a side that was not tried: the best that can be expected
         let gpu_at_best = |taken: Taken| {
             let run = taken.kernel * cores / of(&taken);
             let kernel = (runs * run / WORTH[1]).max(ticks as f64 * run / THREAD);
@@ -145,7 +149,7 @@ impl History {
         Estimate { cpu: cpu.or(self.gpu.map(cpu_at_best)), gpu: gpu.or(self.cpu.map(gpu_at_best)) }
     }
 
-    /// Where a call of this size is to run, where there are both.
+    /// The side on which a call of this size runs, where both are available.
     pub fn choose(&self, elements: u64, ticks: u64, cores: usize, ways: &Ways) -> Side {
         let Estimate { cpu: Some(cpu), gpu: Some(gpu) } = self.estimate(elements, ticks, cores, ways) else {
             return if elements >= MIN_GPU_ELEMENTS && elements * ticks >= MIN_GPU_RUNS {
@@ -166,7 +170,8 @@ impl History {
         }
     }
 
-    /// What decided beside what the sides are expected to take, in words; None: nothing did.
+    /// The reason for a choice that does not follow from the expected times alone, in words; None: there is no such
+    /// reason.
     pub fn reservation(&self, expected: Estimate) -> Option<String> {
         let Estimate { cpu: Some(cpu), gpu: Some(gpu) } = expected else { return None };
         let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
@@ -214,7 +219,7 @@ mod tests {
         history.choose(elements, ticks, 16, &WAYS)
     }
 
-    /// Notes calls on a GPU that was used before.
+    /// Records calls on a GPU that was used before.
     fn on_gpu(history: &mut History, taken: Taken) {
         (0..TRIALS).for_each(|_| history.note(Side::Gpu, taken));
     }
@@ -223,7 +228,7 @@ mod tests {
     fn a_side_is_not_given_up_for_what_its_first_calls_pay_for_all() {
         let mut history = History::default();
         (0..3).for_each(|_| history.note(Side::Cpu, taken(100_000, 1, 0.1, 0.0)));
-        // code is loaded; memory is page-locked; from then on they are there
+        // the first calls load code and page-lock memory, later ones reuse both
         for moved in [9.0, 0.3] {
             assert_eq!(choose(&history, 100_000, 1), Side::Gpu);
             history.note(Side::Gpu, taken(100_000, 1, 1e-4, moved));
@@ -232,7 +237,7 @@ mod tests {
         history.note(Side::Gpu, taken(100_000, 1, 1e-4, 1e-3));
         history.note(Side::Gpu, taken(100_000, 1, 1e-4, 0.2));
         assert_eq!(choose(&history, 100_000, 1), Side::Gpu);
-        // the same on a CPU that takes little longer at first
+        // the same with a CPU that is a little slower at first
         let mut history = History::default();
         on_gpu(&mut history, taken(8_000_000, 1, 45e-6, 14e-3));
         for kernel in [40e-3, 20e-3, 5e-3, 20e-3] {
@@ -296,7 +301,7 @@ mod tests {
     fn what_only_moves_data_stays_on_the_cpu() {
         let mut history = History::default();
         on_gpu(&mut history, taken(8_000_000, 1, 45e-6, 14e-3));
-        // trying the CPU costs next to nothing, and may pay
+        // a trial of the CPU costs next to nothing, and may pay
         assert_eq!(choose(&history, 8_000_000, 1), Side::Cpu);
         history.note(Side::Cpu, taken(8_000_000, 1, 5e-3, 0.0));
         assert_eq!(choose(&history, 8_000_000, 1), Side::Cpu);
@@ -329,7 +334,7 @@ mod tests {
             history.estimate(1_000, 1, 16, &WAYS).cpu.expect("it ran there")
         };
         assert_eq!([3e-3, 1e-3].map(&mut after)[1], 1e-3);
-        // one that is disturbed changes no side
+        // one disturbed call changes no side
         assert!(after(50e-3) < 1e-3 / GAIN);
         assert_eq!(after(1e-3), 1e-3);
         assert_eq!([5e-3; 10].map(&mut after)[9], 5e-3);

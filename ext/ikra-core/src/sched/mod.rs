@@ -1,4 +1,4 @@
-//! What happens around launches: the order of jobs, combining what elements contributed, and where they run.
+//! Scheduling around launches: the order of jobs, the combination of what elements contributed, and where launches run.
 
 pub mod combine;
 pub mod cost;

@@ -1,11 +1,14 @@
-//! Job reordering: elements by class, so that threads of a warp go the same way (Springer & Masuhara 2016, §4.3).
+//! Job reordering: sorts elements by class, so that the threads of a warp take the same branches (Springer & Masuhara
+//! 2016, §4.3).
 //!
-//! Here: [`by_class`], a counting sort of class tags by several threads. Not here: what the tags are of, and when the order is worth it (the bridge asks a program's
-//! [`crate::ir::Jobs`]).
-//! Invariant: stable, whatever the number of threads: elements of one class stand in their order.
+//! Here: [`by_class`], a counting sort of class tags by several threads. Not here: what the tags are of, and when the
+//! order is worth it (the bridge asks a program's [`crate::ir::Jobs`]). Invariant: the sort is stable for any number of
+//! threads, so elements of one class keep their order.
 //!
-//! Two passes, each over all tags: one counts, one puts. Where a tag follows another like it, a counter is wanted again before it was stored, which takes a processor
-//! several cycles; so each thread goes over several stretches at once, which have counters of their own. Of a few groups, tags are compared with each in vectors instead, and nothing is counted one by one.
+//! The sort makes two passes over all tags: one counts, one places. When equal tags follow each other, a counter is
+//! loaded right after it was stored, which costs a processor several cycles. So each thread works on several stretches
+//! at once, each with counters of its own. With few groups, tags are compared with each group in vectors, and no tag is
+//! counted singly.
 
 use crate::backend::threads::Threads;
 use crate::backend::vectors::{Work, widest};
@@ -13,28 +16,30 @@ use crate::ir::Storage;
 use crate::memory::ahead;
 use crate::memory::column::HostColumn;
 
-/// Elements that are none of a class, and warps' places that no element has.
+/// Marks elements without a class, and padding of a warp.
 pub const NONE: u32 = u32::MAX;
-/// Stretches that a thread goes over at once.
+/// Stretches on which a thread works at once.
 const LANES: usize = 4;
-/// Elements of a stretch, where groups are few, and where they are more: a group's first lines in a stretch are asked for by nobody, so that they have to be few of its lines there.
+/// Elements of a stretch, with few groups and with more. The first cache lines of a group in a stretch are not
+/// prefetched. So a stretch must have many lines of each group.
 const STRETCH: usize = 4096;
 const LONG_STRETCH: usize = 4 * STRETCH;
 const _: () = assert!(STRETCH <= u16::MAX as usize);
-/// Places ahead that are asked for: the next line but one of the cache.
+/// How far ahead rows are prefetched: the next cache line but one.
 const AHEAD: usize = 32;
-/// Groups, at most, whose tags are counted together; with more, one by one is as fast.
+/// Up to so many groups, tags are compared in vectors; with more, counting each tag is as fast.
 const MAX_GROUPS_COUNTED_TOGETHER: usize = 24;
-/// Elements from which on several threads work: with fewer, one is done before others are awake.
+/// From so many elements on, several threads work; with fewer, one thread is done before the others wake up.
 const MIN_PARALLEL_ELEMENTS: usize = LANES * STRETCH;
 
-/// Where the elements of one group and stretch go.
+/// The places for the elements of one group and stretch.
 type Place<'a> = std::slice::IterMut<'a, u32>;
 
-/// The elements with these tags by tag, those of `groups - 1` and beyond last, and [`NONE`] at the end. A group begins at a multiple of the warp; [`NONE`] fills up.
+/// The elements, ordered by tag. Those with tags of `groups - 1` and above come last, and [`NONE`] ends the list. Each
+/// group begins at a multiple of the warp; [`NONE`] fills the gaps.
 ///
 /// # Panics
-/// If there are no groups, or more elements than a `u32` tells apart.
+/// If there are no groups, or more elements than a `u32` can number.
 pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> HostColumn {
     assert!(groups > 0 && tags.len() < NONE as usize);
     let stretch = if groups <= MAX_GROUPS_COUNTED_TOGETHER { STRETCH } else { LONG_STRETCH };
@@ -44,14 +49,14 @@ pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> 
     each(threads, tags.len(), work, |(tags, counts): (&[u16], &mut [u32])| count(tags, counts, groups, stretch));
     let of_group = |group: usize| counts.iter().skip(group).step_by(groups).map(|count| *count as usize).sum::<usize>();
     let sizes: Vec<usize> = (0..groups).map(of_group).collect();
-    // behind the last group nobody begins
+    // no group begins behind the last one, so that one needs no padding
     let last = sizes.iter().rposition(|size| *size > 0);
     let room = |group: usize| if Some(group) == last { sizes[group] } else { sizes[group].next_multiple_of(warp) };
     let all = (0..groups).map(room).sum::<usize>() + 1;
     let mut column = HostColumn::to_fill(Storage::U32, all, None);
     let (order, end) = column.view_mut::<u32>().split_at_mut(all - 1);
     end.fill(NONE);
-    // where each stretch has its elements of each group
+    // divides the places of each group among the stretches
     let mut places: Vec<Place<'_>> = counts.iter().map(|_| Place::default()).collect();
     let mut rest = order;
     for group in (0..groups).filter(|group| sizes[*group] > 0) {
@@ -81,13 +86,13 @@ fn each<I: Send>(threads: &Threads, rows: usize, pieces: Vec<I>, work: impl Fn(I
     }
 }
 
-/// The group of a tag, of so many.
+/// The group of a tag, where there are `last + 1` groups.
 #[inline]
 fn group(tag: u16, last: usize) -> usize {
     usize::from(tag).min(last)
 }
 
-/// The stretches of a piece; the last ones may be shorter, or have nothing.
+/// The stretches of a piece. The last ones may be shorter or empty.
 fn stretches(tags: &[u16], stretch: usize) -> [&[u16]; LANES] {
     std::array::from_fn(|lane| {
         let from = (lane * stretch).min(tags.len());
@@ -95,13 +100,13 @@ fn stretches(tags: &[u16], stretch: usize) -> [&[u16]; LANES] {
     })
 }
 
-/// The parts of what each stretch of a piece has for each group.
+/// The part of each stretch in a list that has an entry for each stretch and group.
 fn lanes<T>(all: &mut [T], groups: usize) -> [&mut [T]; LANES] {
     let mut rest = all;
     std::array::from_fn(|_| rest.split_off_mut(..groups).expect("as many as there are lanes"))
 }
 
-/// Counts how many of each group each stretch of a piece has.
+/// Counts the elements of each group in each stretch of a piece.
 fn count(tags: &[u16], counts: &mut [u32], groups: usize, stretch: usize) {
     let (of, counts) = (stretches(tags, stretch), lanes(counts, groups));
     if groups <= MAX_GROUPS_COUNTED_TOGETHER {
@@ -126,7 +131,7 @@ fn count(tags: &[u16], counts: &mut [u32], groups: usize, stretch: usize) {
     }
 }
 
-/// Counts how many tags of a stretch are those of each group; the last has the rest.
+/// Counts the tags of a stretch by group. The last group has all other tags.
 struct Count<'a> {
     tags: &'a [u16],
     counts: &'a mut [u32],
@@ -140,7 +145,7 @@ impl Work for Count<'_> {
         let Some((rest, counts)) = self.counts.split_last_mut() else { return };
         *rest = self.tags.len() as u32;
         for (group, count) in (0u16..).zip(counts) {
-            // a stretch has no more tags than this holds
+            // a stretch is shorter than the limit of this type
             let mut found = 0u16;
             self.tags.iter().for_each(|tag| found += u16::from(*tag == group));
             *count = u32::from(found);
@@ -149,11 +154,11 @@ impl Work for Count<'_> {
     }
 }
 
-/// Puts the elements of a piece where each of its stretches has room for them.
+/// Stores the elements of a piece at the places of their stretches.
 fn put(first: usize, tags: &[u16], places: &mut [Place<'_>], groups: usize, stretch: usize) {
     let put = |places: &mut [Place<'_>], tag: u16, element: usize| {
         let last = places.len() - 1;
-        // there is room for as many as were counted
+        // there are as many places as were counted
         let places = &mut places[group(tag, last)];
         if let Some(place) = places.next() {
             *place = element as u32;
@@ -181,7 +186,7 @@ mod tests {
     use super::{LANES, LONG_STRETCH, NONE, STRETCH, by_class};
     use crate::backend::threads::Threads;
 
-    /// The same, as one would write it.
+    /// The same, computed in the simplest way.
     fn expected(tags: &[u16], groups: usize, warp: usize) -> Vec<u32> {
         let mut order = Vec::new();
         for group in 0..groups {

@@ -1,25 +1,28 @@
-//! How a stencil gets at what is computed before it: what a chain of stencils costs each way, and which way is taken.
+//! Chooses how a stencil gets the values of the stage before it, by the cost of each way for a chain of stencils.
 //!
-//! Here: [`choose`], the one place where that is decided, by the program that the compiler made of the chain. Not here: what a stage is
-//! ([`crate::ir::stages`]), how a kernel shares values ([`crate::backend::cuda`]), and who cuts a chain in two (the bridge's Ruby).
+//! Here: [`choose`], the one place of that decision, which works on the program that the compiler made of the chain.
+//! Not here: what a stage is ([`crate::ir::stages`]), how a kernel shares values ([`crate::backend::cuda`]), and the
+//! code that splits a chain (the bridge's Ruby).
 //!
-//! Costs are of an element, in simple operations, and count no more than that some operations take far longer than others.
+//! A cost is that of one element, in simple operations. It only reflects that some operations take far longer than
+//! others.
 
 use crate::ir::stages::{self, Reach};
 use crate::ir::{ColumnId, FuncId, MathFn, Op, Program, Stmt};
 use std::fmt;
 
-/// What a value costs that another kernel stores and this one reads.
+/// The cost of a value that one kernel stores and the next one loads.
 const MEMORY: f64 = 48.0;
-/// A value that is read from what a block shares; and what filling that takes for each element beside the values: places, the store, the barrier. In
-/// several dimensions places are divisions: measured on an H200, with crosses of 4096² and stars of 256³ elements, as what made the three ways' times
-/// lie on one line.
+/// `SHARED` is the cost of a value that is read from shared memory. `FILLING` is the cost of filling it, for each
+/// element, beside the values: positions, the store, the barrier. In several dimensions positions need divisions.
+/// Measured on an H200, with crosses of 4096² and stars of 256³ elements: with these numbers the predicted and measured
+/// times of the three ways lie on one line.
 const SHARED: f64 = 2.0;
 const FILLING: f64 = 8.0;
 const FILLING_OF_SEVERAL: f64 = 128.0;
-/// Rounds of a loop, of which nobody knows how many there are.
+/// The assumed repetitions of a loop whose number is unknown.
 const ROUNDS: f64 = 8.0;
-/// Elements that a block of threads computes together, by dimensions; larger ones first.
+/// Tiles: the elements that a block of threads computes together, by dimensions. Larger ones come first.
 const TILES: &[&[u32]] = &[
     &[2048],
     &[1024],
@@ -36,30 +39,31 @@ const TILES: &[&[u32]] = &[
     &[2, 4, 32],
 ];
 
-/// How one stencil gets at the values before it.
+/// How a stencil gets the values of the stage before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// Whoever needs a value computes it.
+    /// Each thread computes each value that it needs.
     Anew,
-    /// A block of threads computes all that it needs, and shares it.
+    /// A block of threads computes all values that it needs, in shared memory.
     Shared,
-    /// A kernel before has computed all of them.
+    /// An earlier kernel computes all values.
     Apart,
 }
 
-/// What is done at one stencil, and what each way costs. None: it cannot be done so.
+/// The choice for one stencil, and the cost of each way. None: that way is not possible.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     pub way: Way,
-    /// How often it asks for a value.
+    /// How many values one element reads.
     pub neighbours: usize,
     pub anew: f64,
-    /// It may be done anew. Else another kernel computes the values, where one may: each once, as by Ruby.
+    /// Whether a value may be computed several times. If not, an earlier kernel computes each value once, as Ruby does,
+    /// where that is possible.
     pub repeats: bool,
     pub shared: Option<f64>,
     pub apart: Option<f64>,
     pub tile: Vec<u32>,
-    /// Of memory that a block shares.
+    /// Bytes of shared memory.
     pub bytes: u64,
 }
 
@@ -95,21 +99,23 @@ impl fmt::Display for Choice {
     }
 }
 
-/// What a machine and its host leave to choose from.
+/// What is available: the machine's shared memory, and the host's permission for another kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Means {
-    /// Bytes that the threads of a block share; 0: none.
+    /// Bytes of shared memory of a block; 0: none.
     pub shared_memory: u64,
-    /// Another kernel may compute the values before.
+    /// Whether an earlier kernel may compute the values.
     pub apart: bool,
-    /// This way where it can be taken, whatever it costs: to measure what it costs.
+    /// A way to take whenever it is possible, whatever it costs. It serves measurements.
     pub wanted: Option<Way>,
 }
 
-/// Chooses for each stencil of a program, the first of the chain first. `overwritten`: columns in which the program changes what it did not make.
+/// Chooses for each stencil of a program, the first of the chain first. `overwritten`: columns that the program changes
+/// and did not make.
 pub fn choose(program: &Program, overwritten: &[ColumnId], means: Means) -> Vec<Choice> {
     let reaches = stages::reaches(program);
-    // from the elements on: who computes its values anew knows no positions of its own, so whoever asks for what is shared shares, too
+    // Goes from the last stage to the first. A function that recomputes its values knows no positions, so it cannot
+    // read shared values. So all readers of a shared stage must be shared, too.
     let mut shareable = vec![false; reaches.len()];
     for at in (0..reaches.len()).rev() {
         let mut asking =
@@ -157,7 +163,7 @@ pub fn choose(program: &Program, overwritten: &[ColumnId], means: Means) -> Vec<
     choices
 }
 
-/// Makes a program's stages what was chosen.
+/// Applies the choices to the stages of a program.
 pub fn follow(program: &mut Program, choices: &[Choice]) {
     let reaches = stages::reaches(program);
     for (reach, choice) in reaches.iter().zip(choices) {
@@ -182,7 +188,7 @@ impl Choice {
     }
 }
 
-/// The largest tile with which all values fit.
+/// The largest tile for which all shared values fit.
 fn tile(program: &Program, reaches: &[Reach], shareable: &[bool], most: u64) -> Option<Vec<u32>> {
     let wanted: Vec<&Reach> =
         reaches.iter().zip(shareable).filter(|(_, shareable)| **shareable).map(|(r, _)| r).collect();
@@ -196,11 +202,12 @@ fn tile(program: &Program, reaches: &[Reach], shareable: &[bool], most: u64) -> 
 }
 
 fn bytes(program: &Program, reach: &Reach, tile: &[u32]) -> u64 {
-    // of whatever kind: a word each
+    // each value takes a word, whatever its kind
     reach.cells(tile).saturating_mul(8 * program.funcs[reach.func.index()].results.len() as u64)
 }
 
-/// How often a function calls another for one of its values: what begins a loop's first round may stand before it once more.
+/// How many calls of `callee` there are in `caller`. The test of a loop may be there twice: once before the first
+/// repetition.
 fn calls(program: &Program, caller: FuncId, callee: FuncId) -> usize {
     fn most(body: &[Stmt], callee: FuncId) -> (usize, usize) {
         let (mut here, mut within) = (0, 0);
@@ -218,7 +225,7 @@ fn calls(program: &Program, caller: FuncId, callee: FuncId) -> usize {
     here.max(within)
 }
 
-/// What a run of a function costs, without the stages that it calls.
+/// The cost of a run of a function, without the stages that it calls.
 fn work(program: &Program, func: FuncId) -> f64 {
     program.funcs[func.index()].body.iter().map(|stmt| cost(program, stmt)).sum()
 }
@@ -269,7 +276,7 @@ mod tests {
     const SIZE: ParamId = ParamId(0);
     const SHIM: Means = Means { shared_memory: SHARED_MEMORY, apart: true, wanted: None };
 
-    /// `100 / in[i]`, so often and once more.
+    /// `100 / in[i]`, repeated `dear` times and once more.
     fn producer(dear: usize) -> Func {
         let mut b = Builder::new("producer".into(), vec![Scalar::I64]);
         let position = Operand::Var(b.param(Scalar::I64, Some("i".into())));
@@ -285,7 +292,7 @@ mod tests {
         Func { stage: Some(Stage { sizes: vec![SIZE], ..Stage::default() }), ..b.finish() }
     }
 
-    /// `ints[i] = in range ? f1(i - 2) + 3 * f1(i + 1) : -7`, where `away` says how far the second is.
+    /// `ints[i] = in range ? f1(i - 2) + 3 * f1(i + 1) : -7`, where `away` is the second distance.
     fn stencil(producer: Func, away: i64) -> Program {
         let mut b = Builder::new("entry".into(), Vec::new());
         let [job, first, _] = ["job", "first", "last"].map(|name| b.param(Scalar::I64, Some(name.into())));
@@ -334,7 +341,7 @@ mod tests {
         Func { stage: Some(Stage { sizes: vec![SIZE], ..Stage::default() }), ..b.finish() }
     }
 
-    /// What a launch over these gives, and what is in the results' column then.
+    /// The result of a launch, and the results' column after it.
     fn launched<T>(program: &Program, input: &[i64], launch: impl FnOnce(Launch<'_>) -> T) -> (T, Vec<i64>) {
         let mut columns: Vec<HostColumn> =
             program.columns.iter().map(|column| HostColumn::zeroed(column.storage, input.len())).collect();
@@ -377,7 +384,7 @@ mod tests {
 
     #[test]
     fn who_asks_for_what_is_shared_shares_too() {
-        // asked for once only, the two stages in between would be computed anew
+        // each stage is read once, so the two stages in between would be computed anew
         let chain = || {
             let mut program = stencil(asking(FuncId(2), &[0]), 1);
             program.funcs.extend([asking(FuncId(3), &[0]), asking(FuncId(4), &[-1, 1]), producer(40)]);
@@ -391,13 +398,13 @@ mod tests {
         let input: Vec<i64> = (0..5000).map(|i| i % 97 + 1).collect();
         let shim = CudaShim::new().expect("a C++ compiler is installed");
         assert_eq!(run(&shim, &program, &input), run(&ReferenceBackend::default(), &chain(), &input));
-        // one in between that cannot share
+        // with a stage in between that cannot share
         let mut program = chain();
         let draw = Stmt::Let { dst: crate::ir::VarId(0), op: Op::Random, args: vec![] };
         program.funcs[1].body.insert(0, draw);
         let choices = choose(&program, &[], SHIM);
         assert!(choices.iter().all(|choice| choice.shared.is_none()), "{choices:?}");
-        // only what calls it would draw anew
+        // only computing the values of this stage again would draw random numbers again
         assert_eq!(choices.iter().map(|choice| choice.repeats).collect::<Vec<_>>(), [true, true, true, false]);
         assert_eq!(choices[3].way, Way::Apart);
     }
@@ -412,7 +419,8 @@ mod tests {
             let expected = run(&ReferenceBackend::default(), &anew, &input);
             assert_eq!(run(&shim, &shared, &input), expected, "{zeros:?}");
         }
-        // of four, one element asks, for the first and the last: what nobody asks for raises nothing
+        // with four elements, only one reads values, those of the first and the last; a value that is not read raises
+        // nothing
         for at in 0..4 {
             let mut input = vec![5; 4];
             input[at] = 0;
@@ -490,7 +498,7 @@ mod tests {
             value: Operand::I64(0),
             site: Some(OVERFLOW),
         }));
-        // a distance that is no constant
+        // a distance that is not constant
         cannot(&|program| {
             crate::ir::visit::walk_mut(&mut program.funcs[0].body, &mut |stmt| {
                 if let Stmt::Call { args, .. } = stmt {
@@ -498,11 +506,11 @@ mod tests {
                 }
             });
         });
-        // and what does not fit
+        // a distance for which shared memory is too small
         for away in [1 << 20, i64::MAX] {
             assert_eq!(choose(&stencil(producer(4), away), &[], SHIM)[0].shared, None);
         }
-        // beside what a kernel keeps there of its own
+        // beside the shared memory that a kernel uses itself
         let wide = choose(&stencil(producer(4), 4094), &[], Means { wanted: Some(Way::Shared), ..SHIM }).remove(0);
         assert!(wide.way == Way::Shared && wide.bytes < 48 << 10, "{wide:?}");
     }
