@@ -1,8 +1,8 @@
-//! Epilogues: what the kernel that computes a column of results does with it instead of storing it.
+//! Epilogues: what a kernel does with a column of results within the kernel, in place of storing it.
 //!
-//! Here: [`Epilogue`]: the kernel reduces the column ([`Fold`]), or compacts it: it stores side by side the rows that a
-//! validity mask selects ([`Compaction`], for `select` and `filter_map`); and which programs may have an epilogue. Not
-//! here: reductions and compactions of rows that are in memory ([`super::collective`]).
+//! Here: [`Epilogue`], and which programs may have one. The kernel either reduces the column ([`Fold`]), or compacts
+//! it: it stores side by side the rows that a validity mask selects ([`Compaction`], for `select` and `filter_map`).
+//! Not here: reductions and compactions of rows that are in memory ([`super::collective`]).
 
 use super::Outcome;
 use super::collective::Element;
@@ -11,7 +11,7 @@ use crate::ir::{ColumnId, FuncId, Jobs, Program, Space, Stmt, filled, walk};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 
-/// See the module.
+/// An epilogue; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue {
     Fold(Fold),
@@ -25,7 +25,7 @@ impl Epilogue {
             Epilogue::Compaction(compaction) => compaction.column,
         }
     }
-    /// The validity mask: the column that says which rows there are, if not all are.
+    /// The validity mask: the column that says which rows have a value. None: all have.
     pub fn mask(&self) -> Option<ColumnId> {
         match self {
             Epilogue::Fold(fold) => fold.mask,
@@ -38,11 +38,11 @@ impl Epilogue {
             Epilogue::Compaction(compaction) => compaction.element,
         }
     }
-    /// The columns that are not stored.
+    /// The columns that the kernel does not store.
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
         [self.column()].into_iter().chain(self.mask())
     }
-    /// The fold, if it is one.
+    /// The fold, if the epilogue is one.
     pub fn fold(&self) -> Option<Fold> {
         match self {
             Epilogue::Fold(fold) => Some(*fold),
@@ -59,12 +59,12 @@ pub struct Compaction {
     pub element: Element,
 }
 
-/// How a launch ended, and where that is well, the rows that there are.
+/// How a launch ended, and the selected rows when it is [`Outcome::Done`].
 pub type Compacted = (Outcome, Option<HostColumn>);
 
 impl Compaction {
-    /// None where rows are not computed each by its own job and once, where the program does anything else, and of what
-    /// is no number.
+    /// None for a column without a number type, when a row is not stored by its own job and once, and when the program
+    /// does anything else.
     pub fn of(program: &Program, layout: &Layout, column: ColumnId, mask: ColumnId) -> Option<Self> {
         let element = Element::stored(program.columns.get(column.index())?.storage)?;
         let wanted = [column, mask];
@@ -72,13 +72,13 @@ impl Compaction {
         fits.then_some(Self { column, mask, element })
     }
 
-    /// How a launch of no jobs ends, for which no kernel runs.
+    /// The result of a launch without jobs, for which no kernel runs.
     pub fn of_nothing(&self) -> Compacted {
         (Outcome::Done, Some(HostColumn::zeroed(self.element.storage(), 0)))
     }
 }
 
-/// Whether each row of these columns is stored by its own job, once, and never read; jobs being in the order of rows.
+/// Whether each row of these columns is stored once, by its own job, and never read. The order of jobs is that of rows.
 pub(super) fn by_own_jobs(program: &Program, layout: &Layout, wanted: &[ColumnId]) -> bool {
     let filled = filled::filled(program);
     let whole = |column: &ColumnId| {
@@ -89,7 +89,7 @@ pub(super) fn by_own_jobs(program: &Program, layout: &Layout, wanted: &[ColumnId
     program.jobs == Jobs::Identity && !layout.is_shared() && wanted.iter().all(whole)
 }
 
-/// Whether a program only stores these columns, and draws nothing.
+/// Whether a program only stores these columns, and draws no random numbers.
 pub(super) fn does_nothing_else(program: &Program, wanted: &[ColumnId]) -> bool {
     let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
     !program.uses_random && written.all(|(index, _)| wanted.contains(&ColumnId::new(index)))
@@ -125,7 +125,7 @@ mod tests {
     const MASK: ColumnId = ColumnId(2);
     const OTHER: ColumnId = ColumnId(3);
 
-    /// `out = in + in`, checked, where `in` is more than the parameter; `more` of the entry.
+    /// `out = in + in`, checked, where `in` is above the parameter. `more` adds to the entry.
     fn twice(more: impl FnOnce(&mut Builder, Operand)) -> Program {
         let columns = [
             ("in", Storage::I64, true, false),
@@ -191,7 +191,7 @@ mod tests {
     fn the_rows_that_there_are_stand_side_by_side_in_order() {
         let compacting = Compacting::new();
         assert!(compacting.executable.runs_epilogue());
-        // none, fewer than a warp, around one row of a block, a tile, a group of 32 tiles
+        // none, fewer than a warp, around one row of a block, around a tile, more than a group of 32 tiles
         for n in [0, 1, 31, 256, 257, 4095, 4096, 4097, 32 * 4096 + 5, 7] {
             let input: Vec<i64> = (0..n).map(|i| i * 7919 % 1000).collect();
             for least in [-1, 3, 500, 998, 1000] {

@@ -1,11 +1,12 @@
-//! Programs of which one column is not wanted itself, but what its rows are reduced to: `(a * 2 + b).sum`.
+//! Folds: programs with a column of which only a reduction is wanted, as in `(a * 2 + b).sum`.
 //!
-//! Here: [`Fold`], of which programs a column can be reduced while they compute it, and [`apart`], the launch and then the reduction,
-//! for backends and programs where they are no single pass. Not here: reductions ([`super::collective`]).
+//! Here: [`Fold`], which says for which programs the column can be reduced while it is computed; [`apart`], which
+//! launches first and then reduces, for all other backends and programs. Not here: reductions ([`super::collective`]).
 //!
-//! What a job stores in such a column is its element, whichever thread runs the job, and the order of elements is that of
-//! [`super::collective`]. So the result has the same bits whether the column was ever there or not. A launch that ends otherwise than well
-//! has no result: traps, refuted assumptions and cancelling are what they are without a fold.
+//! A job's row of such a column is one element of the reduction, whichever thread runs the job. The order of elements
+//! is that of [`super::collective`]. So the result has the same bits whether the column is stored or not. A launch that
+//! does not end with [`Outcome::Done`] has no result. Its traps, refuted assumptions and cancelling are the same as
+//! without a fold.
 
 use super::collective::reduce::{self, Reduced, Reduction};
 use super::collective::rows::{Collective as _, Stretch};
@@ -20,25 +21,28 @@ use crate::memory::column::HostColumn;
 use crate::memory::room;
 use std::time::Instant;
 
-/// A column, and what its rows are reduced to.
+/// A column, and the reduction of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fold {
     pub column: ColumnId,
-    /// Says which rows count, if not all of them do. Of others no place is told.
+    /// The column that says which rows count; None: all do. With a mask, the place of an extreme is not reported.
     pub mask: Option<ColumnId>,
     pub element: Element,
     pub reduction: Reduction,
-    /// The column whose very rows the program stores in this one, if that is all that it does.
+    /// The column that the program copies into this one, if it does nothing else.
     pub copied: Option<ColumnId>,
 }
 
-/// How a launch ended, and where that is well, what the column is reduced to.
+/// How a launch ended, and the result of the reduction when it is [`Outcome::Done`].
 pub type Folded = (Outcome, Option<Reduced>);
 
 impl Fold {
-    /// None where rows are not computed each by its own job and once: elements that run in an order of their own, several to a
-    /// job; rows that the program also reads; and what are no numbers. Nor, where the program changes anything else that was there (`overwritten`: where), for
-    /// extremes of Floats and what may have to be computed `again`: whoever meets a NaN has to compute all elements again, to say what Ruby compares it with.
+    /// None when a row is not stored once and by its own job: elements run in another order, or several run in one job.
+    /// None also when the program reads the rows, and when they have no number type.
+    ///
+    /// Some folds may have to compute all elements again: extremes of Floats do when they meet a NaN, to report what
+    /// Ruby compares it with. `again` says that this fold may, too. For those, None when the program changes anything
+    /// else that existed before (`overwritten` are the columns where it does).
     pub fn of(
         program: &Program,
         layout: &Layout,
@@ -58,7 +62,7 @@ impl Fold {
     }
 }
 
-/// The column of whose rows each job stores its own in this one, and does nothing else.
+/// The column whose rows each job copies to its row of this column, if the program does nothing else.
 fn copied(program: &Program, column: ColumnId) -> Option<ColumnId> {
     let (mut own, mut loaded, mut stored) = (Vec::new(), None, false);
     for stmt in &program.funcs[program.entry.index()].body {
@@ -78,7 +82,7 @@ fn copied(program: &Program, column: ColumnId) -> Option<ColumnId> {
     (one.space == Space::Element && one.storage == other.storage).then_some(from)
 }
 
-/// What stands for elements without a value while all are reduced; None: nothing does.
+/// The value that stands for elements without one, when all rows are reduced. None: there is no such value.
 pub fn neutral(reduction: Reduction) -> Option<Holes> {
     let (int, float) = match reduction {
         Reduction::Sum | Reduction::Count => (0, 0.0),
@@ -90,7 +94,7 @@ pub fn neutral(reduction: Reduction) -> Option<Holes> {
     Some(Holes::Filled { int, float: f64::to_bits(float) })
 }
 
-/// Runs a launch, and reduces the column where it then is.
+/// Runs a launch, then reduces the column where its rows are.
 ///
 /// # Errors
 /// As [`Backend::launch`].
@@ -165,13 +169,14 @@ mod tests {
     const OUTPUT: ColumnId = ColumnId(1);
     const OTHER: ColumnId = ColumnId(2);
 
-    /// Columns `in` and `out` of elements, another one of Integers.
+    /// A program with columns `in` and `out` of elements, and another column of Integers.
     fn computing(storage: Storage, body: impl FnOnce(&mut Builder, Operand)) -> Program {
         let other = ("other", Storage::I64, false, storage == Storage::I64);
         over_elements(&[("in", storage, true, false), ("out", storage, false, true), other], body)
     }
 
-    /// `out = in`; of Integers of 64 bits `in + n`, checked, and `other = in`, so that there is a column that is not reduced.
+    /// `out = in`. With Integers of 64 bits `out = in + n`, checked, and `other = in`, so that one column is not
+    /// reduced.
     fn copies(storage: Storage) -> Program {
         let ty = match storage {
             Storage::F64 | Storage::F32 => Scalar::F64,
@@ -190,7 +195,7 @@ mod tests {
         })
     }
 
-    /// `out = in`, and nothing else.
+    /// A program that does `out = in` and nothing else.
     fn only_copies(storage: Storage) -> Program {
         let ty = if Element::stored(storage).is_some_and(Element::is_float) { Scalar::F64 } else { Scalar::I64 };
         computing(storage, |b, index| {
@@ -199,7 +204,7 @@ mod tests {
         })
     }
 
-    /// The same behind a loop, for which kernels do not reduce at once.
+    /// `out = in` after a loop, which keeps kernels from reducing while they compute.
     fn slowly() -> Program {
         computing(Storage::I64, |b, index| {
             b.repeat(|b, done| {
@@ -285,7 +290,7 @@ mod tests {
                 for reduction in Reduction::ALL {
                     let compiled = prepare(&*machine, &program, reduction);
                     for values in samples.iter().filter(|values| values.view().element() == element) {
-                        // the interpreter takes its time
+                        // the interpreter is too slow for more
                         if machine.name() == "reference" && values.view().len() > TILE + 1 {
                             continue;
                         }
@@ -336,7 +341,7 @@ mod tests {
             let (outcome, reduced) = run(&values, Key::NONE);
             let Outcome::Trapped(record) = outcome else { panic!("{}: {outcome:?}", machine.name()) };
             assert_eq!((record.key, record.site, reduced), (Key::new(0, 3 * TILE as u64 + 5), OVERFLOW, None));
-            // nothing is left behind for the next launch
+            // a launch leaves no state for the next one
             let sum = Reduced::Integer(6 * 3 * TILE as i128);
             assert_eq!(run(&values[..3 * TILE], Key::NONE), (Outcome::Done, Some(sum)), "{}", machine.name());
         }
@@ -348,7 +353,7 @@ mod tests {
         for reduction in [Reduction::Sum, Reduction::Product, Reduction::Min, Reduction::Max, Reduction::Count] {
             let Some(Holes::Filled { int, float }) = neutral(reduction) else { panic!("{reduction:?}") };
             let value = |values: Owned| {
-                // of extremes the value: the place may be that of what stands there
+                // of extremes only the value: the place may be that of the neutral element
                 match on_host(|workers| reduce::reduce(workers, reduction, values.view())) {
                     Reduced::Extremes { least, greatest, nan } => {
                         format!("{:?} {nan}", least.or(greatest).map(|place| place.value))
@@ -359,7 +364,7 @@ mod tests {
             for (i, f) in values {
                 assert_eq!(value(Owned::I64(vec![int, i, int])), value(Owned::I64(vec![i])), "{reduction:?} of {i}");
                 let float = f64::from_bits(float);
-                // a NaN among extremes is told, and no value is left
+                // a NaN among extremes is reported, and there is no value
                 if f.is_nan() && matches!(reduction, Reduction::Min | Reduction::Max) {
                     continue;
                 }

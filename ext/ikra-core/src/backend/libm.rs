@@ -1,7 +1,8 @@
-//! libm, the same that Ruby's `Math` and Float call: no result differs from Ruby's because of another implementation.
+//! The C library's libm, which Ruby's `Math` and Float call, too. So no result differs from Ruby's because of another
+//! implementation.
 //!
-//! Here: the functions by name, and the table from [`MathFn`] to them. Not here: Ruby's own corrections around them
-//! (lowering writes those as IR).
+//! Here: the functions by name, and the table from [`MathFn`] to them. Not here: Ruby's corrections around them, which
+//! lowering writes as IR.
 #![allow(unsafe_code, reason = "declarations of C's <math.h>")]
 
 use crate::ir::MathFn;
@@ -42,12 +43,12 @@ unsafe extern "C" {
     fn lgamma_r(x: f64, sign: *mut c_int) -> f64;
 }
 
-/// The cube root of libm. Rust's own library holds another `cbrt`, which the linker prefers, and which differs from
-/// glibc's in the last place; so this one is asked for at run time.
+/// The cube root of libm. Rust's own library has another `cbrt`, which the linker prefers, and which differs from
+/// glibc's in the last place. So this one is looked up at run time.
 pub extern "C" fn cbrt(x: f64) -> f64 {
     static LIBM: OnceLock<extern "C" fn(f64) -> f64> = OnceLock::new();
     LIBM.get_or_init(|| {
-        // SAFETY: the name is a C string; the call only looks it up.
+        // SAFETY: the name is a C string, and the call only looks it up.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"cbrt".as_ptr()) };
         if found.is_null() {
             return linked_cbrt;
@@ -69,7 +70,7 @@ pub extern "C" fn load_exponent(x: f64, exponent: i64) -> f64 {
     ldexp(x, exponent.clamp(c_int::MIN.into(), c_int::MAX.into()) as c_int)
 }
 
-/// Every function of the table.
+/// All functions of the table.
 pub const ALL: [MathFn; 25] = [
     MathFn::Sin,
     MathFn::Cos,
@@ -98,16 +99,16 @@ pub const ALL: [MathFn; 25] = [
     MathFn::Ldexp,
 ];
 
-/// A function of the table, by its arguments.
+/// A function of the table, by the types of its arguments.
 #[derive(Clone, Copy)]
 pub enum Function {
     One(extern "C" fn(f64) -> f64),
     Two(extern "C" fn(f64, f64) -> f64),
-    /// A Float and an Integer.
+    /// Takes a Float and an Integer.
     Exponent(extern "C" fn(f64, i64) -> f64),
 }
 
-/// What computes `function`.
+/// The implementation of `function`.
 pub fn function(function: MathFn) -> Function {
     use Function::{Exponent, One, Two};
     match function {

@@ -1,20 +1,20 @@
-//! Machines that run programs.
+//! Backends: machines that run programs.
 //!
-//! Here: [`Backend`], and the launch protocol that all of them share: keys, traps, cancelling. Not here: any rule of
-//! Ruby; a backend translates the IR and nothing else.
+//! Here: [`Backend`], and the launch protocol of all backends: keys, traps, cancelling. Not here: any rule of Ruby; a
+//! backend translates the IR and nothing else.
 //!
 //! # Launch protocol
 //!
-//! Every (tick, index) has a [`Key`]; keys are ordered as sequential Ruby would run them. One shared word, `stop_key`,
-//! starts at the launch's limit and only falls. A trap lowers it to its own key and records itself if its key is the
-//! least so far. A job ends early only when its own key is greater than `stop_key`, so all smaller keys run to their
-//! end and the trap that is reported is the one that sequential Ruby would have met first. Cancelling lowers the word
-//! to 0, which is less than every key.
+//! Each (tick, index) has a [`Key`]; keys are ordered as sequential Ruby would run them. One shared word, `stop_key`,
+//! starts at the launch's limit and never rises. A trap lowers it to its own key, and records itself if its key is the
+//! least so far. A job ends early only when its own key is greater than `stop_key`. So all smaller keys run to their
+//! end, and the reported trap is the one that sequential Ruby would meet first. Cancelling lowers the word to 0, which
+//! is less than every key.
 //!
-//! A launch need not be waited for if it surely ends and its errors can be deferred
-//! ([`crate::ir::Program::can_defer_errors`]): an error is then raised when its result is looked at. The caller says
-//! whether it will ask for the outcome ([`Launch::deferred`]). A backend that leaves an [`Ending`] there returns
-//! [`Outcome::Done`] for the time being.
+//! Nobody has to wait for a launch if it surely ends and its errors can be deferred
+//! ([`crate::ir::Program::can_defer_errors`]). An error is then raised when its result is read. The caller says whether
+//! it will ask for the outcome later ([`Launch::deferred`]). A backend that stores an [`Ending`] there returns
+//! [`Outcome::Done`] at once.
 
 pub mod collective;
 #[cfg(feature = "cpu")]
@@ -63,14 +63,15 @@ impl Key {
     pub const NONE: Key = Key(u64::MAX);
     /// Less than every key: everything stops.
     pub const CANCEL: Key = Key(0);
-    /// Greatest number of elements of a launch; indices are less.
+    /// The greatest number of elements of a launch; indices are less.
     pub const MAX_ELEMENTS: u64 = u32::MAX as u64 - 1;
-    /// Index of no element, behind all that are: what a launch finds wrong when its elements are done.
+    /// An index behind those of all elements. A trap has it when the launch finds the error after its elements are
+    /// done.
     pub const BEHIND_ALL: u64 = u32::MAX as u64 - 1;
-    /// Greatest number of ticks.
+    /// The greatest number of ticks.
     pub const MAX_TICKS: u64 = 1 << 31;
 
-    /// `(tick << 32 | index) + 1`; generated code computes the same.
+    /// `(tick << 32 | index) + 1`. Generated code computes the same.
     pub fn new(tick: u64, index: u64) -> Self {
         Key((tick << 32 | index) + 1)
     }
@@ -95,14 +96,14 @@ impl Default for CancelToken {
 }
 
 impl CancelToken {
-    /// All jobs end as soon as they look. The launch answers [`Outcome::Cancelled`].
+    /// Ends all jobs at their next poll. The launch returns [`Outcome::Cancelled`].
     pub fn cancel(&self) {
         self.stop_key.store(Key::CANCEL.0, Ordering::SeqCst);
     }
     pub fn is_cancelled(&self) -> bool {
         self.stop_key.load(Ordering::SeqCst) == Key::CANCEL.0
     }
-    /// The shared word itself; kernels on the host poll and lower it in place.
+    /// The shared word itself. Kernels on the host read and lower it in place.
     pub fn stop_key(&self) -> &AtomicU64 {
         &self.stop_key
     }
@@ -110,40 +111,40 @@ impl CancelToken {
 
 /// One run of a prepared program.
 pub struct Launch<'a> {
-    /// In the program's order. Written columns are changed in place; after anything but [`Outcome::Done`] (and a
-    /// [`Outcome::Trapped`] exactly at `limit`) their contents mean nothing.
+    /// The columns, in the program's order. Written columns are changed in place. Their contents are unspecified after
+    /// any other outcome than [`Outcome::Done`], or [`Outcome::Trapped`] exactly at `limit`.
     pub columns: &'a mut [HostColumn],
-    /// For each column, what the kernel's row operand counts from: the first class's base id in class spaces, else 0.
+    /// For each column, the row operand of its first row: in class spaces the first class's base id, else 0.
     pub biases: &'a [u64],
-    /// One word per parameter: Bool 0 or 1, I32 sign-extended, I64, F64 bits.
+    /// One word per parameter: a Bool is 0 or 1, an I32 is sign-extended, a Float is its bits.
     pub params: &'a [u64],
-    /// Jobs, padding included.
+    /// The number of jobs, including padding.
     pub jobs: u64,
-    /// Threads that may run jobs at the same time: at least 1, and what [`Backend::slots`] said where the program's
-    /// rows depend on it.
+    /// The number of threads that may run jobs at the same time, at least 1. It is what [`Backend::slots`] returned if
+    /// the size of the program's columns depends on it.
     pub slots: u64,
-    /// Rows that mean nothing before the launch, by column.
+    /// Rows whose contents are unspecified before the launch, by column.
     pub fresh: &'a [Fresh],
-    /// Ticks `0..ticks`.
+    /// The number of ticks, which count from 0.
     pub ticks: u64,
     pub seed: u64,
-    /// Number of this section since seeding, for `rand`.
+    /// The number of this section since seeding, for `rand`.
     pub section: u32,
-    /// Elements with greater keys do not run. [`Key::NONE`] but when a section that was left by `break` runs again:
-    /// a program that surely ends is given no other.
+    /// Elements with greater keys do not run. It is [`Key::NONE`] except when a section that was left by `break` runs
+    /// again. A program that surely ends always gets [`Key::NONE`].
     pub limit: Key,
     pub cancel: &'a CancelToken,
-    /// Threads per block or jobs per chunk, as a hint.
+    /// A hint: threads per block, or jobs per chunk.
     pub block_size: Option<u32>,
     pub timings: &'a mut Timings,
-    /// For a program that can defer its errors: where a backend that does not wait leaves what knows how the launch
-    /// ended.
+    /// For a program that can defer its errors: where a backend that does not wait stores the object that knows how the
+    /// launch ended.
     pub deferred: Option<&'a mut Option<Box<dyn Ending>>>,
 }
 
-/// Knows how a launch ended that was not waited for.
+/// Knows how an asynchronous launch ended.
 pub trait Ending: Send {
-    /// None: it has not, and was not to be waited for.
+    /// The outcome. None: the launch has not ended, and `wait` is false.
     ///
     /// # Errors
     /// `Device`.
@@ -151,7 +152,7 @@ pub trait Ending: Send {
 }
 
 impl<'a> Launch<'a> {
-    /// One tick of so many jobs with nothing beside it: no rows but the columns', no deferred errors.
+    /// A launch of one tick and `jobs` jobs, without fresh rows and deferred errors.
     pub fn of(
         jobs: u64,
         columns: &'a mut [HostColumn],
@@ -177,8 +178,8 @@ impl<'a> Launch<'a> {
             deferred: None,
         }
     }
-    /// Runs a launch whose columns, biases and fresh rows are those of the layout's buffers, one after the other. Where each
-    /// column has its own, they are the columns.
+    /// Runs a launch over the layout's buffers: their columns, biases and fresh rows, one after the other. Where each
+    /// column has its own buffer, the buffers are the columns.
     pub fn with_buffers<T>(self, layout: &Layout, run: impl FnOnce(Launch<'_>) -> T) -> T {
         if !layout.is_shared() {
             return run(Launch { ..self });
@@ -202,21 +203,23 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Rows of a column that a program may take ([`crate::ir::Heap`]): need not reach a device, and those that were not taken
-/// need not come back.
+/// Rows of a column that a program may allocate ([`crate::ir::Heap`]). They need not be copied to a device, and those
+/// that were not allocated need not be copied back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fresh {
     pub column: ColumnId,
-    /// Counted from the column's first row.
+    /// Counted from the first row of the column.
     pub rows: Range<u64>,
-    /// The `Single` column that says how many of them were taken. None: scratch, of which nothing is wanted.
+    /// The `Single` column that says how many of the rows were allocated. None: scratch rows, which nobody reads
+    /// afterwards.
     pub taken: Option<ColumnId>,
 }
 
-/// Wall-clock time of a launch's phases, as far as a backend has them.
+/// Wall-clock time of the phases of a launch, as far as a backend has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
-    /// Somebody reads them: a kernel's time is then to be that of the kernel alone, which costs the launch two calls of a driver more.
+    /// Whether the times will be read. If so, the kernel's time must be that of the kernel alone, which costs two more
+    /// driver calls.
     pub exact: bool,
     pub upload: Duration,
     pub kernel: Duration,
@@ -239,8 +242,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Of a record as kernels leave it, whose key is that of what was raised first, or [`Key::NONE`]. What is raised behind all elements says
-    /// by its first word which of them it is told of.
+    /// The outcome from a record as kernels write it. Its key is that of the first trap, or [`Key::NONE`]. If the trap
+    /// was found behind all elements, its first word is the index of the element to report.
     pub(crate) fn recorded(key: u64, site: u64, words: [u64; TRAP_WORDS]) -> Self {
         if key == Key::NONE.0 {
             return Outcome::Done;
@@ -254,25 +257,27 @@ impl Outcome {
     }
 }
 
-/// A program that a backend has compiled. Immutable and shared by threads.
+/// A program that a backend has compiled. It is immutable and shared by threads.
 pub trait Executable: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
-    /// Generated code as text, for people (`Ikra.explain`).
+    /// The generated code as text, for `Ikra.explain`.
     fn listing(&self) -> String;
-    /// Time spent compiling, and whether the code came from the disk cache.
+    /// The time spent compiling, and whether the code came from the disk cache.
     fn compiled_in(&self) -> Duration;
     #[allow(clippy::wrong_self_convention, reason = "asks where the code came from; converts nothing")]
     fn from_cache(&self) -> bool {
         false
     }
-    /// Launches of one tick may be one of several, by a program that does what this one does in each. Whoever has no use for that forgets it.
+    /// Says that several launches of one tick may become one launch, of a program that does in each tick what this one
+    /// does. A backend without a use for that ignores it.
     fn join_ticks(&self, _: FusedTicks) {}
-    /// Of what [`Backend::prepare_with_epilogue`] gave: whether it reduces, or compacts, in the pass that computes.
-    /// Where not, the column is there in between.
+    /// For an executable of [`Backend::prepare_with_epilogue`]: whether it reduces, or compacts, in the pass that
+    /// computes. If not, the column is stored in between.
     fn runs_epilogue(&self) -> bool {
         false
     }
-    /// Calls nested too deep in a launch: whether they may nest deeper in the next, as there was room for that.
+    /// Called when calls nested too deep in a launch. Whether the next launch allows deeper nesting, because memory
+    /// sufficed for that.
     ///
     /// # Errors
     /// `Device`.
@@ -281,36 +286,38 @@ pub trait Executable: Any + Send + Sync {
     }
 }
 
-/// Makes a program whose launch of n ticks does what n launches of one do by another program, over the same columns with the same parameters; None: there is none.
+/// Makes a program whose launch of n ticks does what n launches of one tick do by another program, over the same
+/// columns with the same parameters. None: there is no such program.
 pub type FusedTicks = Box<dyn FnOnce() -> Result<Option<Program>> + Send + Sync>;
 
-/// A backend's own executable.
+/// Casts to a backend's own type of executable.
 ///
 /// # Errors
-/// `Internal` for that of another one.
+/// `Internal` for the executable of another backend.
 fn own<'a, T: Executable>(executable: &'a dyn Executable, stage: &'static str) -> Result<&'a T> {
     let own = executable.as_any().downcast_ref::<T>();
     own.ok_or_else(|| Error::Internal { stage, detail: "another backend's kernel was launched".into() })
 }
 
-/// A machine: compiles programs and runs them. One object per process and device, shared by all threads.
+/// A machine that compiles programs and runs them. There is one object per process and device, which all threads share.
 pub trait Backend: Send + Sync {
     /// `reference`, `cpu`, `cuda`, `cuda-shim`.
     fn name(&self) -> &'static str;
     fn target(&self) -> &Target;
-    /// A program is about to be made for it: what takes long and needs no program may begin. Does not wait, and says nothing of what fails.
+    /// Starts slow initialisation that needs no program, because one will be prepared soon. Does not wait, and reports
+    /// no failure.
     fn get_ready(&self) {}
     /// # Errors
     /// `Device` when the machine or its compiler fails, `Internal` when the program is malformed.
     fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>>;
-    /// How many jobs of a launch run at the same time, at most: as many slots need room for scratch rows.
+    /// How many jobs of a launch run at the same time at most. So many slots need memory for scratch rows.
     fn slots(&self, jobs: u64) -> u64;
-    /// Runs all ticks of all jobs; blocks until they end. Called without the GVL.
+    /// Runs all ticks of all jobs, and blocks until they end. Called without the GVL.
     ///
     /// # Errors
-    /// `Device` or `Memory`; what the program itself raises is an [`Outcome`].
+    /// `Device` or `Memory`. What the program itself raises is an [`Outcome`].
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome>;
-    /// As [`Backend::prepare`], for launches of which one column is not wanted itself.
+    /// As [`Backend::prepare`], for launches with an epilogue in place of one column.
     ///
     /// # Errors
     /// As [`Backend::prepare`].
@@ -323,35 +330,36 @@ pub trait Backend: Send + Sync {
     ) -> Result<Arc<dyn Executable>> {
         self.prepare(program, layout, options)
     }
-    /// Runs one tick of what [`Backend::prepare_with_epilogue`] gave for a fold. The column of the fold means nothing,
-    /// before and after; what it is reduced to is there when the outcome is [`Outcome::Done`].
+    /// Runs one tick of an executable of [`Backend::prepare_with_epilogue`] for a fold. The contents of the fold's
+    /// column are unspecified before and after. The result of the reduction is there when the outcome is
+    /// [`Outcome::Done`].
     ///
     /// # Errors
     /// As [`Backend::launch`].
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         fold::apart(self, &Threads::new(1), executable, fold, launch)
     }
-    /// Runs one tick of what [`Backend::prepare_with_epilogue`] gave for a compaction, where that runs at once
-    /// ([`Executable::runs_epilogue`]). The columns of the compaction mean nothing, before and after; the rows that
-    /// there are are given when the outcome is [`Outcome::Done`].
+    /// Runs one tick of an executable of [`Backend::prepare_with_epilogue`] for a compaction, if it compacts in the
+    /// pass that computes ([`Executable::runs_epilogue`]). The contents of the compaction's columns are unspecified
+    /// before and after. The selected rows are returned when the outcome is [`Outcome::Done`].
     ///
     /// # Errors
-    /// As [`Backend::launch`]; `Internal` where it does not.
+    /// As [`Backend::launch`]; `Internal` if the executable does not compact.
     fn launch_compaction(&self, _: &dyn Executable, _: Compaction, _: Launch<'_>) -> Result<Compacted> {
         Err(Error::Internal { stage: "backend", detail: "a selection apart from what computes its rows".into() })
     }
-    /// Reduces a stretch of rows that are in its memory.
+    /// Reduces a range of rows in the backend's memory.
     ///
     /// # Errors
-    /// `Memory` and `Device`; `Internal` for rows that are not.
+    /// `Memory` and `Device`; `Internal` for rows in other memory.
     fn reduce(&self, _: Reduction, _: Element, _: &HostColumn, _: Range<usize>) -> Result<Reduced> {
         Err(Error::Internal { stage: "backend", detail: "rows of the host are reduced by the host".into() })
     }
-    /// What goes over rows in its memory, where that is not the host's.
+    /// Collective operations over rows in the backend's memory. None: that is host memory.
     fn collective(&self) -> Option<&dyn Collective> {
         None
     }
-    /// Its memory, where that is not the host's.
+    /// The backend's memory. None: it is host memory.
     fn store(&self) -> Option<&dyn DeviceStore> {
         None
     }

@@ -1,7 +1,7 @@
 //! Philox4x32-10 (Salmon et al. 2011), the counter-based generator behind `rand`.
 //!
-//! Here: the function that every backend on the host calls. Not here: what is drawn from its bits (lowering), and the
-//! CUDA form of the same (the emitter's prelude).
+//! Here: the function that all backends on the host call. Not here: what is drawn from its bits (lowering), and the
+//! same function in CUDA (the emitter's prelude).
 
 const ROUNDS: usize = 10;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -19,7 +19,7 @@ pub fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     c
 }
 
-/// 64 random bits for one draw: words 0 (low) and 1 (high).
+/// 64 random bits for one draw: words 0 (low) and 1 (high) of the output.
 pub fn draw(seed: u64, section: u32, tick: u32, index: u32, draw: u32) -> u64 {
     let words = philox4x32([section, tick, index, draw], [seed as u32, (seed >> 32) as u32]);
     u64::from(words[0]) | u64::from(words[1]) << 32
@@ -29,7 +29,7 @@ pub fn draw(seed: u64, section: u32, tick: u32, index: u32, draw: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// The known answers published with the generator (Random123, `kat_vectors`).
+    /// The known answers that were published with the generator (Random123, `kat_vectors`).
     #[test]
     fn known_answers() {
         assert_eq!(philox4x32([0; 4], [0; 2]), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);

@@ -13,7 +13,7 @@ pub const OPS: [AtomicOp; 7] =
 /// The id of the first row.
 const FIRST: u64 = 11;
 
-/// Each element gives its value to the row of its id, and element `raises` divides by 0.
+/// A test program: each element adds its value to the row of its id, and element `raises` divides by 0.
 pub struct Case {
     pub op: AtomicOp,
     pub wraps: bool,
@@ -53,7 +53,7 @@ impl Case {
         program
     }
 
-    /// What the rows are in the end, numbers of Floats as those, and how the launch ended.
+    /// How the launch ended, and the final rows. Floats are converted to Integers.
     pub fn run(&self, machine: &dyn Backend) -> (Outcome, Vec<i64>) {
         let number = |x: &i64| if self.op == AtomicOp::FAdd { (*x as f64).to_bits() as i64 } else { *x };
         let program = self.program();
@@ -78,11 +78,11 @@ impl Case {
     }
 }
 
-/// What any backend that privatizes must get right, over so many elements.
+/// Checks a backend that privatizes reductions, with so many elements.
 pub fn check(machine: &dyn Backend, elements: i64) {
     let reference = ReferenceBackend::default();
     let agrees = |case: &Case| assert_eq!(case.run(machine), case.run(&reference), "{:?}", case.op);
-    // Few rows, as many as there may be, and too many.
+    // few rows, as many as a block may privatize, and too many
     for rows in [1, 7, 1000, 5000] {
         for op in OPS {
             let start = (0..rows).map(|row| row * 3 - 5).collect();
@@ -91,18 +91,18 @@ pub fn check(machine: &dyn Backend, elements: i64) {
         }
     }
     let quarter = 1i64 << 62;
-    // Sums of a part leave 64 bits, and those of all do not.
+    // partial sums leave 64 bits, the total does not
     for (start, value) in [(i64::MIN, quarter), (i64::MAX, -quarter)] {
         let values = (0..elements).map(|i| if i < 3 { value } else { i % 3 - 1 });
         agrees(&Case::new(AtomicOp::Add, vec![start], values.collect()));
     }
-    // All bits, and all signs.
+    // values with all bits and both signs
     let mixed = |i: i64| (i / 2).wrapping_mul(0x1e37_79b9_7f4a_7c15).wrapping_add(i / 2);
     let values = (0..elements / 2 * 2).map(|i| if i % 2 == 0 { mixed(i) } else { -mixed(i) });
     agrees(&Case { wraps: true, ..Case::new(AtomicOp::Add, vec![3, 4], values.clone().collect()) });
     let ids = (0..elements / 2 * 2).map(|i| (i / 2 % 2) as u32).collect();
     agrees(&Case { ids, ..Case::new(AtomicOp::Add, vec![3, 4], values.collect()) });
-    // A sum that leaves 64 bits is told of an element, and what an element raises goes before it.
+    // A sum that leaves 64 bits is reported for an element. A trap of an element goes before it.
     for (start, value) in [(i64::MAX - elements / 2, 1), (i64::MIN + elements / 2, -1), (0, i64::MAX / 2)] {
         let case = |raises| Case { raises, ..Case::new(AtomicOp::Add, vec![start], vec![value; elements as usize]) };
         let Outcome::Trapped(record) = case(-1).run(machine).0 else { panic!("it leaves 64 bits") };
@@ -111,7 +111,7 @@ pub fn check(machine: &dyn Backend, elements: i64) {
         let raised = TrapRecord { key: Key::new(0, 1), site: ZERO, words: [0; 4] };
         assert_eq!(case(1).run(machine).0, Outcome::Trapped(raised));
     }
-    // Up to a limit, it is the elements before that count.
+    // with a limit, only the elements before it count
     let limited = Case { limit: Key::new(0, 3), ..Case::new(AtomicOp::Add, vec![5, 6], (0..elements).collect()) };
     agrees(&limited);
 }

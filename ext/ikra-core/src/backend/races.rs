@@ -1,25 +1,28 @@
-//! Who touched which slot in a tick: how the interpreter finds data races (`check: :races`).
+//! The log of slot accesses of a tick, by which the interpreter finds data races (`check: :races`).
 //!
-//! Here: the log, and what in it is a race. Not here: which lines a program names ([`crate::ir::Stmt::Place`]), and the
-//! message. Elements run one after the other in the interpreter, so what is found does not depend on luck: two elements of
-//! one tick that touch a slot of an object or array that lived before the section, where at least one writes it and not
-//! both only add to it. Occurrences of one object among the elements are one job, and no race.
+//! Here: the log, and which accesses are a race. Not here: which lines a program names ([`crate::ir::Stmt::Place`]),
+//! and the message.
+//!
+//! The interpreter runs elements one after the other, so the result does not depend on timing. A race is two elements
+//! of one tick that access the same slot, at least one of which writes it, unless both only add to it. The slot belongs
+//! to an object or array that existed before the section. If one object occurs several times among the elements, those
+//! are one job, and no race.
 
 use crate::ir::{ColumnId, Heap, Program, SiteId, Space, Trap};
 use crate::memory::room;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What is done to a slot.
+/// A kind of access to a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     Read,
     Write,
-    /// `+=` and the like, whose value nobody uses.
+    /// `+=` and the like, where the new value is not used.
     Add,
 }
 
-/// Who, and where.
+/// The job and the place of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub job: u64,
@@ -32,21 +35,22 @@ struct Slot {
     tick: u64,
     written: Option<Seen>,
     added: Option<Seen>,
-    /// Two readers of different jobs: whoever writes then, one of them is somebody else.
+    /// Two readers of different jobs. Whichever job writes then, at least one of them is another job.
     read: [Option<Seen>; 2],
 }
 
 /// The log of one launch.
 pub struct Races {
     slots: HashMap<(ColumnId, u64), Slot>,
-    /// Columns that are written, of objects and arrays.
+    /// For each column, whether to log it: columns of objects and arrays that are written.
     watched: Vec<bool>,
-    /// For each column, the rows of what the section makes: nobody else knows them when they are written first.
+    /// For each column, the rows of objects that the section makes. Other elements cannot reach those when they are
+    /// first written.
     made: Vec<Vec<Range<u64>>>,
 }
 
 impl Races {
-    /// None: the program does not ask for it.
+    /// None: the program does not ask for a log.
     pub fn of(program: &Program, params: &[u64], slots: u64) -> Option<Self> {
         program.sites.iter().any(|s| s.trap == Trap::Race).then(|| {
             let shared = |space: Space| matches!(space, Space::Class { .. } | Space::Array(_));
@@ -67,7 +71,7 @@ impl Races {
         })
     }
 
-    /// Notes a touch; answers who touched the slot before in a way that makes it a race, and how both did.
+    /// Records an access. If it is a race, returns the earlier access to the slot, and the kinds of both.
     pub fn touch(&mut self, column: ColumnId, row: u64, tick: u64, touch: Touch, now: Seen) -> Option<(Seen, i64)> {
         if !self.watched[column.index()] || self.made[column.index()].iter().any(|rows| rows.contains(&row)) {
             return None;
@@ -95,7 +99,7 @@ impl Races {
         race.map(|(seen, before)| (seen, before as i64 * 4 + touch as i64))
     }
 
-    /// Words for what was done first and what then.
+    /// Words for the kinds of the first and the second access.
     pub fn words(how: i64) -> [&'static str; 2] {
         [how / 4, how % 4].map(|touch| match touch {
             0 => "read",

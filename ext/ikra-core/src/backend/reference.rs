@@ -1,8 +1,8 @@
-//! Interpreter of the IR: slow and obvious, the oracle of the other backends.
+//! The interpreter of the IR: slow and simple, the oracle of the other backends.
 //!
-//! Here: one job after the other, in order, on one thread. Everything that the IR's contract forbids (a row outside its
-//! column, a division by zero) is found and reported as an internal error, so that a faulty lowering or pass shows here
-//! first.
+//! Here: jobs that run one after the other, in order, on one thread. The interpreter checks all that the IR's contract
+//! forbids (a row outside its column, a division by zero). It reports a violation as an internal error, so that a
+//! faulty lowering or pass shows here first.
 
 use super::libm::{self, Function};
 use super::races::{Races, Seen, Touch};
@@ -30,13 +30,14 @@ pub struct ReferenceBackend {
     target: Target,
 }
 
-/// As deep as Ruby goes with frames of ordinary size.
+/// About as deep as Ruby nests calls with frames of ordinary size.
 const CALL_DEPTH: u32 = 10_000;
 
-/// Slots that jobs are dealt to.
+/// How many slots jobs are distributed to.
 const SLOTS: u64 = 3;
 
-/// Room for [`CALL_DEPTH`] calls, each some hundred frames of the interpreter; only what is touched is ever used.
+/// Stack for [`CALL_DEPTH`] calls, each of which takes some hundred frames of the interpreter. Only touched pages use
+/// memory.
 const STACK_BYTES: usize = 1 << 30;
 
 impl Default for ReferenceBackend {
@@ -52,7 +53,7 @@ impl Default for ReferenceBackend {
     }
 }
 
-/// A program that was found well formed.
+/// A program that the verifier has accepted.
 struct Interpreted {
     program: Program,
     checked_in: Duration,
@@ -133,7 +134,7 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         races: Races::of(program, launch.params, launch.slots.max(1)),
         trapped: None,
     };
-    // Fused ticks are the jobs' own business; else every job ends a tick before any begins the next.
+    // Each job runs all fused ticks itself. Otherwise all jobs end a tick before any begins the next.
     let slices = if program.fused_ticks { launch.ticks.min(1) } else { launch.ticks };
     for slice in 0..slices {
         let (begin, end) = if program.fused_ticks { (0, launch.ticks) } else { (slice, slice + 1) };
@@ -143,7 +144,7 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         for job in 0..launch.jobs {
             machine.depth = 0;
             machine.job = job;
-            // One after the other could share one slot; that each has its own is what others rely on.
+            // Jobs could share one slot here, but other code relies on each running job having its own.
             machine.slot = job % launch.slots.max(1);
             machine.call(program.entry, &[job, begin, end].map(|i| Value::I64(i as i64)))?;
         }
@@ -156,15 +157,15 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
     })
 }
 
-/// A result, or what rule of the IR was broken.
+/// A result, or the rule of the IR that was violated.
 type Run<T> = std::result::Result<T, String>;
 
-/// What happens after a statement.
+/// Where control goes after a statement.
 enum Next {
     Statement,
     Break(LabelId),
     Return(Vec<Value>),
-    /// The job ends.
+    /// To the end of the job.
     End,
 }
 
@@ -215,7 +216,7 @@ impl Frame<'_> {
 }
 
 impl<'a> Machine<'a> {
-    /// Calls a function; none when the job ended in it.
+    /// Calls a function. None: the job ended in it.
     fn call(&mut self, func: FuncId, args: &[Value]) -> Run<Option<Vec<Value>>> {
         let func = &self.program.funcs[func.index()];
         let mut frame = Frame { func, registers: vec![None; func.vars.len()] };
@@ -327,7 +328,8 @@ impl<'a> Machine<'a> {
                 });
             }
             Stmt::Loop { label, body } => loop {
-                // 2^31 fused ticks poll nowhere: a backend for people runs them in slices, this one looks all the time
+                // Fused ticks, of which there may be 2^31, contain no poll. Other backends run them in slices; this one
+                // checks in each tick.
                 if self.stopped_before(Key::new(0, 0)) {
                     return Ok(Next::End);
                 }
@@ -406,7 +408,7 @@ impl<'a> Machine<'a> {
         self.cancel.stop_key().load(Ordering::Relaxed) < key.0
     }
 
-    /// Lowers the stop key and records the trap, if it is the least so far.
+    /// Lowers the stop key and records the trap, if its key is the least so far.
     fn trap(&mut self, site: SiteId, operands: &[Value]) -> Next {
         let key = self.key();
         let stop = self.cancel.stop_key().fetch_min(key.0, Ordering::SeqCst);
@@ -420,7 +422,7 @@ impl<'a> Machine<'a> {
         Next::End
     }
 
-    /// Notes a touch of a slot; a race ends the job.
+    /// Records an access to a slot. A race ends the job.
     fn touch(&mut self, column: ColumnId, row: Value, touch: Touch) -> Run<Option<Next>> {
         if self.races.is_none() {
             return Ok(None);
@@ -436,7 +438,7 @@ impl<'a> Machine<'a> {
         Ok(Some(self.trap(self.place, &words)))
     }
 
-    /// Position of a row in its column.
+    /// The position of a row in its column.
     fn row(&self, column: ColumnId, row: Value) -> Run<usize> {
         let bias = self.biases.get(column.index()).copied().unwrap_or(0);
         let position = match row {
@@ -510,7 +512,7 @@ mod tests {
 
     const ROWS: usize = 8;
 
-    /// A launch of [`ROWS`] jobs; `in` counts from 0, objects from id 100.
+    /// A launch of [`ROWS`] jobs. `in` counts from 0, and object ids from 100.
     struct Bench {
         columns: Vec<HostColumn>,
         params: [u64; 4],
@@ -541,7 +543,7 @@ mod tests {
         }
     }
 
-    /// What `ints` holds after a run of a program that is done.
+    /// The contents of `ints` after a program that ran to its end.
     fn ints(body: impl FnOnce(&mut Builder, Operand)) -> Vec<i64> {
         let program = program(body);
         let mut bench = Bench::new(&program);
@@ -629,7 +631,7 @@ mod tests {
 
     #[test]
     fn the_least_key_is_reported_and_smaller_ones_finish() {
-        // Elements 5, 3 and 6 raise, in that order; all before 3 write.
+        // Elements 5, 3 and 6 raise, in that order. All elements before 3 write.
         let order = [0, 5, 3, 1, 2, 6, 4, 7];
         let mut program = program(|b, _| {
             let job = VarId(0);
@@ -642,7 +644,7 @@ mod tests {
             b.store(INTS, element, Operand::I64(1));
         });
         program.jobs = Jobs::Reordered;
-        // This one begins its elements itself.
+        // the program begins its elements itself
         program.funcs[0].body.drain(..2);
         let mut bench = Bench::new(&program);
         bench.columns[INPUT.index()].view_mut::<i64>().copy_from_slice(&order);
@@ -658,13 +660,13 @@ mod tests {
             let mut bench = Bench::new(&program);
             bench.ticks = 5;
             assert_eq!(bench.run(&program).expect("well formed"), trapped(Key::new(2, 4), DOMAIN, [4, 0, 0, 0]));
-            // Fused, elements before the fourth were through with all ticks when it raised.
+            // with fused ticks, the elements before the fourth had run all ticks when it raised
             let expected = if fused { [5, 5, 5, 5, 2, 2, 2, 2] } else { [3, 3, 3, 3, 2, 2, 2, 2] };
             assert_eq!(bench.ints(), expected);
         }
     }
 
-    /// Counts ticks in `ints`; element 4 raises in tick 2.
+    /// Counts ticks in `ints`. Element 4 raises in tick 2.
     fn count_ticks(b: &mut Builder, index: Operand) {
         let (first, last) = (VarId(1), VarId(2));
         let tick = b.temp(Scalar::I64);

@@ -1,7 +1,8 @@
-//! Columns whose rows are a buffer's: how they come into a launch, and what becomes of what was written.
+//! Resident columns: columns of a launch whose rows are those of a buffer.
 //!
-//! Here: [`Resident`], and [`send`], by which several are on their way at once. Not here: who they are (the bridge says), and the versions of a buffer
-//! ([`crate::memory::buffer`]).
+//! Here: [`Resident`], which brings a buffer into a launch and takes the written rows back; [`send`], which copies
+//! several buffers to a device at the same time. Not here: which columns are buffers (the bridge says), and the
+//! versions of a buffer ([`crate::memory::buffer`]).
 
 use super::Backend;
 use crate::error::Result;
@@ -12,7 +13,7 @@ use crate::memory::completion::Completion;
 use crate::memory::room;
 use std::sync::Arc;
 
-/// One column of a launch that is a buffer.
+/// One column of a launch whose rows are a buffer's.
 #[derive(Clone, Debug)]
 pub struct Resident {
     pub column: ColumnId,
@@ -20,24 +21,25 @@ pub struct Resident {
     pub write: Write,
 }
 
-/// What a launch does to the buffer.
+/// Which rows of the buffer a launch writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// It is only read.
+    /// None: it only reads.
     None,
-    /// In part.
+    /// Some of them.
     Some,
-    /// Every row is.
+    /// All of them.
     All,
 }
 
-/// With fewer bytes a column is on the device in no time.
+/// Smaller columns are copied to a device so fast that a thread is not worthwhile.
 const WORTH_SENDING: usize = 64 << 10;
-/// Threads that wait for a column's way at the same time.
+/// How many threads copy columns at the same time.
 const SENDERS: usize = 4;
 
-/// Sends the columns that a launch reads to the backend's memory, where that is not the host's, several at a time: each waits for its way there, most of which is no
-/// copying where it is short. What cannot be sent is told of when it enters the launch.
+/// Copies the columns that a launch reads to the backend's memory, several at a time. Does nothing if that is host
+/// memory. A copy of a short column mostly waits, so several threads wait at the same time. Errors are reported when
+/// the column enters the launch.
 pub fn send(residents: &[Resident], backend: &dyn Backend) {
     let Some(store) = backend.store() else { return };
     let waits = |resident: &&Resident| {
@@ -52,17 +54,20 @@ pub fn send(residents: &[Resident], backend: &dyn Backend) {
         for sender in 0..SENDERS.min(waiting.len()) {
             let own: Vec<&Resident> = waiting.iter().skip(sender).step_by(SENDERS).copied().collect();
             let send = move || own.into_iter().for_each(|resident| drop(resident.buffer.on_device(store)));
-            // without a thread they go there as they enter the launch
+            // without a thread, a column is copied when it enters the launch
             let _ = std::thread::Builder::new().name("ikra sends".into()).spawn_scoped(scope, send);
         }
     });
 }
 
 impl Resident {
-    /// Puts the rows into the launch, wherever the backend wants them, and says how many bytes were copied so that what is written can be undone. What
-    /// is written is a version of its own, which nobody else sees before [`Resident::keep`]; or, in part by a launch that `surely` ends well and that
-    /// nothing stops, the one that there is, where nobody else sees that. `completions`: of a launch that nobody need
-    /// wait for, what it depends on; else all that is read is waited for.
+    /// Adds the rows to the launch, in the memory of the backend. Returns how many bytes were copied so that the write
+    /// can be undone.
+    ///
+    /// Written rows are a new version, which nobody else sees before [`Resident::keep`]. There is one exception: a
+    /// launch that `surely` ends without an error, and that nothing stops, writes parts in place if nobody else sees
+    /// the version. `completions`: for an asynchronous launch, collects the completions on which it depends. None:
+    /// waits for all that the launch reads.
     ///
     /// # Errors
     /// `Poisoned`, `Memory`, `HostMemory` and `Device`.
@@ -87,14 +92,15 @@ impl Resident {
                 rows.0
             }
             (None, Write::All) => room::caught(|| HostColumn::to_fill(storage, len, None))?,
-            // the host's kernels copy what they write
+            // kernels on the host copy what they write
             (None, _) if completions.is_some() => self.buffer.on_host_later()?,
             (None, _) => self.buffer.on_host()?,
         };
         Ok(copied)
     }
 
-    /// After a launch that ended well, if these launches did: what was written is the buffer's from now on.
+    /// Makes the written rows the contents of the buffer. Called after a launch that ended without an error, if
+    /// `completions` do, too.
     pub fn keep(&self, columns: &mut [HostColumn], completions: &[Arc<Completion>]) {
         if self.write != Write::None {
             let none = HostColumn::zeroed(self.buffer.storage(), 0);

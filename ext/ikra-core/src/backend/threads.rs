@@ -1,7 +1,8 @@
-//! The threads of the host that work for this process.
+//! The host threads that work for this process.
 //!
-//! Here: one rayon pool per process id: a forked child inherits the memory of a pool, but none of its threads. Not here:
-//! what they do ([`super::cpu`], [`super::collective`]), and how they are called for help ([`super::worker_pool`]).
+//! Here: one rayon pool per process id, because a forked child inherits the memory of a pool but none of its threads.
+//! Not here: the work ([`super::cpu`], [`super::collective`]), and how threads are woken for it
+//! ([`super::worker_pool`]).
 
 use crate::error::{Error, Result};
 use once_cell::race::OnceBox;
@@ -9,10 +10,10 @@ use once_cell::sync::Lazy;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 
-/// Stack of a thread. Only what is used takes memory.
+/// The stack of a thread. Only touched pages use memory.
 pub const STACK: usize = 32 << 20;
 
-/// So many threads, started when they are first needed. Clones are the same threads.
+/// A number of threads, which are started when they are first needed. Clones share the threads.
 #[derive(Clone)]
 pub struct Threads(Arc<Pools>);
 
@@ -21,8 +22,8 @@ struct Pools {
     first: OnceBox<Pool>,
 }
 
-/// The pool of one process; those of its forked children follow. No lock guards the list, because a thread that does
-/// not exist in the child may have held it.
+/// The pool of one process; those of its forked children follow in a list. No lock guards the list, because a thread
+/// that does not exist in the child may have held it.
 struct Pool {
     process: u32,
     threads: Option<ThreadPool>,
@@ -32,7 +33,7 @@ struct Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if self.process != crate::process::id() {
-            // Inherited: there are no threads to tell.
+            // the pool is inherited: dropping it would signal threads that do not exist
             std::mem::forget(self.threads.take());
         }
     }
@@ -43,7 +44,8 @@ impl Threads {
         Self(Arc::new(Pools { count: count.max(1), first: OnceBox::new() }))
     }
 
-    /// Those of this process, the same for all who ask: as many as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as the process may run at once.
+    /// The threads of this process; all callers get the same. Their number is `IKRA_THREADS` or `RAYON_NUM_THREADS`,
+    /// else how many the process may run at once.
     pub fn of_host() -> Self {
         static HOST: Lazy<Threads> = Lazy::new(Threads::as_many_as_asked);
         HOST.clone()
@@ -61,10 +63,10 @@ impl Threads {
         self.0.count
     }
 
-    /// This process's pool, started when it is first needed.
+    /// The pool of this process. Starts it when it is first needed.
     ///
     /// # Errors
-    /// `Device` when the system gives no threads.
+    /// `Device` when the system cannot start threads.
     pub fn pool(&self) -> Result<&ThreadPool> {
         let process = crate::process::id();
         let mut slot = &self.0.first;

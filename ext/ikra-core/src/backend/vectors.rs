@@ -1,19 +1,22 @@
-//! The same code, for processors with wider vectors.
+//! Runs the same code with the widest vectors of the processor.
 //!
-//! Here: [`widest`], and [`soon`], which asks memory for what is computed with next. Not here: what is computed. Ikra itself is compiled for every processor of an architecture, so its vectors are those that the oldest has:
-//! of two Floats on x86-64, where others have eight. Results are the same bits: each lane of a vector rounds as one number does, and nobody contracts.
+//! Here: [`widest`]; and [`soon`], which prefetches the next elements. Not here: the computations. Ikra is compiled for
+//! every processor of an architecture, so its code uses the vectors of the oldest: on x86-64 those hold two Floats,
+//! while newer ones hold eight. Results have the same bits, because each lane of a vector rounds as a single number
+//! does, and no multiplication and addition are contracted.
 #![allow(
     unsafe_code,
     reason = "calls code that is compiled for what was found out about this processor, and asks for memory ahead"
 )]
 
-/// Something to compute. `run` and what it calls are to be `inline(always)`: what is not inlined is compiled for every processor.
+/// A computation. `run` and all that it calls must be `inline(always)`: other functions are compiled for every
+/// processor.
 pub trait Work {
     type Result;
     fn run(self) -> Self::Result;
 }
 
-/// Runs the work, compiled for the widest vectors that this processor has.
+/// Runs the work, compiled for the widest vectors of this processor.
 #[inline]
 pub fn widest<W: Work>(work: W) -> W::Result {
     #[cfg(target_arch = "x86_64")]
@@ -23,7 +26,7 @@ pub fn widest<W: Work>(work: W) -> W::Result {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512bw");
         if has_512 {
-            // SAFETY: the processor has what the function is compiled for, as it just said.
+            // SAFETY: the processor has the features for which the function is compiled, as was just checked.
             return unsafe { x86::of_512_bits(work) };
         }
         if is_x86_feature_detected!("avx2") {
@@ -34,8 +37,8 @@ pub fn widest<W: Work>(work: W) -> W::Result {
     work.run()
 }
 
-/// Asks for so many elements from here on, whether or not there are any: into the second cache, since the first is too small for what others do meanwhile, and has room for few that are on
-/// their way.
+/// Prefetches so many elements from an address on, which need not exist. They go to the second-level cache. The
+/// first-level cache is too small for them beside the data in use, and can have only few loads in flight.
 #[inline(always)]
 pub fn soon<T>(from: *const T, count: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -43,7 +46,7 @@ pub fn soon<T>(from: *const T, count: usize) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         const LINE: usize = 64;
         for at in (0..count * size_of::<T>()).step_by(LINE) {
-            // SAFETY: this is advice about an address, which need not be one of anybody's memory: nothing is read that a program sees.
+            // SAFETY: a prefetch of any address is allowed, and reads nothing that the program sees.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast::<i8>().wrapping_add(at)) };
         }
     }

@@ -1,10 +1,10 @@
-//! Work on a worker pool: one piece of work that several threads share.
+//! Worker pool: several threads that share one piece of work.
 //!
-//! Here: [`Threads::share`], which wakes workers of a pool for the caller's work, and [`Threads::map`], for pieces that
-//! each return a value. Not here: which piece of the work each thread takes ([`super::cpu`], [`super::collective`]).
+//! Here: [`Threads::share`], which wakes workers for the caller's work, and [`Threads::map`], for pieces that each
+//! return a value. Not here: which piece of the work each thread takes ([`super::cpu`], [`super::collective`]).
 //!
-//! The calling thread works too, and waits only for workers that have begun: a pool that is busy with other work delays
-//! no caller.
+//! The calling thread works, too, and waits only for workers that have begun. So a pool that is busy with other work
+//! delays no caller.
 #![allow(unsafe_code, reason = "helpers borrow what the calling thread has")]
 
 use super::threads::Threads;
@@ -18,29 +18,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the caller spins for the last workers before it sleeps: to be woken takes longer than what the workers
-/// still do.
+/// How long the caller spins for the last workers before it sleeps. Waking up takes longer than the rest of their work.
 const CALLER_SPIN: Duration = Duration::from_micros(50);
-/// Workers that one thread wakes before it works itself. To wake one takes the caller a few microseconds, and the
-/// worker is awake after ten times as long; so it takes longer to wake all from one thread, or one that wakes all
-/// others.
+/// How many workers one thread wakes before it works itself. Waking one takes the caller a few microseconds, and the
+/// worker runs after ten times as long. So a tree of wakes is faster than one thread that wakes all, or a chain.
 const MAX_WAKES: usize = 4;
-/// How long a worker spins for more work before it sleeps: the parts of one call, and the calls of a program, follow
-/// each other at once.
+/// How long a worker spins for more work before it sleeps. The parts of one call, and the calls of a program, follow
+/// each other closely.
 const WORKER_SPIN: Duration = Duration::from_micros(100);
-/// Of [`Gate::inside`]: nobody comes in any more.
+/// A flag in [`Gate::inside`]: no more threads may enter.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 impl Threads {
-    /// Does `work` on this thread, and at the same time on so many others at most, each of which does it once. Whoever
-    /// does it takes pieces until there are none; so it is done when this thread is through with it, and those who came
+    /// Runs `work` on this thread, and at the same time on up to `helpers` others, once on each. `work` must take
+    /// pieces until there are none. So all is done when this thread returns from `work` and the threads that entered
     /// have left.
     ///
     /// # Errors
-    /// `Device` when the system gives no threads; then nothing was done.
+    /// `Device` when the system cannot start threads. Then `work` did not run.
     ///
     /// # Panics
-    /// As the work does, on whichever thread.
+    /// When `work` panics, on whichever thread.
     pub fn share(&self, helpers: usize, work: &(dyn Fn() + Sync)) -> Result<()> {
         let helpers = helpers.min(self.count() - 1);
         if helpers == 0 {
@@ -64,14 +62,14 @@ impl Threads {
 }
 
 impl Threads {
-    /// What `piece` makes of each of these, in their order, by as many threads as have time: by this one alone where
-    /// the system gives no others.
+    /// The results of `piece` for all pieces, in their order. As many threads run it as are free; only this one does if
+    /// the system cannot start others.
     ///
     /// # Panics
-    /// As `piece` does.
+    /// When `piece` panics.
     pub fn map<I: Send, T: Send>(&self, pieces: Vec<I>, piece: impl Fn(I) -> T + Sync) -> Vec<T> {
         let mut made: Vec<Option<T>> = room::collect(pieces.iter().map(|_| None));
-        // had before anything is done, as nothing may fail then
+        // allocated before any work begins, because nothing may fail afterwards
         let mut all = room::with_capacity(pieces.len());
         let helpers = pieces.len().saturating_sub(1);
         let left = Mutex::new(pieces.into_iter().zip(&mut made));
@@ -91,16 +89,16 @@ impl Threads {
     }
 }
 
-/// Work, and how many helpers are at it.
+/// A piece of work, and how many threads are running it.
 struct Gate {
     work: *const (dyn Fn() + Sync),
     inside: AtomicUsize,
-    /// What a helper's work panicked with.
+    /// The payload of a panic in a helper.
     raised: Mutex<Option<Box<dyn Any + Send>>>,
     left: Condvar,
 }
 
-// SAFETY: `work` is `Sync`, and looked at only as `join` says; all else is made for several threads.
+// SAFETY: `work` is `Sync`, and is only accessed as `join` says. All other fields may be used by several threads.
 unsafe impl Send for Gate {}
 // SAFETY: as above.
 unsafe impl Sync for Gate {}
@@ -108,18 +106,18 @@ unsafe impl Sync for Gate {}
 impl Gate {
     fn new<'a>(work: &'a (dyn Fn() + Sync + 'a)) -> Self {
         let work: *const (dyn Fn() + Sync + 'a) = work;
-        // SAFETY: only the bound of a lifetime is changed, of a pointer. `join` says why nobody follows it for too
+        // SAFETY: only the lifetime in the type of a pointer changes. `join` says why the pointer is not used for too
         // long.
         let work: *const (dyn Fn() + Sync + 'static) = unsafe { std::mem::transmute(work) };
         Self { work, inside: AtomicUsize::new(0), raised: Mutex::default(), left: Condvar::new() }
     }
 
-    /// Whom one thread calls, each of whom calls so many less one.
+    /// The threads that one thread wakes, each with the number of helpers that it has to provide, itself included.
     fn parties(self: &Arc<Self>, helpers: usize) -> impl Iterator<Item = (Arc<Self>, usize)> {
         (0..MAX_WAKES).map(move |at| (self.clone(), (helpers + at) / MAX_WAKES)).filter(|(_, helpers)| *helpers > 0)
     }
 
-    /// Calls more helpers, and works.
+    /// Enters the gate, wakes more helpers, and works.
     fn join(self: Arc<Self>, helpers: usize) {
         let enter = |inside: usize| (inside & CLOSED == 0).then_some(inside + 1);
         if self.inside.fetch_update(Ordering::SeqCst, Ordering::SeqCst, enter).is_err() {
@@ -132,27 +130,27 @@ impl Gate {
             });
         }
         // SAFETY: `share` borrows the work until it has closed the gate and seen that nobody is inside. This thread
-        // came in before it was closed, so `share` waits until it has left, below; whatever the work does, it comes
-        // back to here.
+        // entered before the gate was closed, so `share` waits until it has left, below. A panic of the work is caught
+        // here.
         let worked = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
         if let Err(raised) = worked {
             *self.raised.lock() = Some(raised);
         }
         if self.inside.fetch_sub(1, Ordering::SeqCst) == CLOSED + 1 {
-            // whoever found the gate still full holds this lock until it sleeps
+            // a caller that saw the gate occupied holds this lock until it sleeps
             drop(self.raised.lock());
             self.left.notify_one();
         }
     }
 }
 
-/// Stays awake for what is shared next, and does it.
+/// Keeps a worker awake for the next shared work, and runs that.
 fn linger() {
     thread_local! {
         static LINGERS: Cell<bool> = const { Cell::new(false) };
     }
-    // what is done here was called for like this: who lingers already does so for all of it, and needs no more stack
-    // for each
+    // `yield_now` may run a job that calls this function again: the outer call already lingers, and nesting would need
+    // more stack
     if LINGERS.replace(true) {
         return;
     }
@@ -166,7 +164,7 @@ fn linger() {
     LINGERS.set(false);
 }
 
-/// Closes the gate, and waits until all have left.
+/// Closes the gate when dropped, and waits until all threads have left.
 struct Closing<'a>(&'a Gate);
 
 impl Drop for Closing<'_> {

@@ -30,8 +30,8 @@
 //! A read from a side that lacks the contents copies them there; then both sides have them. A write through one side
 //! makes the other side's copy invalid.
 //!
-//! Parts of a version are written in place where nothing else sees the version. On a device, more must hold. Only
-//! the device has the contents, and no queued kernel still reads them. They are larger than 64 KiB, and at most 64 parts
+//! Parts of a version are written in place where nothing else sees the version. On a device, more must hold. Only the
+//! device has the contents, and no queued kernel still reads them. They are larger than 64 KiB, and at most 64 parts
 //! were written since the version was made. A launch that cannot fail also writes in place, because it never has to be
 //! undone ([`Buffer::in_place`]).
 

@@ -1,6 +1,6 @@
 //! Groups of equal keys, numbered in the order in which they first appear.
 //!
-//! Here: [`Grouped`], which `group_by`, `tally` and `uniq` stand on, and [`groups`] on the host, for keys of any kind that can be
+//! Here: [`Grouped`], the result for `group_by`, `tally` and `uniq`, and [`groups`] on the host, for keys that can be
 //! hashed and compared by their indices. Not here: GPUs.
 
 use super::Workers;
@@ -8,37 +8,37 @@ use crate::error::Result;
 use crate::memory::room;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// What belongs together.
+/// The groups of a list of elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grouped {
-    /// Of each element, the number of its group.
+    /// The number of each element's group.
     pub group_of: Vec<u32>,
-    /// Of each group, its first element.
+    /// The first element of each group.
     pub firsts: Vec<u32>,
-    /// Of each group, how many elements it has.
+    /// The number of elements of each group.
     pub counts: Vec<u32>,
 }
 
 /// From so many elements on, several threads group them.
 const MIN_PARALLEL_ELEMENTS: usize = 1 << 16;
-/// Elements between two looks at the cancel token.
+/// How many elements are grouped between two looks at the cancel token.
 const STRETCH: usize = 1 << 14;
 
-/// Of equal words, and (as far as that goes) of others another.
+/// A hash: equal for equal words, and different for most others.
 pub fn hash(word: u64) -> u64 {
     let word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     word ^ word >> 32
 }
 
-/// The word of a Float as a key: both zeroes are one, and all NaNs are one.
+/// The word by which a Float is grouped. Both zeroes have one word, and so have all NaNs.
 pub fn float_word(x: f64) -> u64 {
     super::reduce::canonical(x + 0.0).to_bits()
 }
 
-/// One table: open addressing, of numbers of groups, which lead to their first elements.
+/// A hash table with open addressing. It maps elements to numbers of groups, and compares with their first elements.
 struct Table {
-    /// A group's number and 1; 0: empty.
+    /// The number of a group plus 1; 0: an empty slot.
     slots: Vec<u32>,
     hashes: Vec<u64>,
     firsts: Vec<u32>,
@@ -50,7 +50,7 @@ impl Table {
         Self { slots: vec![0; 256], hashes: Vec::new(), firsts: Vec::new(), counts: Vec::new() }
     }
 
-    /// The group of an element.
+    /// The group of an element, which may be new.
     fn group(&mut self, i: usize, hash: u64, same: &impl Fn(usize, usize) -> bool) -> u32 {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
@@ -92,16 +92,16 @@ impl Table {
     }
 }
 
-/// Groups `0..count`. Elements of which `same` is true must have one `hash`. None: cancelled.
+/// Groups the elements `0..count`. Elements for which `same` is true must have equal hashes. None: cancelled.
 ///
-/// Each of several threads goes over all elements and takes those whose hashes are its share; then the shares' groups are
+/// Each thread goes over all elements and groups those whose hashes are in its share. Then the groups of all shares are
 /// numbered by their first elements.
 ///
 /// # Errors
-/// `Device` when the system gives no threads.
+/// `Device` when the system cannot start threads.
 ///
 /// # Panics
-/// For more elements than 32 bits count.
+/// For more elements than 32 bits can count.
 pub fn groups(
     workers: Workers<'_>,
     count: usize,
@@ -111,7 +111,7 @@ pub fn groups(
     assert!(u32::try_from(count).is_ok(), "indices have 32 bits");
     let shares = if count < MIN_PARALLEL_ELEMENTS { 1 } else { workers.threads.count().max(1) };
     let group_of = room::collect((0..count).map(|_| AtomicU32::new(0)));
-    // The upper half chooses the share, the lower one the slot.
+    // the upper half of a hash chooses the share, the lower half the slot
     let share_of = |hash: u64| ((hash >> 32) * shares as u64) >> 32;
     let tables = workers.several(shares, |share| {
         let mut table = Table::new();
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// One after the other, by a map of the standard library.
+    /// Groups one element after the other, with a map of the standard library.
     fn plain(words: &[u64]) -> Grouped {
         let mut known = HashMap::new();
         let mut out = Grouped::default();

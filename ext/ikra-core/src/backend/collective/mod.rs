@@ -1,28 +1,29 @@
-//! What goes over all elements at once: reductions, scans, selections, sorting, grouping.
+//! Collective operations, which work on all elements at once: reductions, scans, selections, sorting, grouping.
 //!
-//! Here: the operations as data, the order in which they combine elements, and what they do on the cores of the host. Not
-//! here: the same for GPUs ([`super::cuda::collective`]), and any rule of Ruby: whoever calls decides what a NaN, an overflow
-//! or an empty list means; the answers say that there was one.
+//! Here: the operations as data, the order in which they combine elements, and their implementation on the cores of the
+//! host. Not here: the same for GPUs ([`super::cuda::collective`]), and any rule of Ruby. The caller decides what a
+//! NaN, an overflow or an empty list means; results only report them.
 //!
 //! # Order
 //!
-//! Sums and products of Floats depend on the order of their elements. It is a property of the operation, not of the machine,
-//! so that every backend gives the same bits:
+//! Sums and products of Floats depend on the order of their elements. The order is a property of the operation, not of
+//! the machine, so that all backends give the same bits:
 //!
-//! * elements are cut into *tiles* of [`TILE`] neighbours, the last one shorter;
-//! * in a tile, *lane* `l` of [`LANES`] combines the elements at `l`, `l + LANES`, `l + 2 * LANES`, …, from the first to the
-//!   last, beginning with the operation's neutral state (a GPU reads neighbours by neighbouring threads; a processor
-//!   computes neighbouring lanes in one vector);
-//! * the lanes of a tile become one state by a tree: within each warp of 32, lane `l` is combined with lane `l + d` for `d` =
-//!   16, 8, 4, 2, 1; then the 8 warps' states likewise for `d` = 4, 2, 1;
-//! * the tiles' states are combined as the elements of one more tile, however many there are.
+//! * Elements are split into *tiles* of [`TILE`] neighbours. The last one may be shorter.
+//! * A tile has [`LANES`] *lanes*. Lane `l` starts with the operation's neutral state and combines the elements at `l`,
+//!   `l + LANES`, `l + 2 * LANES`, … in this order. (So neighbouring threads of a GPU read neighbours, and a processor
+//!   computes neighbouring lanes in one vector.)
+//! * A tree makes one state of the lanes of a tile. Within each warp of 32, lane `l` is combined with lane `l + d` for
+//!   `d` = 16, 8, 4, 2, 1. Then the states of the 8 warps are combined likewise, for `d` = 4, 2, 1.
+//! * The states of all tiles are combined as if they were the elements of one more tile, however many there are.
 //!
-//! Sums of Floats are compensated as those of `Array#sum` are: each state is a sum and what its additions lost (Neumaier's
-//! variant of Kahan's), and two states are added in the same way. Integers are added in 128 bits, which no sum of 2^64 of them
-//! leaves, so their order does not matter; nor does it for what is compared or counted: of equal elements the first counts.
+//! Sums of Floats are compensated like those of `Array#sum`: each state is a sum and what its additions lost
+//! (Neumaier's variant of Kahan's summation). Two states are added in the same way. Integers are added in 128 bits,
+//! which no sum of 2^64 of them exceeds, so their order does not matter. It does not matter for comparing and counting
+//! either: of equal elements the first counts.
 //!
-//! Scans are cut differently: see [`scan`]. Sorting is stable, and groups are numbered in the order in which they appear, so
-//! that nothing is left to chance there either.
+//! Scans are split differently: see [`scan`]. Sorting is stable, and groups are numbered in the order in which they
+//! appear, so those results are deterministic, too.
 
 pub mod groups;
 pub mod reduce;
@@ -41,7 +42,7 @@ use parking_lot::Mutex;
 
 /// Elements of a tile of a reduction.
 pub const TILE: usize = 8192;
-/// Lanes of a tile: threads of a block.
+/// Lanes of a tile, which are the threads of a block.
 pub const LANES: usize = 256;
 /// Lanes of a warp.
 pub const WARP: usize = 32;
@@ -69,7 +70,7 @@ impl Element {
     pub fn is_float(self) -> bool {
         matches!(self, Element::F64 | Element::F32)
     }
-    /// What a column holds; None for references.
+    /// The type of a column's elements; None for references.
     pub fn stored(storage: Storage) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.storage() == storage)
     }
@@ -125,22 +126,22 @@ pub struct Workers<'a> {
 
 /// From so many pieces on, workers are woken.
 const MIN_PARALLEL_PIECES: usize = 4;
-/// A thread that takes pieces leaves at least so many shares as large to each thread, itself included.
+/// A thread takes one part in so many, times the number of threads, of the pieces that are left.
 const MIN_SHARES: usize = 2;
 
 impl Workers<'_> {
-    /// What `piece` gives for each of `0..count`, in order. None: cancelled.
+    /// The results of `piece` for `0..count`, in order. None: cancelled.
     ///
     /// # Errors
-    /// `Device` when the system gives no threads.
+    /// `Device` when the system cannot start threads.
     pub fn each<T: Send>(&self, count: usize, piece: impl Fn(usize) -> T + Sync) -> Result<Option<Vec<T>>> {
         self.all((0..count).collect(), piece)
     }
 
-    /// As [`Workers::each`], for few pieces that are all large. They look at the token themselves.
+    /// As [`Workers::each`], for few large pieces, which check the token themselves.
     ///
     /// # Errors
-    /// `Device` when the system gives no threads.
+    /// `Device` when the system cannot start threads.
     pub fn several<T: Send>(&self, count: usize, piece: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
         if count < 2 {
             return Ok((0..count).map(piece).collect());
@@ -148,10 +149,10 @@ impl Workers<'_> {
         Ok(self.threads.map((0..count).collect(), piece))
     }
 
-    /// What `piece` makes of each of these, in order. None: cancelled.
+    /// The results of `piece` for all pieces, in order. None: cancelled.
     ///
     /// # Errors
-    /// `Device` when the system gives no threads.
+    /// `Device` when the system cannot start threads.
     pub fn all<I: Send, T: Send>(&self, pieces: Vec<I>, piece: impl Fn(I) -> T + Sync) -> Result<Option<Vec<T>>> {
         let one = |i| (!self.cancel.is_cancelled()).then(|| piece(i));
         let threads = self.threads.count();
@@ -162,7 +163,8 @@ impl Workers<'_> {
         let mut pieces: Vec<Option<I>> = pieces.into_iter().map(Some).collect();
         let mut made: Vec<Option<T>> = pieces.iter().map(|_| None).collect();
         let left = Mutex::new((&mut pieces[..], &mut made[..]));
-        // Neighbours, as memory likes it; the fewer the nearer the end, so that all threads come to it at the same time.
+        // A thread takes neighbours, for the caches. It takes fewer near the end, so that all threads end at about the
+        // same time.
         let take = || {
             let mut left = left.lock();
             let (pieces, made) = std::mem::take(&mut *left);

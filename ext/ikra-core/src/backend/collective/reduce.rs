@@ -1,7 +1,7 @@
 //! Reductions: all elements become one state.
 //!
-//! Here: [`Reduction`], [`Reduced`], and [`reduce`] on the host, in the order that [`super`] describes. Not here: GPUs, which
-//! leave the words that [`Reduction::read`] reads.
+//! Here: [`Reduction`], [`Reduced`], and [`reduce`] on the host, in the order that [`super`] describes. Not here: GPUs,
+//! which write the words that [`Reduction::read`] reads.
 
 use super::{Element, LANES, Number, TILE, Values, WARP, Workers};
 use crate::backend::vectors::{Work, soon, widest};
@@ -12,25 +12,25 @@ use parking_lot::Mutex;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// What elements are reduced to.
+/// A kind of reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// Exact over Integers, compensated over Floats.
+    /// The sum: exact for Integers, compensated for Floats.
     Sum,
-    /// Over Integers as long as it fits into 64 bits.
+    /// The product; of Integers only while it fits 64 bits.
     Product,
-    /// The least element, and where it is first.
+    /// The least element, and its first place.
     Min,
     Max,
     MinMax,
-    /// How many are not 0: `any?` is more than none, `all?` as many as there are elements.
+    /// How many elements are not 0. `any?` is true if there is one, `all?` if all are.
     Count,
 }
 
 impl Reduction {
     pub const ALL: [Reduction; 6] =
         [Reduction::Sum, Reduction::Product, Reduction::Min, Reduction::Max, Reduction::MinMax, Reduction::Count];
-    /// Words in which every result fits.
+    /// Words in which each result fits.
     pub const WORDS: usize = 8;
 }
 
@@ -41,7 +41,7 @@ pub struct Compensated {
     pub lost: f64,
 }
 
-/// The bits of the one NaN that comes out: processors make NaNs of either sign.
+/// The bits of the NaN in all results, because processors make NaNs of either sign.
 pub const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 impl Compensated {
@@ -64,32 +64,33 @@ impl Compensated {
         self.lost += lost;
     }
 
-    /// The sum itself. What infinite and NaN elements lost is nothing.
+    /// The sum itself. Infinite and NaN elements lose nothing.
     pub fn value(self) -> f64 {
         if self.sum.is_finite() { canonical(self.sum + self.lost) } else { canonical(self.sum) }
     }
 }
 
-/// Of all NaNs one.
+/// Replaces each NaN by the same NaN.
 pub(super) fn canonical(x: f64) -> f64 {
     if x.is_nan() { f64::from_bits(NAN) } else { x }
 }
 
-/// An element and where it stands.
+/// An element and its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     pub index: u64,
     pub value: Number,
 }
 
-/// What a reduction gives.
+/// The result of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reduced {
     Integer(i128),
-    /// The product leaves 64 bits.
+    /// The product does not fit 64 bits.
     Overflow,
     Float(f64),
-    /// Of `Min` and `Max` one is always None; both are where no element compares. `nan`: a NaN was met, and left out.
+    /// `Min` has only a least element, `Max` only a greatest; both are None when there is nothing to compare. `nan`:
+    /// there was a NaN, which was skipped.
     Extremes {
         least: Option<Place>,
         greatest: Option<Place>,
@@ -99,7 +100,7 @@ pub enum Reduced {
 }
 
 impl Reduction {
-    /// What a backend left in memory.
+    /// Reads the words that a backend wrote.
     pub fn read(self, element: Element, words: &[u64; Self::WORDS]) -> Reduced {
         let place = |at: usize| {
             let value = if element.is_float() {
@@ -123,17 +124,17 @@ impl Reduction {
     }
 }
 
-/// No element yet.
+/// The place of an extreme before the first element.
 const NOWHERE: u64 = u64::MAX;
 
-/// How an operation combines.
+/// How a reduction combines states and elements.
 trait Fold<T: Copy>: Sized {
     type State: Copy + Send;
     fn none() -> Self::State;
     fn take(state: &mut Self::State, x: T, index: u64);
     fn merge(state: &mut Self::State, other: Self::State);
     fn reduced(state: Self::State) -> Reduced;
-    /// The state of one tile that begins at `first`.
+    /// The state of the tile that begins at element `first`.
     #[inline(always)]
     fn tile(tile: &[T], first: u64) -> Self::State {
         tree::<T, Self>(lanes_in_registers::<T, Self>(tile, first))
@@ -210,7 +211,8 @@ impl<T: Numeric> Fold<T> for FloatSum {
     }
 }
 
-/// The lanes of a sum of Floats: sums and losses apart, so that they are computed as vectors, each of which lies in one line of the cache.
+/// The lanes of a sum of Floats. Sums and losses are in separate arrays, so that they are computed as vectors, each in
+/// one cache line.
 struct Lanes {
     sums: Row,
     losses: Row,
@@ -222,8 +224,9 @@ struct Row([f64; LANES]);
 impl Lanes {
     const NONE: Self = Self { sums: Row([0.0; LANES]), losses: Row([0.0; LANES]) };
 
-    /// Row after row: memory likes it, and what is added to several rows at once is loaded in several places. The row that comes some rows later, maybe in the next tile, is asked
-    /// for meanwhile: a processor looks no further ahead than the additions of a few lines, which does not keep memory busy.
+    /// Adds row after row, the order that memory is fastest in; adding to several rows at once would load from several
+    /// places. Meanwhile it prefetches a row some rows ahead, maybe in the next tile: a processor looks ahead only a
+    /// few lines, too few to keep memory busy.
     #[inline(always)]
     fn take<T: Numeric>(&mut self, tile: &[T]) {
         let (rows, rest) = tile.as_chunks::<LANES>();
@@ -243,7 +246,7 @@ impl Lanes {
         }
     }
 
-    /// [`tree`], whose first steps are of vectors.
+    /// As [`tree`], with its first steps on vectors.
     #[inline(always)]
     fn join(mut self) -> Compensated {
         self.join_halves::<16>();
@@ -257,7 +260,7 @@ impl Lanes {
         warps[0]
     }
 
-    /// Of each warp, lane `l` with lane `l + HALF`.
+    /// Combines lane `l` of each warp with lane `l + HALF`.
     #[inline(always)]
     fn join_halves<const HALF: usize>(&mut self) {
         for w in 0..LANES / WARP {
@@ -275,7 +278,7 @@ impl Lanes {
     }
 }
 
-/// None: it left 64 bits. Nothing but a 0 brings it back, whatever the order.
+/// A product of Integers. None: it exceeded 64 bits. Only a factor of 0 makes it fit again, in whatever order.
 struct IntProduct;
 #[inline(always)]
 pub(super) fn product(a: Option<i64>, b: Option<i64>) -> Option<i64> {
@@ -417,17 +420,18 @@ impl<T: Numeric> Fold<T> for Counting {
 
 /// Lanes that are computed together.
 const VECTOR: usize = 8;
-/// So many rows ahead one is asked for: 32 KiB of Floats.
+/// How many rows ahead one is prefetched: 32 KiB of Floats.
 const AHEAD: usize = 16;
 
-/// The lanes' states of a tile, a few lanes at a time, whose states stay in registers.
+/// The states of all lanes of a tile. A few lanes are computed at a time, so that their states stay in registers.
 #[inline(always)]
 fn lanes_in_registers<T: Copy, F: Fold<T>>(tile: &[T], first: u64) -> [F::State; LANES] {
     let mut lanes = [F::none(); LANES];
     if tile.len() == TILE {
         for (v, out) in lanes.as_chunks_mut::<VECTOR>().0.iter_mut().enumerate() {
             let mut states = [F::none(); VECTOR];
-            // each line of the next tile once, in the order of memory, which rows below each other are not
+            // prefetches each line of the next tile once, in the order of memory, although these lanes read it in
+            // another order
             soon(tile.as_ptr_range().end.wrapping_add(v * TILE / LANES * VECTOR), TILE / LANES * VECTOR);
             for (r, row) in tile.as_chunks::<LANES>().0.iter().enumerate() {
                 for (l, state) in states.iter_mut().enumerate() {
@@ -445,7 +449,7 @@ fn lanes_in_registers<T: Copy, F: Fold<T>>(tile: &[T], first: u64) -> [F::State;
     lanes
 }
 
-/// The lanes of a tile become one, as threads of a block do it.
+/// Combines the lanes of a tile to one state, in the order of a block's threads.
 #[inline(always)]
 fn tree<T: Copy, F: Fold<T>>(mut lanes: [F::State; LANES]) -> F::State {
     for warp in lanes.as_chunks_mut::<WARP>().0 {
@@ -466,17 +470,17 @@ fn halve<T: Copy, F: Fold<T>>(states: &mut [F::State]) {
     }
 }
 
-/// The states of tiles become one.
+/// Combines the states of all tiles to one.
 fn over_tiles<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> F::State {
     let mut lanes = [F::none(); LANES];
     tiles.iter().enumerate().for_each(|(i, state)| F::merge(&mut lanes[i % LANES], *state));
     tree::<T, F>(lanes)
 }
 
-/// Where the elements of tiles come from.
+/// A source of elements for tiles.
 trait Source<T>: Sync {
     fn len(&self) -> usize;
-    /// What `take` makes of these elements.
+    /// Calls `take` with these elements.
     fn tile<R>(&self, elements: Range<usize>, take: impl FnOnce(&[T]) -> R) -> R;
 }
 
@@ -489,12 +493,12 @@ impl<T: Sync> Source<T> for &[T] {
     }
 }
 
-/// Elements that are made when they are taken, a tile at a time, into memory that stays in a core's cache.
+/// Elements that are computed when they are needed. A tile at a time is written to memory that stays in a core's cache.
 struct Made<M> {
     count: usize,
     storage: Storage,
     make: M,
-    /// Rows of tiles, at rest.
+    /// Memory for tiles that no thread is using.
     rest: Mutex<Vec<HostColumn>>,
 }
 
@@ -577,7 +581,7 @@ fn compared<T: Numeric + Send>(
 /// Reduces elements on the host. None: cancelled.
 ///
 /// # Errors
-/// `Device` when the system gives no threads.
+/// `Device` when the system cannot start threads.
 pub fn reduce(workers: Workers<'_>, reduction: Reduction, values: Values<'_>) -> Result<Option<Reduced>> {
     match values {
         Values::I64(x) => integers(workers, reduction, x),
@@ -588,10 +592,11 @@ pub fn reduce(workers: Workers<'_>, reduction: Reduction, values: Values<'_>) ->
     }
 }
 
-/// Reduces `count` elements that nobody stores: `make` leaves a tile's in the first rows of what it is given. None: cancelled.
+/// Reduces `count` elements that are not stored. `make` writes the elements of a tile to the first rows of its
+/// argument. None: cancelled.
 ///
 /// # Errors
-/// `Device` when the system gives no threads.
+/// `Device` when the system cannot start threads.
 pub fn reduce_made(
     workers: Workers<'_>,
     reduction: Reduction,
@@ -650,7 +655,7 @@ mod tests {
         }
     }
 
-    /// The order of the module's description, word by word.
+    /// The order that the module describes, step by step.
     fn described(x: &[f64]) -> f64 {
         fn tree(mut states: Vec<Compensated>) -> Compensated {
             while states.len() > 1 {
@@ -676,7 +681,7 @@ mod tests {
     fn sums_of_floats_have_the_described_order_and_lose_next_to_nothing() {
         for n in LENGTHS {
             let mut r = Random(n as u64);
-            // Whole multiples of 2^-40, so that their sum is exact in 128 bits.
+            // multiples of 2^-40, so that 128 bits hold their sum exactly
             let unit = (1u64 << 40) as f64;
             let x: Vec<f64> =
                 (0..n).map(|_| ((r.unit() - 0.5) * 10f64.powi((r.word() % 20) as i32) * unit).round() / unit).collect();

@@ -1,9 +1,9 @@
-//! Collective operations over rows of columns, where the rows are.
+//! Collective operations over rows of columns, which run where the rows are.
 //!
-//! Here: [`Collective`], which a backend with memory of its own implements for rows that are in it, and the host's
-//! [`Workers`] for all others. Both give the same bits. Results are columns, and stay where they were made. Not here:
-//! the operations themselves (beside this file, and in [`crate::backend::cuda::collective`]), and who chooses where one
-//! runs (the bridge).
+//! Here: [`Collective`], which a backend with memory of its own implements for rows in that memory; the host's
+//! [`Workers`] implement it for all others. Both give the same bits. Results are columns in the same memory. Not here:
+//! the operations themselves (beside this file, and in [`crate::backend::cuda::collective`]), and the choice of where
+//! one runs (the bridge).
 
 use super::groups::{float_word, of_words};
 use super::scan::{Scan, ScanFlags, Scanned};
@@ -15,7 +15,7 @@ use crate::memory::column::HostColumn;
 use crate::memory::room;
 use std::ops::Range;
 
-/// Some neighbours among the rows of a column.
+/// A range of rows of a column.
 #[derive(Clone, Debug)]
 pub struct Stretch<'a> {
     pub element: Element,
@@ -23,16 +23,16 @@ pub struct Stretch<'a> {
     pub range: Range<usize>,
 }
 
-/// What a sort is to give.
+/// The wanted result of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Give {
-    /// The keys.
+    /// The sorted keys.
     Keys,
-    /// Where they were, as u32, counted from the beginning of the stretch.
+    /// The places of the keys before the sort, as u32, counted from the start of the stretch.
     Places,
 }
 
-/// What belongs together: as [`super::groups::Grouped`], in columns of u32.
+/// Groups as in [`super::groups::Grouped`], in columns of u32.
 #[derive(Clone, Debug)]
 pub struct GroupedRows {
     pub group_of: HostColumn,
@@ -40,21 +40,23 @@ pub struct GroupedRows {
     pub counts: HostColumn,
 }
 
-/// Who goes over rows. None in place of an answer: cancelled.
+/// Runs collective operations. A result of None means cancelled.
 pub trait Collective {
-    /// What each element and all before it come to, in rows of [`Scan::total`]'s type.
+    /// For each element, the state of it and all before it, in rows of [`Scan::total`]'s type.
     ///
     /// # Errors
-    /// `Memory`, `Device`; `Internal` for rows that are elsewhere. So it is for all of these.
+    /// `Memory`, `Device`; `Internal` for rows in other memory. The same goes for all operations.
     fn scan(&self, scan: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, ScanFlags)>>;
 
-    /// The elements whose flags (of one byte) are not 0, in their order; without elements the indices of the flags, as u32.
+    /// The elements whose flags (of one byte) are not 0, in their order. Without elements, the indices of those flags,
+    /// as u32.
     ///
     /// # Errors
     /// As [`Collective::scan`].
     fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>>;
 
-    /// Sorts each `row` neighbours by themselves. Places are those of equal keys as they stand; keys are in their exact order.
+    /// Sorts each `row` neighbours separately. Places keep equal keys in their order; keys are sorted in the exact
+    /// order.
     ///
     /// # Errors
     /// As [`Collective::scan`].
@@ -66,13 +68,14 @@ pub trait Collective {
     /// As [`Collective::scan`].
     fn groups(&self, keys: Stretch<'_>) -> Result<Option<GroupedRows>>;
 
-    /// The elements at these places, which are u32, counted from the beginning of the stretch.
+    /// The elements at these places, which are u32 and count from the start of the stretch.
     ///
     /// # Errors
     /// As [`Collective::scan`].
     fn pick(&self, from: Stretch<'_>, places: &HostColumn) -> Result<Option<HostColumn>>;
 
-    /// Products of matrices of Floats, row after row, by a library of the machine's own, in an order of its own. None: there is no such library, or it
+    /// Products of matrices of Floats in row-major order, by a library of the machine, which has its own order of
+    /// additions. None: there is no such library, or it cannot multiply these.
     /// does not take these.
     ///
     /// # Errors
@@ -82,21 +85,21 @@ pub trait Collective {
     }
 }
 
-/// A matrix, or several, within rows.
+/// A matrix, or several, within rows of a column.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a> {
     pub rows: &'a HostColumn,
-    /// The first element.
+    /// The index of the first element.
     pub from: usize,
-    /// Its columns, not its rows, are what lies side by side.
+    /// Whether columns, not rows, are contiguous.
     pub turned: bool,
-    /// From one row (turned: column) to the next.
+    /// The distance between two rows (columns if `turned`).
     pub lead: usize,
-    /// From one matrix to the next; 0: it is always the same.
+    /// The distance between two matrices; 0: all are the same.
     pub apart: usize,
 }
 
-/// `rows` × `inner` by `inner` × `columns`, `count` times.
+/// `count` products of `rows` × `inner` by `inner` × `columns` matrices.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
     pub element: Element,
@@ -109,7 +112,7 @@ pub struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// Whether both sides' elements are all there, and of this kind.
+    /// Whether both operands are in range, and of the same type.
     pub fn fits(&self) -> bool {
         let side = |matrix: &Matrix<'_>, rows: usize, columns: usize| {
             let (lines, length) = if matrix.turned { (columns, rows) } else { (rows, columns) };
@@ -125,7 +128,7 @@ impl Product<'_> {
         };
         side(&self.left, self.rows, self.inner) && side(&self.right, self.inner, self.columns)
     }
-    /// Elements of the products.
+    /// How many elements the products have.
     pub fn len(&self) -> usize {
         self.count * self.rows * self.columns
     }
@@ -135,7 +138,7 @@ impl Product<'_> {
 }
 
 impl Element {
-    /// How such elements are stored.
+    /// The storage of such elements.
     pub fn storage(self) -> Storage {
         match self {
             Element::I64 => Storage::I64,
@@ -145,7 +148,7 @@ impl Element {
             Element::F32 => Storage::F32,
         }
     }
-    /// As keys.
+    /// The type of such elements as sort keys.
     pub fn key(self) -> Key {
         match self {
             Element::I64 => Key::I64,
@@ -164,7 +167,7 @@ impl<'a> Stretch<'a> {
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
-    /// The elements, of rows on the host.
+    /// The elements; the rows must be on the host.
     pub fn values(&self) -> Values<'a> {
         let (rows, range) = (self.rows, self.range.clone());
         match self.element {
@@ -189,7 +192,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// Numbers as a column of the host's.
+/// A host column with these numbers.
 pub fn column<T: crate::memory::column::Element>(storage: Storage, values: &[T]) -> HostColumn {
     let mut column = HostColumn::zeroed(storage, values.len());
     column.view_mut().copy_from_slice(values);
@@ -206,10 +209,10 @@ fn of_scanned(scanned: &Scanned) -> HostColumn {
     }
 }
 
-/// Elements of a row, at most, that one thread sorts.
+/// Longer rows are sorted by several threads.
 const MAX_ROW_OF_ONE_THREAD: usize = 1 << 14;
 
-/// The order of each row, one behind the other, counted from the beginning of the first.
+/// The order within each row, for all rows in sequence, counted from the start of the first row.
 fn order_of_rows(workers: Workers<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Result<Option<Vec<u32>>> {
     let rows = keys.len().div_ceil(row.max(1));
     let own = |at: usize| {

@@ -1,20 +1,26 @@
-//! Scans: each element becomes what it and all before it come to.
+//! Scans: each element becomes the combination of itself and all elements before it.
 //!
 //! Here: [`Scan`] and [`scan`] on the host. Not here: GPUs.
 //!
 //! # Order
 //!
-//! A scan has a value for each element, so neighbours are combined first, and not, as in a reduction, what is far apart.
-//! Elements are cut into tiles of [`SCAN_TILE`], each 15 neighbours for 256 threads. A thread combines its own from the first
-//! to the last; within each warp of 32 threads, thread `l` is then combined with what thread `l - d` has, on its left, for `d` =
-//! 1, 2, 4, 8, 16; then the 8 warps of a tile likewise, for `d` = 1, 2, 4. What is before a tile is combined of three parts, in
-//! this order: what came before its larger group of 1024 tiles; a tree over the groups of 32 tiles before its own in that
-//! (`d` = 16, 8, 4, 2, 1 over 32 places, as in a reduction); a tree over the tiles before it in its group. What came before a
-//! larger group is what came before the last one, then a tree over the groups of that. What is before a thread's elements in their
-//! tile is combined by itself: what the warps before its own come to, then the threads before it in its warp; that comes after what is
-//! before the tile. Then come the elements up to each, one by one.
+//! A scan has a value for each element, so it first combines neighbours, not distant elements as a reduction does.
+//! Elements are split into tiles of [`SCAN_TILE`]: 256 threads with 15 neighbours each.
 //!
-//! So the last value of a sum of Floats may differ from [`super::reduce`]'s in the last digit.
+//! * A thread combines its elements in their order.
+//! * Within each warp of 32 threads, thread `l` is combined with the state of thread `l - d` on its left, for `d` = 1,
+//!   2, 4, 8, 16. Then the 8 warps of a tile are combined likewise, for `d` = 1, 2, 4.
+//! * 32 tiles are a group, and 32 groups (1024 tiles) are a larger group. The prefix of a tile is the combination of
+//!   three parts, in this order. The first is the prefix of its larger group. The second is a tree over the groups
+//!   before its own in the larger group. The third is a tree over the tiles before it in its group. A tree has `d` =
+//!   16, 8, 4, 2, 1 over 32 places, as in a reduction.
+//! * The prefix of a larger group is that of the larger group before it, combined with a tree over the groups of that
+//!   one.
+//! * The prefix of a thread within its tile is computed separately: the warps before its own, then the threads before
+//!   it in its warp. It is combined with the prefix of the tile, on the right.
+//! * Last, the elements of the thread are added one by one.
+//!
+//! So the last value of a sum of Floats may differ from that of [`super::reduce`] in the last digit.
 
 use super::reduce::Compensated;
 use super::{Element, Number, Values, WARP, Workers};
@@ -29,17 +35,17 @@ const WARPS: usize = THREADS / WARP;
 const ITEMS: usize = 15;
 /// Elements of a tile.
 pub const SCAN_TILE: usize = THREADS * ITEMS;
-/// Tiles of a group, groups of a larger one.
+/// Tiles of a group, and groups of a larger group.
 const GROUP: usize = 32;
 
-/// How elements are combined.
+/// How a scan combines elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scan {
-    /// Integers wrap around in 64 bits, which is flagged; Floats are compensated.
+    /// The sum: of Integers modulo 2^64, with a flag for overflow; of Floats compensated.
     Sum,
-    /// As a sum.
+    /// The product, treated as the sum.
     Product,
-    /// The least so far; a NaN is left out, and flagged.
+    /// The least element so far. A NaN is skipped and flagged.
     Min,
     Max,
 }
@@ -47,7 +53,7 @@ pub enum Scan {
 impl Scan {
     pub const ALL: [Scan; 4] = [Scan::Sum, Scan::Product, Scan::Min, Scan::Max];
 
-    /// Type of the values of a scan over elements of this type.
+    /// The type of the values of a scan over elements of this type.
     pub fn total(self, element: Element) -> Element {
         match self {
             Scan::Min | Scan::Max => element,
@@ -57,17 +63,17 @@ impl Scan {
     }
 }
 
-/// What a scan met, as flags beside its values.
+/// What a scan met, beside its values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanFlags {
-    /// A sum or product left 64 bits: the values from there on mean nothing.
+    /// A sum or product exceeded 64 bits: the values from there on are unspecified.
     pub overflow: bool,
-    /// Among what is compared. Values before the first that is a number are NaN.
+    /// There was a NaN among compared elements. Values before the first number are NaN.
     pub nan: bool,
 }
 
 impl ScanFlags {
-    /// What a backend left in memory.
+    /// Reads the word that a backend wrote.
     pub fn read(word: u64) -> Self {
         Self { overflow: word & 1 != 0, nan: word & 2 != 0 }
     }
@@ -90,7 +96,7 @@ trait Fold<T: Copy> {
     type State: Copy + Send + Sync;
     type Out: column::Element;
     fn none() -> Self::State;
-    /// What stands to the left comes first.
+    /// `state` is the left operand.
     fn merge(state: &mut Self::State, other: Self::State);
     fn take(state: &mut Self::State, x: T);
     fn step(state: &mut Self::State, x: T) -> (Self::Out, ScanFlags);
@@ -111,7 +117,7 @@ impl<T: Copy + Into<i64>> Fold<T> for IntSum {
     fn take(state: &mut i64, x: T) {
         *state = state.wrapping_add(x.into());
     }
-    // Up to the first sum that leaves 64 bits all are exact, so that one is found.
+    // All sums before the first that exceeds 64 bits are exact, so that one is found.
     fn step(state: &mut i64, x: T) -> (i64, ScanFlags) {
         let overflow;
         (*state, overflow) = state.overflowing_add(x.into());
@@ -204,7 +210,7 @@ impl<T: column::Element + PartialOrd, const GREATEST: bool> Fold<T> for Extreme<
     }
 }
 
-/// Each with all before it.
+/// Combines each state with all before it.
 fn row<T: Copy, F: Fold<T>>(states: &mut [F::State]) {
     let mut delta = 1;
     while delta < states.len() {
@@ -217,7 +223,7 @@ fn row<T: Copy, F: Fold<T>>(states: &mut [F::State]) {
     }
 }
 
-/// What threads of a tile come to, each with those before it in its warp, and warps, each with those before it.
+/// For each thread of a tile, the state up to it within its warp; for each warp, the state up to it.
 fn threads<T: Copy, F: Fold<T>>(tile: &[T]) -> ([F::State; THREADS], [F::State; WARPS]) {
     let mut states = [F::none(); THREADS];
     for (state, own) in states.iter_mut().zip(tile.chunks(ITEMS)) {
@@ -244,9 +250,9 @@ fn tree<T: Copy, F: Fold<T>>(states: &[F::State]) -> F::State {
     places[0]
 }
 
-/// What comes before each tile.
+/// The prefix of each tile.
 fn before<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> Vec<F::State> {
-    // A group's own state is what comes before its last tile in it, then that tile.
+    // the state of a group is the prefix of its last tile within it, combined with that tile
     let whole = |states: &[F::State]| {
         let mut whole = tree::<T, F>(&states[..GROUP - 1]);
         F::merge(&mut whole, states[GROUP - 1]);
@@ -300,7 +306,7 @@ fn run<T: Copy + Sync, F: Fold<T>>(workers: Workers<'_>, values: &[T]) -> Result
 /// Scans elements on the host. None: cancelled.
 ///
 /// # Errors
-/// `Device` when the system gives no threads.
+/// `Device` when the system cannot start threads.
 pub fn scan(workers: Workers<'_>, scan: Scan, values: Values<'_>) -> Result<Option<(Scanned, ScanFlags)>> {
     macro_rules! of {
         ($x:expr, $sum:ty, $product:ty, $total:expr, $own:expr) => {

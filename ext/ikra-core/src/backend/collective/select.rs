@@ -1,4 +1,4 @@
-//! Selections: elements whose flags are not 0, in their order, and the others in theirs.
+//! Selections: the elements whose flags are not 0, in their order, and the other elements in theirs.
 //!
 //! Here: [`chosen`], [`split`] and [`indices`] on the host. Not here: GPUs.
 
@@ -7,13 +7,14 @@ use crate::error::Result;
 use crate::memory::column::Element;
 use crate::memory::room;
 
-/// Flags that one thread goes over at a time.
+/// How many flags a thread processes at a time.
 const PIECE: usize = 1 << 16;
 
-/// Two lists, or None: cancelled.
+/// Two lists; None: cancelled.
 type Two<T> = Result<Option<(Vec<T>, Vec<T>)>>;
 
-/// How many flags of each piece are set, and what one of each makes of them; `others`: of those that are not, too.
+/// Counts the set flags of each piece, then writes the elements of those flags. `others`: also writes the elements of
+/// the other flags.
 fn run<T: Element>(workers: Workers<'_>, flags: &[u8], others: bool, element: impl Fn(usize) -> T + Sync) -> Two<T> {
     let piece = |p: usize| p * PIECE..flags.len().min((p + 1) * PIECE);
     let hits = |p| flags[piece(p)].iter().filter(|f| **f != 0).count();
@@ -45,7 +46,7 @@ fn run<T: Element>(workers: Workers<'_>, flags: &[u8], others: bool, element: im
 /// The elements whose flags are not 0. None: cancelled.
 ///
 /// # Errors
-/// `Device` when the system gives no threads.
+/// `Device` when the system cannot start threads.
 pub fn chosen<T: Element>(workers: Workers<'_>, flags: &[u8], values: &[T]) -> Result<Option<Vec<T>>> {
     Ok(run(workers, flags, false, |i| values[i])?.map(|(chosen, _)| chosen))
 }

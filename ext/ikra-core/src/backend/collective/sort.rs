@@ -1,10 +1,12 @@
-//! Sorting of numbers: stable, by the digits of their bits.
+//! Sorting of numbers: stable, by the digits of their bits (a radix sort).
 //!
-//! Here: types of keys, and [`order`] on the host. Not here: GPUs; what is compared by a block, which is merged elsewhere.
+//! Here: types of keys, and [`order`] on the host. Not here: GPUs; sorting with a block that compares, which is a merge
+//! sort elsewhere.
 //!
-//! Integers come in their order. Floats do, too: `-0.0` and `0.0` are equal and keep their order, NaNs of all kinds are equal and
-//! come last. Descending is the reverse order, but equal keys stand as they stood. Where keys alone are sorted, and nobody can tell
-//! who stood where, the exact order is quicker on GPUs: -0.0 comes before 0.0, and NaNs, last, come in the order of their bits.
+//! Integers are sorted by value. So are Floats: `-0.0` and `0.0` are equal and keep their order; all NaNs are equal and
+//! come last. Descending is the reverse order, except that equal keys keep their order. When only keys are wanted,
+//! their original order cannot be seen, and the *exact order* is faster on GPUs: `-0.0` comes before `0.0`, and NaNs
+//! come last in the order of their bits.
 
 use super::Workers;
 use crate::error::Result;
@@ -64,14 +66,14 @@ impl Keys<'_> {
         self.len() == 0
     }
 
-    /// The word by which a key is sorted: as numbers compare, so do these.
+    /// The word by which a key is sorted: words compare as the keys do.
     fn code(&self, index: usize, exact: bool) -> u64 {
         let float = |x: f64| if exact { exact_code(x.to_bits()) } else { float_code(x) };
         match self {
             Keys::U8(k) => k[index].into(),
             Keys::U32(k) => k[index].into(),
             Keys::I32(k) => u64::from(k[index].cast_unsigned() ^ 1 << 31),
-            // a NaN's bits need not come through a conversion
+            // a conversion might change the bits of a NaN
             Keys::F32(k) if exact => u64::from(exact_code_32(k[index].to_bits())),
             Keys::F32(k) => float(k[index].into()),
             Keys::U64(k) => k[index],
@@ -85,11 +87,11 @@ fn float_code(x: f64) -> u64 {
     if x.is_nan() {
         return u64::MAX;
     }
-    // both zeroes
+    // `+ 0.0` makes both zeroes one
     exact_code((x + 0.0).to_bits())
 }
 
-/// From 0 for negative infinity on. What would be less, NaNs with a sign, goes round to the end.
+/// 0 for negative infinity, and upwards. Negative NaNs, which would be less, wrap around to the end.
 fn exact_code(bits: u64) -> u64 {
     let code = if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 };
     code.wrapping_sub(!f64::NEG_INFINITY.to_bits())
@@ -106,11 +108,11 @@ const MAX_COMPARISON_KEYS: usize = 2048;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct By {
     pub descending: bool,
-    /// See the module.
+    /// Whether to sort in the exact order; see the module.
     pub exact: bool,
 }
 
-/// As [`order`], at once and by one thread.
+/// As [`order`], on this thread alone, without a cancel token.
 pub fn order_alone(keys: Keys<'_>, by: By) -> Vec<u32> {
     let mut pairs: Vec<(u64, u32)> = (0..keys.len()).map(|i| (by.code(&keys, i), i as u32)).collect();
     pairs.sort_unstable();
@@ -124,9 +126,9 @@ impl By {
     }
 }
 
-/// Keys that one thread goes over at a time, at least.
+/// How many keys a thread processes at a time, at least.
 const PIECE: usize = 1 << 16;
-/// Keys between two looks at the cancel token.
+/// How many keys are processed between two looks at the cancel token.
 const LOOK: usize = 1 << 14;
 const BINS: usize = 256;
 
@@ -143,17 +145,17 @@ impl Side {
     }
 }
 
-/// The indices of keys in ascending (or descending) order, of equal ones the first first. None: cancelled.
+/// The indices of keys in ascending (or descending) order. Equal keys keep their order. None: cancelled.
 ///
-/// Each pass counts one digit of 8 bits in pieces, then moves every piece's keys behind those of lesser digits and of earlier
-/// pieces; digits that all keys have in common are passed over. Places are distinct, so that threads write them without looking
-/// at each other.
+/// Each pass sorts by one digit of 8 bits. It counts the digits in pieces. Then it moves the keys of each piece behind
+/// those of lesser digits and those of earlier pieces. It skips a digit that all keys have in common. Places are
+/// distinct, so threads write them without synchronisation.
 ///
 /// # Errors
-/// `Device` when the system gives no threads.
+/// `Device` when the system cannot start threads.
 ///
 /// # Panics
-/// For more keys than 32 bits count.
+/// For more keys than 32 bits can count.
 pub fn order(workers: Workers<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>> {
     let n = keys.len();
     assert!(u32::try_from(n).is_ok(), "indices have 32 bits");
@@ -164,7 +166,7 @@ pub fn order(workers: Workers<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<
     let length = n.div_ceil(workers.threads.count() * 4).max(PIECE);
     let count = n.div_ceil(length);
     let piece = |p: usize| p * length..n.min((p + 1) * length);
-    // of a piece, up to where it is cancelled
+    // the parts of a piece; a cancelled piece ends after the current part
     let parts = |rows: Range<usize>| {
         let end = rows.end;
         let part = move |from: usize| from..end.min(from + LOOK);

@@ -1,4 +1,4 @@
-//! Elements that tests of all backends go over.
+//! Elements for tests of all backends.
 
 use super::reduce::Reduced;
 use super::{Number, Values, Workers};
@@ -52,7 +52,7 @@ impl Owned {
     }
 }
 
-/// Numbers that repeat from run to run.
+/// Pseudo-random numbers, the same in each run.
 pub struct Random(pub u64);
 
 impl Random {
@@ -63,13 +63,13 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-    /// From 0 to below 1.
+    /// A number from 0 to below 1.
     pub fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Elements of every type and of these lengths: random, all equal, sorted, reversed, with extremes, NaN and both zeroes.
+/// Elements of all types, in these lengths: random, all equal, sorted, reversed, with extremes, NaN and both zeroes.
 pub fn samples(lengths: &[usize]) -> Vec<Owned> {
     let mut samples = Vec::new();
     for &n in lengths {
@@ -101,7 +101,7 @@ pub fn samples(lengths: &[usize]) -> Vec<Owned> {
     samples
 }
 
-/// A result to the bit.
+/// The exact bits of a result, as text.
 pub fn bits(reduced: Reduced) -> String {
     let number = |n: Number| match n {
         Number::Int(i) => i.to_string(),
@@ -117,7 +117,7 @@ pub fn bits(reduced: Reduced) -> String {
     }
 }
 
-/// What the host gives, by two threads.
+/// The result on the host, with two threads.
 pub fn on_host<T>(work: impl FnOnce(Workers<'_>) -> Result<Option<T>>) -> T {
     let workers = Workers { threads: &Threads::new(2), cancel: &CancelToken::default() };
     work(workers).expect("there are threads").expect("nobody cancels")

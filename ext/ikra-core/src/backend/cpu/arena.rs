@@ -1,11 +1,14 @@
-//! Addresses for code: one arena of the process.
+//! The arena: addresses for the generated code of a process.
 //!
-//! Here: [`Pages`], those of one program, which go back to the arena with it. Not here: what is written there ([`super::jit`]).
+//! Here: [`Pages`], the pages of one program, which return to the arena when it is dropped. Not here: what is written
+//! there ([`super::jit`]).
 //!
-//! The functions of a program call each other by distances of 32 bits, so all of its pages are of one region. A region is a stretch of addresses without memory, of which programs get some; another
-//! is had where the last is full. What programs gave back is had again: first what lies first.
+//! The functions of a program call each other by distances of 32 bits, so all of its pages are in one region. A region
+//! is a range of reserved addresses without memory, which is divided among programs. When the last region is full,
+//! another is reserved. Pages that programs returned are reused, those with the lowest addresses first.
 //!
-//! Pages can be written or run, never both: they are written while the program is linked, and run from then on. Those that nobody has can be neither.
+//! Pages are writable or executable, never both. They are written while the program is linked, and executable from then
+//! on. Pages without an owner are neither.
 #![allow(unsafe_code, reason = "pages of executable memory")]
 
 use crate::process;
@@ -16,13 +19,14 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a region, and of the smallest that is tried where there are few addresses.
+/// Bytes of a region, and of the smallest that is tried when addresses are scarce.
 const REGION: usize = 32 << 20;
 const SMALL_REGION: usize = 256 << 10;
-/// Bytes that a program gets at a time, unless a function has more. What it does not need goes back when it is linked.
+/// Bytes that a program takes at a time, unless a function needs more. What it does not need is returned when it is
+/// linked.
 const CHUNK: usize = 16 << 10;
 
-/// Free stretches of one region, in ascending order, none beside another.
+/// Free ranges of one region, in ascending order, with gaps between them.
 struct Region {
     start: usize,
     bytes: usize,
@@ -30,9 +34,9 @@ struct Region {
 }
 
 impl Region {
-    /// Of addresses that nobody has; None: there are not so many.
+    /// Reserves a region of addresses; None: there are not so many.
     fn new(bytes: usize) -> Option<Self> {
-        // SAFETY: new private pages wherever there is room; nothing that exists is touched.
+        // SAFETY: a new private mapping at an address that the system chooses. It changes no existing one.
         let start = unsafe {
             let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             libc::mmap(null_mut(), bytes, libc::PROT_NONE, kind, -1, 0)
@@ -68,14 +72,14 @@ impl Region {
     }
 }
 
-/// The regions of one process. Leaked: its lock may be taken at a `fork`, so that a child has its own.
+/// The regions of one process. The arena is leaked: its lock may be held during a `fork`, so a child makes its own.
 struct Arena {
     process: u32,
     regions: Mutex<Vec<Region>>,
 }
 
 static ARENA: AtomicPtr<Arena> = AtomicPtr::new(null_mut());
-/// Bytes that programs have.
+/// Bytes in pages that programs own.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 impl Arena {
@@ -83,14 +87,14 @@ impl Arena {
         let now = process::id();
         loop {
             let known = ARENA.load(Ordering::Acquire);
-            // SAFETY: null, or leaked below.
+            // SAFETY: the pointer is null, or was leaked below.
             match unsafe { known.as_ref() } {
                 Some(arena) if arena.process == now => return arena,
                 _ => {}
             }
             let new = Box::into_raw(Box::new(Self { process: now, regions: Mutex::default() }));
             if ARENA.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // SAFETY: made above, and nobody else saw it.
+                // SAFETY: it was made above, and no other thread saw it.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
@@ -100,7 +104,7 @@ impl Arena {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Some pages: of the region that begins there, or of any, or of a new one.
+    /// Takes pages: of the region that begins at `region`; if that is None, of any region or a new one.
     fn take(&self, region: Option<usize>, bytes: usize) -> Option<(usize, usize)> {
         let mut regions = self.regions();
         let own = |other: &&mut Region| region.is_none_or(|start| other.start == start);
@@ -111,7 +115,7 @@ impl Arena {
         self.widen(&mut regions, bytes)
     }
 
-    /// Some pages of a new region.
+    /// Takes pages of a new region.
     fn take_fresh(&self, bytes: usize) -> Option<(usize, usize)> {
         self.widen(&mut self.regions(), bytes)
     }
@@ -125,27 +129,28 @@ impl Arena {
         Some(taken)
     }
 
-    /// Takes pages back.
+    /// Returns pages.
     fn give(&self, region: usize, start: usize, bytes: usize) {
-        // SAFETY: pages of the arena's that no program has any more. Where they cannot be protected they are all the same written anew before they are had again.
+        // SAFETY: the pages are the arena's, and no program owns them any more. If protecting them fails, that does no
+        // harm: they are written anew before their next use.
         unsafe {
             libc::mprotect(without_provenance_mut(start), bytes, libc::PROT_NONE);
             libc::madvise(without_provenance_mut(start), bytes, libc::MADV_DONTNEED);
         }
-        // a child's copy of an arena whose lock was taken is of no use to anybody
+        // in a child, a copy of an arena whose lock is held cannot be used any more, and need not be
         let regions = if self.process == process::id() { Some(self.regions()) } else { self.regions.try_lock().ok() };
         let Some(mut regions) = regions else { return };
         let Some(at) = regions.iter().position(|other| other.start == region) else { return };
         regions[at].give(start, bytes);
         if regions[at].is_free() && regions.len() > 1 {
             let gone = regions.swap_remove(at);
-            // SAFETY: a mapping of the arena's, of which nobody has anything.
+            // SAFETY: the mapping is the arena's, and no program owns a part of it.
             unsafe { libc::munmap(without_provenance_mut(gone.start), gone.bytes) };
         }
     }
 }
 
-/// Pages side by side.
+/// Contiguous pages.
 struct Chunk {
     start: usize,
     bytes: usize,
@@ -156,16 +161,16 @@ struct Chunk {
 /// The pages of one program.
 pub struct Pages {
     arena: &'static Arena,
-    /// Where that region begins of which they are.
+    /// The start of the region of all pages; None before the first.
     region: Option<usize>,
-    /// They are to be of a new region.
+    /// Whether to take pages of a new region.
     fresh: bool,
     chunks: Vec<Chunk>,
     linked: usize,
 }
 
 impl Pages {
-    /// None yet. `fresh`: of a region of their own, as one that others have had too few.
+    /// No pages yet. `fresh`: take them of a new region, because the regions of other programs have too few.
     pub fn new(fresh: bool) -> Self {
         Self::of(Arena::of_this_process(), fresh)
     }
@@ -181,7 +186,7 @@ impl Pages {
         };
         let (region, start) = taken?;
         self.region = Some(region);
-        // SAFETY: pages of the arena's that are this program's now, and in which nothing is.
+        // SAFETY: the pages are the arena's, this program owns them now, and they are empty.
         if unsafe { libc::mprotect(without_provenance_mut(start), bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
             self.arena.give(region, start, bytes);
             return None;
@@ -206,7 +211,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // what was linked goes when its program says so: somebody may run it
+        // linked code may be running: only its program says when its pages can be returned
         if self.linked == 0 {
             self.give_all();
         }
@@ -258,12 +263,12 @@ impl JITMemoryProvider for Pages {
                 continue;
             }
             if access & libc::PROT_EXEC != 0 {
-                // SAFETY: bytes of pages that are this program's.
+                // SAFETY: the bytes are in pages that this program owns.
                 unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(without_provenance_mut(start), needed) }
                     .map_err(|_| failed("the processor's cache of code"))?;
             }
             let branches = if access & libc::PROT_EXEC != 0 { branch_targets(protection) } else { 0 };
-            // SAFETY: pages that are this program's; whoever wrote there is done.
+            // SAFETY: this program owns the pages, and nothing writes to them any more.
             if unsafe { libc::mprotect(without_provenance_mut(start), needed, access | branches) } != 0 {
                 return Err(failed("pages cannot be made executable"));
             }
@@ -273,14 +278,14 @@ impl JITMemoryProvider for Pages {
     }
 }
 
-/// `PROT_BTI` where it is asked for.
+/// `PROT_BTI`, if the code has branch targets for it.
 fn branch_targets(protection: BranchProtection) -> libc::c_int {
     let is_known = cfg!(all(target_arch = "aarch64", target_os = "linux"));
     if is_known && protection == BranchProtection::BTI { 0x10 } else { 0 }
 }
 
 fn page() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: the call only asks the system for a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(CHUNK)
 }
@@ -318,7 +323,7 @@ mod tests {
         pages.finalize(BranchProtection::None).expect("pages can be run");
         let held: usize = pages.chunks.iter().map(|chunk| chunk.bytes).sum();
         assert!(held <= 4096 + 102_400, "{held}");
-        // SAFETY: nobody runs them.
+        // SAFETY: no thread runs the code.
         unsafe { pages.free_memory() };
         assert!(pages.chunks.is_empty());
     }

@@ -1,9 +1,9 @@
-//! What generated code calls: operations too long to be written out at each use.
+//! Helpers: functions that generated code calls, for operations that are too long to be generated at each use.
 
 use crate::backend::{libm, philox};
 use crate::ir::MathFn;
 
-/// A function of the host.
+/// A helper function of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Helper {
     Math(MathFn),
@@ -14,7 +14,7 @@ pub enum Helper {
     Random,
 }
 
-/// A parameter or result of a helper.
+/// The type of a helper's parameter or result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Word {
     Int,
@@ -49,7 +49,7 @@ impl Helper {
         }
     }
 
-    /// Parameters and result.
+    /// The types of the parameters and of the result.
     pub fn signature(self) -> (&'static [Word], Word) {
         use Word::{Float, Int};
         match self {

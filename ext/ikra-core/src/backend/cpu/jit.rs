@@ -1,16 +1,19 @@
-//! Linking, and the call into what was linked: with [`super::arena`], where it lies, the one file of this backend that is `unsafe`.
+//! Links generated code and calls it. With [`super::arena`], which owns its pages, this is the only file of the backend
+//! with `unsafe` code.
 //!
 //! # Safety
 //!
-//! Generated code touches the words of its [`State`], the columns and the stop key whose addresses are among them, and
-//! its own stack. That these accesses are in bounds is what [`crate::ir`]'s contract and the packing of columns
-//! promise; a row out of range is a bug of the compiler, as in any compiler. What is argued here is the rest:
+//! Generated code accesses the words of its [`State`], the columns and the stop key whose addresses the state has, and
+//! its own stack. [`crate::ir`]'s contract and the packing of columns promise that these accesses are in bounds; a row
+//! out of range is a bug of the compiler, as in any compiler. The other arguments are these:
 //!
-//! * code is called only while the [`Code`] that owns its pages is borrowed, and the pages go when it is dropped;
-//! * a [`State`] names memory that a launch borrows; [`super::split`] returns from the launch only after every thread
-//!   that it gave a `State` to is done with it;
-//! * rows that a [`State`] is aimed at ([`State::aim`], [`State::aim_sums`]) are borrowed by the one who runs it, for as long as that takes;
-//! * no call unwinds: generated code has no frames to unwind, and its helpers do not panic.
+//! * Code is called only while the [`Code`] that owns its pages is borrowed, and the pages are freed when it is
+//!   dropped.
+//! * A [`State`] has addresses of memory that a launch borrows. [`super::split`] returns from the launch only after
+//!   each thread to which it gave a `State` is done with it.
+//! * Rows whose addresses are set by [`State::aim`] and [`State::aim_sums`] are borrowed by the caller as long as it
+//!   runs that state.
+//! * No call unwinds: generated code has no frames to unwind, and its helpers do not panic.
 #![allow(unsafe_code, reason = "executable memory, and calls into it")]
 
 use super::arena::Pages;
@@ -30,19 +33,20 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// The entry of compiled code: state, first job, end of jobs, first tick, end of ticks; answers the job to go on with.
+/// The entry of compiled code. Parameters: state, first job, end of jobs, first tick, end of ticks. Returns the job
+/// with which to continue.
 type Entry = extern "C" fn(*mut u64, u64, u64, u64, u64) -> u64;
 
-/// Collects compiled functions and binds them to each other and to the helpers.
+/// Collects compiled functions and links them to each other and to the helpers.
 pub struct Linker {
     module: JITModule,
     helpers: HashMap<Helper, FuncId>,
-    /// Bytes of stack that a call of each function takes, summed.
+    /// The sum of the stack frames of all functions, in bytes.
     stack: u64,
 }
 
 impl Linker {
-    /// `fresh`: whose functions are to be apart from those of all others.
+    /// `fresh`: put the code into a new region.
     pub fn new(isa: &OwnedTargetIsa, fresh: bool) -> Self {
         let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
         builder.memory_provider(Box::new(Pages::new(fresh)));
@@ -50,7 +54,7 @@ impl Linker {
         Self { module: JITModule::new(builder), helpers: HashMap::new(), stack: 0 }
     }
 
-    /// A function of the program, to be defined later.
+    /// Declares a function of the program, which is defined later.
     pub fn declare(&mut self, signature: &Signature) -> Result<FuncId> {
         self.module.declare_anonymous_function(signature).map_err(internal)
     }
@@ -78,17 +82,17 @@ impl Linker {
     pub fn define(&mut self, id: FuncId, context: &mut Context) -> Result<()> {
         self.module.define_function_with_control_plane(id, context, &mut ControlPlane::default()).map_err(internal)?;
         let layout = context.compiled_code().and_then(|code| code.buffer.frame_layout());
-        // Saved frame pointer and return address lie above the frame.
+        // the saved frame pointer and return address are above the frame
         self.stack += layout.map_or(0, |l| u64::from(l.frame_to_fp_offset)) + 16;
         Ok(())
     }
 
-    /// Makes everything executable.
+    /// Makes all functions executable.
     pub fn finish(mut self, entry: FuncId) -> Result<Code> {
         self.module.finalize_definitions().map_err(internal)?;
         let address = self.module.get_finalized_function(entry);
-        // SAFETY: `entry` was lowered with the signature that `Entry` spells out (`lower::entry_signature`), in the
-        // host's C calling convention.
+        // SAFETY: `entry` was lowered with the signature that `Entry` names (`lower::entry_signature`), in the host's C
+        // calling convention.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
         Ok(Code { module: Mutex::new(Some(self.module)), entry, stack: self.stack, cost: Cost::default() })
     }
@@ -101,7 +105,7 @@ fn internal(error: ModuleError) -> Error {
     Error::Internal { stage: "cpu", detail: format!("{error:?}") }
 }
 
-/// Executable code of one program. Freed when dropped.
+/// The executable code of one program. It is freed when dropped.
 pub struct Code {
     module: Mutex<Option<JITModule>>,
     entry: Entry,
@@ -113,7 +117,7 @@ impl Code {
     pub fn cost(&self) -> &Cost {
         &self.cost
     }
-    /// Bytes of stack that one call of every function takes, together.
+    /// Bytes of stack that one call of each function takes, in total.
     pub fn stack(&self) -> u64 {
         self.stack
     }
@@ -122,22 +126,22 @@ impl Code {
 impl Drop for Code {
     fn drop(&mut self) {
         if let Some(module) = self.module.get_mut().take() {
-            // SAFETY: `entry` is the only pointer into the module's pages, it is called only through `State::run`, which
-            // borrows `self`; nobody borrows what is being dropped.
+            // SAFETY: `entry` is the only pointer into the module's pages. It is called only through `State::run`,
+            // which borrows `self`, and nothing borrows a value that is being dropped.
             unsafe { module.free_memory() };
         }
     }
 }
 
-/// What one thread hands to generated code.
+/// What one thread passes to generated code.
 #[derive(Clone)]
 pub struct State {
     words: Vec<u64>,
-    /// The first of the words behind the parameters.
+    /// The index of the first word behind the parameters.
     away: usize,
 }
 
-/// What a launch has to say to generated code. `columns` and `biases` are of the layout's buffers.
+/// The inputs of generated code for a launch. `columns` and `biases` are those of the layout's buffers.
 pub struct Inputs<'a> {
     pub columns: &'a mut [HostColumn],
     pub biases: &'a [u64],
@@ -145,12 +149,13 @@ pub struct Inputs<'a> {
     pub seed: u64,
     pub section: u32,
     pub stop_key: &'a AtomicU64,
-    /// Calls that may nest.
+    /// How deep calls may nest.
     pub depth: u64,
 }
 
 impl State {
-    /// Names the memory of a launch. Whoever makes one drops it, and every clone of it, before that memory goes.
+    /// Stores the addresses of a launch's memory. The caller drops the state, and all of its clones, before that memory
+    /// is freed.
     pub fn new(program: &Columns, inputs: Inputs<'_>) -> Self {
         let count = state::COLUMNS + program.addresses.len() + inputs.params.len() + program.privatized;
         let mut words = Vec::with_capacity(count);
@@ -179,9 +184,11 @@ impl State {
         Self { words, away }
     }
 
-    /// Runs jobs `begin..end` for the given ticks until the last is done or one ends early; answers the job after that.
+    /// Runs jobs `begin..end` for the given ticks, until the last one is done or one ends early. Returns the job after
+    /// that one.
     pub fn run(&mut self, code: &Code, jobs: std::ops::Range<u64>, ticks: std::ops::Range<u64>) -> u64 {
-        // The code's pages live as long as `code`, and its memory as long as the launch; see the module's safety chapter.
+        // The code's pages live as long as `code`, and the memory as long as the launch: see the module's chapter on
+        // safety.
         (code.entry)(self.words.as_mut_ptr(), jobs.start, jobs.end, ticks.start, ticks.end)
     }
 
@@ -194,27 +201,28 @@ impl State {
         self.words[word] = value;
     }
 
-    /// Makes `rows` the place where jobs from `first` on find their rows of a column of elements that has a buffer of its own.
-    /// They must stay there for as long as this state runs them.
+    /// Makes jobs from `first` on use `rows` for a column of elements that has a buffer of its own. The rows must stay
+    /// in place as long as this state runs such jobs.
     pub fn aim(&mut self, column: ColumnId, rows: &mut HostColumn, first: u64) {
         let before = first.wrapping_mul(rows.storage().bytes() as u64);
         let address = rows.as_kernel_ptr(true).expose_provenance() as u64;
         self.words[state::COLUMNS + column.index()] = address.wrapping_sub(before);
     }
 
-    /// Makes `rows` what this state has of a column, that is privatized as number `at`, from its row `first` on; they
-    /// are all rows of it. They must stay there for as long as this state runs.
+    /// Makes this state use `rows` for all rows of the column with number `at` among those that are privatized. The
+    /// first one is row `first`. The rows must stay in place as long as this state runs.
     pub fn aim_sums(&mut self, at: usize, column: ColumnId, rows: &mut HostColumn, first: u64) {
         let program = self.words[state::COLUMNS + column.index()];
         self.aim(column, rows, first);
         self.words[self.away + at] = program.wrapping_sub(self.words[state::COLUMNS + column.index()]);
     }
 
-    /// Combines a thread's sum with the row of a column of 64 bits that this state knows; answers whether an addition left them.
+    /// Combines a thread's sum with a row of a column of 64 bits, whose address this state has. Returns whether the
+    /// addition exceeded 64 bits.
     pub fn combine(&self, column: ColumnId, row: u64, op: AtomicOp, sum: i64) -> bool {
         let address = self.words[state::COLUMNS + column.index()].wrapping_add(row.wrapping_mul(8));
-        // SAFETY: it is a row of a column that the launch borrows mutably, and has the column's alignment; whoever else runs the launch
-        // touches it by atomic operations alone.
+        // SAFETY: it is a row of a column that the launch borrows mutably, with the column's alignment. Other threads
+        // of the launch only access it with atomic operations.
         let slot = unsafe { AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize)) };
         let order = Ordering::Relaxed;
         match op {
@@ -235,17 +243,17 @@ impl State {
     /// The launch's stop key.
     pub fn stop_key(&self) -> &AtomicU64 {
         let address = std::ptr::with_exposed_provenance_mut(self.words[state::STOP_KEY] as usize);
-        // SAFETY: the address is that of the AtomicU64 that `new` was given, which the launch borrows; a State does not
-        // outlive its launch.
+        // SAFETY: the address is that of the AtomicU64 that was passed to `new`. The launch borrows it, and a State
+        // does not outlive its launch.
         unsafe { AtomicU64::from_ptr(address) }
     }
 }
 
-/// Where a program's columns lie, column by column.
+/// The positions of a program's columns in the layout's buffers.
 pub struct Columns {
     addresses: Vec<Address>,
     written: Vec<bool>,
-    /// How many are privatized.
+    /// The number of privatized columns.
     privatized: usize,
 }
 
@@ -274,10 +282,10 @@ fn helper_signature(helper: Helper, convention: CallConv) -> Signature {
 
 #[cfg(test)]
 pub mod tests {
-    /// Runs `check` in a forked child; it must hold there, within ten seconds.
+    /// Runs `check` in a forked child. It must return true there within ten seconds.
     pub fn in_a_child(check: impl FnOnce() -> bool) {
         // SAFETY: the child runs `check`, which takes no lock that another thread of this process may hold, and leaves
-        // by `_exit`; an alarm ends it if it hangs all the same.
+        // by `_exit`. An alarm ends it if it hangs.
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: as above.
@@ -287,7 +295,7 @@ pub mod tests {
             }
         }
         let mut status = 0;
-        // SAFETY: `child` is our child, and `status` a live local.
+        // SAFETY: `child` is our child, and `status` is a live local.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0), "the child answers yes");
     }

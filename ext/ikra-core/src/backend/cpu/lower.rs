@@ -1,14 +1,14 @@
-//! IR to Cranelift's: registers to variables, structured statements to blocks.
+//! Translates the IR to Cranelift's IR: registers to variables, structured statements to blocks.
 //!
-//! Here: the translation of every statement and operation. Not here: any rule of Ruby (the IR spells them out), what
-//! the shared words mean ([`super::state`]) and executable memory ([`super::jit`]).
+//! Here: the translation of all statements and operations. Not here: any rule of Ruby (the IR spells them out), what
+//! the shared words mean ([`super::state`]), and executable memory ([`super::jit`]).
 //!
-//! The entry function becomes a loop over jobs, so that no call is paid per job; it answers the job to go on with,
-//! which is the end, or the job after one that ended early. Every other function takes the state first, and where it
-//! can end early it returns a status first: 1 when the job is over.
+//! The entry function becomes a loop over jobs, so that a job costs no call. It returns the job with which to continue:
+//! the end, or the job after one that ended early. All other functions take the state as first parameter. One that can
+//! end the job early returns a status as first result: 1 when the job is over.
 //!
-//! Traps are data: the site and its words are stored in the state and the function returns. Nothing is called, so that
-//! a hot loop with traps keeps its registers.
+//! Traps are data: the site and its words are stored in the state, and the function returns. A trap calls nothing, so a
+//! hot loop with traps keeps its values in registers.
 
 mod pairs;
 
@@ -34,23 +34,24 @@ use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What is known of a whole program before its functions are translated.
+/// Facts about a whole program, which are found before its functions are translated.
 pub struct Facts {
-    /// For each function, whether calls of it return a status.
+    /// For each function, whether its calls return a status.
     stops: Vec<bool>,
-    /// For each function, whether calls of it poll.
+    /// For each function, whether its calls poll.
     polls: Vec<bool>,
-    /// Functions other than the entry read the running element's tick and index.
+    /// Whether functions other than the entry read the running element's tick and index.
     shares_position: bool,
-    /// Functions other than the entry draw random bits.
+    /// Whether functions other than the entry draw random bits.
     shares_draws: bool,
-    /// Columns of which a thread may have rows for itself.
+    /// Columns of which each thread may have private rows.
     privatized: Vec<Privatized>,
-    /// The machine multiplies and adds in one.
+    /// Whether the machine has fused multiply-add instructions.
     fma: bool,
-    /// Registers of the entry that are vectors.
+    /// Registers of the entry that are lanes of vectors.
     pairs: Pairs,
-    /// Registers of the entry that are in memory: loops touch them rarely, and have better use for the processor's.
+    /// Registers of the entry that are kept in memory: loops rarely access them, and need the processor's registers for
+    /// others.
     in_memory: HashSet<VarId>,
 }
 
@@ -97,8 +98,8 @@ impl Facts {
     }
 }
 
-/// The signature of a function: of the entry `(state, job, jobs, tick, ticks) -> job`, of others their parameters and
-/// results after the state and the status.
+/// The signature of a function. The entry has `(state, job, jobs, tick, ticks) -> job`. Others have the state before
+/// their parameters and the status before their results.
 pub fn signature(program: &Program, facts: &Facts, id: FuncId, host: CallConv) -> Signature {
     if id == program.entry {
         let mut signature = Signature::new(host);
@@ -107,7 +108,7 @@ pub fn signature(program: &Program, facts: &Facts, id: FuncId, host: CallConv) -
         return signature;
     }
     let func = &program.funcs[id.index()];
-    // `Tail` returns up to eight words of each kind in registers.
+    // the convention `Tail` returns up to eight words of each kind in registers
     let mut signature = Signature::new(CallConv::Tail);
     signature.params.push(AbiParam::new(types::I64));
     signature.params.extend(func.params.iter().map(|v| AbiParam::new(ty(func.vars[v.index()].ty))));
@@ -178,15 +179,15 @@ pub fn lower(
     Ok(())
 }
 
-/// Where a register's value is.
+/// Where the value of a register is.
 #[derive(Clone, Copy)]
 enum Register {
-    /// Assigned in one place, which dominates every use.
+    /// It is assigned in one place, which dominates all uses.
     Once(Option<Value>),
     Many(Variable),
-    /// On the stack: [`Facts::in_memory`].
+    /// It is on the stack: [`Facts::in_memory`].
     InMemory(StackSlot),
-    /// Of a pair of which both are assigned at once.
+    /// It is a lane of a pair whose two registers are assigned together.
     Lane(Lane),
 }
 
@@ -203,7 +204,7 @@ impl Register {
     }
 }
 
-/// The registers of a function, and the vectors that pairs of them are.
+/// The registers of a function, and the vectors of its pairs.
 fn registers(func: &ir::Func, facts: Option<&Facts>, b: &mut FunctionBuilder<'_>) -> (Vec<Register>, Vec<Register>) {
     let mut assignments = vec![0u32; func.vars.len()];
     for v in &func.params {
@@ -235,7 +236,8 @@ fn registers(func: &ir::Func, facts: Option<&Facts>, b: &mut FunctionBuilder<'_>
     (registers, vectors)
 }
 
-/// How a register is held. An I32 is zero-extended to 64 bits: most are ids, loaded so and added to addresses so.
+/// The machine type of a register. An I32 is zero-extended to 64 bits: most are ids, which are loaded and added to
+/// addresses in that form.
 fn ty(scalar: Scalar) -> Type {
     match scalar {
         Scalar::Bool => types::I8,
@@ -259,7 +261,7 @@ fn has_loop(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Loop { .. }) || stmt.bodies().into_iter().flatten().any(has_loop)
 }
 
-/// Adds to each column how often a list touches it, by a rough guess.
+/// Adds to the weight of each column a rough estimate of how often a list accesses it.
 fn weigh(list: &[Stmt], times: u32, weights: &mut [u32]) {
     for stmt in list {
         if let Stmt::Load { column, .. }
@@ -281,34 +283,35 @@ struct Lowering<'a, 'b> {
     func: &'a ir::Func,
     ids: &'a [cranelift_module::FuncId],
     linker: &'a mut Linker,
-    /// Functions and helpers as this function knows them.
+    /// The references of this function to other functions and helpers.
     callees: Vec<Option<FuncRef>>,
     helpers: HashMap<Helper, FuncRef>,
-    /// The machine multiplies and adds in one.
+    /// Whether the machine has fused multiply-add instructions.
     fma: bool,
     b: FunctionBuilder<'b>,
     state: Value,
     registers: Vec<Register>,
     vectors: Vec<Register>,
-    /// Where a break of each label goes; made when its block or loop opens. True once a break goes there.
+    /// The target block of breaks of each label, which is made when its block or loop opens. The flag says whether a
+    /// break goes there.
     labels: Vec<Option<(Block, bool)>>,
-    /// Base addresses of columns, as far as they are loaded.
+    /// Base addresses of columns that are loaded.
     bases: Vec<Option<Value>>,
-    /// Flags of columns' slots, as far as they were asked for.
+    /// Flags of accesses to each column, where they are known.
     flags: Vec<Option<MemFlagsData>>,
-    /// Sums of something and a constant: an address takes the constant for nothing.
+    /// Values that are the sum of another value and a constant: an address includes the constant at no cost.
     sums: HashMap<Value, (Value, i64)>,
-    /// How many loops are open, but that over jobs.
+    /// How many loops are open, without the loop over jobs.
     loops: usize,
-    /// Of the entry: the running job and its element.
+    /// In the entry: the running job and its element.
     job: Option<Variable>,
     tick: Option<Variable>,
     index: Option<Variable>,
-    /// Of the entry, where nobody else draws.
+    /// In the entry, if no other function draws: the number of draws.
     draw: Option<Variable>,
-    /// Polls to go.
+    /// The polls that are left until the stop key is read.
     polls: Option<Variable>,
-    /// Leaves the function early; the site is in the state.
+    /// The block that leaves the function early; the site is in the state.
     ended: Block,
     /// Blocks that trap at a site without words.
     traps: BTreeMap<SiteId, Block>,
@@ -316,7 +319,7 @@ struct Lowering<'a, 'b> {
     stops: bool,
 }
 
-/// Whether control goes on after a statement.
+/// Whether control continues after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     On,
@@ -342,12 +345,12 @@ impl Lowering<'_, '_> {
             self.b.seal_block(block);
             self.trap_here(site);
         }
-        // Traps jump to it, so it is complete only now.
+        // traps jump to it, so it is complete only now
         self.b.seal_block(self.ended);
         Ok(())
     }
 
-    /// The loop over jobs, with the function's body inside.
+    /// The loop over jobs, around the function's body.
     fn entry(&mut self, start: Block) -> Result<()> {
         let params = self.b.block_params(start).to_vec();
         let [job, end] = [params[1], params[2]];
@@ -358,11 +361,11 @@ impl Lowering<'_, '_> {
         self.index = Some(self.b.declare_var(types::I64));
         self.draw = (self.program.uses_random && !self.facts.shares_draws).then(|| self.b.declare_var(types::I64));
 
-        // Where jobs have no loops inside, this one is the hottest.
+        // if jobs contain no loops, this one is the hottest
         if !self.func.body.iter().any(has_loop) {
             self.open_columns(&self.func.body);
         }
-        // There is at least one job.
+        // there is at least one job
         let [body, done] = [self.b.create_block(), self.b.create_block()];
         self.b.ins().jump(body, &[]);
         self.b.switch_to_block(body);
@@ -370,7 +373,7 @@ impl Lowering<'_, '_> {
         for (v, value) in self.func.params.clone().into_iter().zip([job, params[3], params[4]]) {
             self.set(v, value);
         }
-        // A return from the body is a break to here.
+        // a return from the body is a break to this block
         let next = self.b.create_block();
         self.labels.push(Some((next, false)));
         let flow = self.list(&self.func.body)?;
@@ -414,7 +417,7 @@ impl Lowering<'_, '_> {
         self.b.ins().return_(&values);
     }
 
-    /// The block that ends the job before its time.
+    /// The block that ends the job early.
     fn early_end(&mut self) {
         self.b.switch_to_block(self.ended);
         self.b.set_cold_block(self.ended);
@@ -447,9 +450,9 @@ impl Lowering<'_, '_> {
         }
     }
 
-    // State
+    // The state
 
-    /// Flags of the state's words, a region of memory that no column overlaps.
+    /// Flags of accesses to the state's words, a region of memory that no column overlaps.
     fn word_flags(&mut self) -> MemFlagsData {
         let region = self
             .b
@@ -470,19 +473,19 @@ impl Lowering<'_, '_> {
         self.b.ins().store(flags, value, self.state, offset(word));
     }
 
-    /// A word that does not change during the launch; computed where it is used, and once for all loops around.
+    /// A word that does not change during the launch. It is computed at its use, and moved out of all loops around.
     fn constant_word(&mut self, word: usize, ty: Type) -> Value {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         self.b.ins().load(ty, flags, self.state, offset(word))
     }
 
-    /// As [`Self::constant_word`], of which only the low half counts.
+    /// As [`Self::constant_word`], where only the low half matters.
     fn constant_half(&mut self, word: usize) -> Value {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         self.b.ins().uload32(flags, self.state, offset(word))
     }
 
-    /// Flags of a column's slots: a region of memory of its own, for columns do not overlap.
+    /// Flags of accesses to a column: a region of memory of its own, because columns do not overlap.
     fn column_flags(&mut self, column: ColumnId) -> MemFlagsData {
         if let Some(flags) = self.flags[column.index()] {
             return flags;
@@ -496,7 +499,7 @@ impl Lowering<'_, '_> {
         flags
     }
 
-    /// A column's base address.
+    /// The base address of a column.
     fn column_base(&mut self, column: ColumnId) -> Value {
         match self.bases[column.index()] {
             Some(base) => base,
@@ -504,8 +507,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Loads a base address here. The optimiser must not move it out of loops: in all of a function's loops there may be
-    /// more of them than registers, and then even the hottest loop would spill.
+    /// Loads a base address at this point. The optimiser must not move it out of loops. All loops of a function
+    /// together may need more of them than there are registers, and then even the hottest loop would spill.
     fn load_base(&mut self, column: ColumnId) -> Value {
         let data = AliasRegionData { user_id: BASES_REGION, description: "bases".into() };
         let region = self.b.func.dfg.alias_regions.insert(data);
@@ -513,8 +516,8 @@ impl Lowering<'_, '_> {
         self.b.ins().load(types::I64, flags, self.state, offset(state::COLUMNS + column.index()))
     }
 
-    /// Loads the base addresses that a list uses, where they are few; the most used of them, where they are many.
-    /// Answers what was known before, to be put back behind the list.
+    /// Loads the base addresses that a list uses; only the most used ones if there are many. Returns the earlier state,
+    /// to be restored behind the list.
     fn open_columns(&mut self, list: &[Stmt]) -> Vec<Option<Value>> {
         let before = self.bases.clone();
         let mut weights = vec![0u32; self.program.columns.len()];
@@ -543,7 +546,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Counts down; every so often, ends the job if it was stopped.
+    /// Counts down. At 0, ends the job if the launch was stopped.
     fn poll(&mut self) {
         let Some(polls) = self.polls else { return };
         let left = self.b.use_var(polls);
@@ -559,7 +562,7 @@ impl Lowering<'_, '_> {
         self.look(on);
     }
 
-    /// As [`Self::poll`], by a number that counts anyway.
+    /// As [`Self::poll`], with a number that is counted anyway.
     fn poll_by(&mut self, count: Value) {
         let low = self.b.ins().band_imm_s(count, state::POLL_INTERVAL - 1);
         let [due, look, on] = [self.b.create_block(), self.b.create_block(), self.b.create_block()];
@@ -569,14 +572,14 @@ impl Lowering<'_, '_> {
         }
         self.b.seal_block(due);
         self.b.switch_to_block(due);
-        // The first does not look: often there is only one.
+        // the first repetition does not look: often there is only one
         self.b.ins().brif(count, look, &[], on, &[]);
         self.b.seal_block(look);
         self.b.switch_to_block(look);
         self.look(on);
     }
 
-    /// Ends the job if it was stopped, else goes on to `on`.
+    /// Ends the job if the launch was stopped, else goes on to `on`.
     fn look(&mut self, on: Block) {
         let stopped = self.is_stopped();
         self.b.ins().brif(stopped, self.ended, &[], on, &[]);
@@ -584,15 +587,15 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Whether the running element's key is beyond the stop key.
+    /// Whether the running element's key is greater than the stop key.
     fn is_stopped(&mut self) -> Value {
         let tick = self.position(self.tick, state::TICK);
         let index = self.position(self.index, state::INDEX);
-        // See `Key::new`.
+        // see `Key::new`
         let high = self.b.ins().ishl_imm_u(tick, 32);
         let key = self.b.ins().bor(high, index);
         let key = self.b.ins().iadd_imm_s(key, 1);
-        // An equal read before it would otherwise do for this one: the word changes behind the optimiser's back.
+        // Without this store, the optimiser would reuse an earlier load of the word, which other threads change.
         self.store_word(state::SCRATCH, key);
         let address = self.constant_word(state::STOP_KEY, types::I64);
         let flags = self.word_flags();
@@ -617,7 +620,7 @@ impl Lowering<'_, '_> {
         match operand {
             Operand::Var(v) => match self.registers[v.index()] {
                 Register::Once(Some(value)) => value,
-                // Never assigned, hence never reached.
+                // never assigned, so never reached
                 Register::Once(None) => self.zero(self.func.vars[v.index()].ty),
                 Register::Many(variable) => self.b.use_var(variable),
                 Register::InMemory(slot) => {
@@ -712,7 +715,8 @@ impl Lowering<'_, '_> {
         self.b.ins().jump(block, &[]);
     }
 
-    /// Goes to the end of the block or loop with this label, or on: by one branch. What is computed for either way is so computed once, before it.
+    /// Goes to the end of the block or loop with this label if `cond` holds, else on, with one branch. So what both
+    /// ways compute is computed once, before it.
     fn leave_if(&mut self, cond: Value, label: usize) {
         let on = self.b.create_block();
         let (out, used) = self.labels[label].as_mut().expect("a break is inside of what it leaves");
@@ -792,8 +796,8 @@ impl Lowering<'_, '_> {
         Ok(self.close(label))
     }
 
-    /// A loop over ticks in strides of [`state::POLL_INTERVAL`]: whether the launch was stopped is asked between them,
-    /// so that in every other tick one comparison is for both, that and the end.
+    /// A loop over ticks in strides of [`state::POLL_INTERVAL`]. Only between strides does it check whether the launch
+    /// was stopped. So each other tick needs one comparison only.
     fn strides(&mut self, label: LabelId, ticks: LoopOverTicks<'_>) -> Result<Flow> {
         let [head, after, pause, look, on] = [(); 5].map(|()| self.b.create_block());
         let before = if self.loops == 0 { self.open_columns(ticks.inner) } else { self.bases.clone() };
@@ -836,7 +840,7 @@ impl Lowering<'_, '_> {
         Ok(self.close(label))
     }
 
-    /// How far the next stride goes.
+    /// Computes the end of the next stride.
     fn stride(&mut self, bound: Variable, ticks: &LoopOverTicks<'_>) {
         let [tick, end] = [ticks.tick.into(), ticks.end].map(|operand| self.get(operand));
         let last = self.b.ins().iconst(types::I64, state::POLL_INTERVAL - 1);
@@ -846,7 +850,7 @@ impl Lowering<'_, '_> {
         self.b.def_var(bound, stride);
     }
 
-    /// Goes on after a block or loop, if anything leaves it.
+    /// Continues after a block or loop, if anything leaves it.
     fn close(&mut self, label: LabelId) -> Flow {
         let (after, used) = self.labels[label.index()].take().expect("it was opened");
         self.b.seal_block(after);
@@ -898,7 +902,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A tick of an element begins.
+    /// Begins a tick of an element.
     fn start(&mut self, index: Operand, tick: Value) {
         let index = self.get(index);
         for (variable, value) in [(self.tick, tick), (self.index, index)] {
@@ -921,7 +925,7 @@ impl Lowering<'_, '_> {
         let tick = self.get(tick);
         self.start(index, tick);
         if check {
-            // Nearly always nothing has stopped, and one comparison says so.
+            // nearly always nothing has stopped, and one comparison shows that
             let address = self.constant_word(state::STOP_KEY, types::I64);
             let flags = self.word_flags();
             let stop = self.b.ins().load(types::I64, flags, address, 0);
@@ -933,7 +937,7 @@ impl Lowering<'_, '_> {
             self.b.switch_to_block(look);
             self.look(on);
         } else if self.program.fused_ticks {
-            // A long loop over ticks has to hear of a cancel even where the body never polls.
+            // a long loop over ticks must notice a cancel even if its body never polls
             self.poll_by(tick);
         }
     }
@@ -989,7 +993,7 @@ impl Lowering<'_, '_> {
     fn checked(&mut self, dst: VarId, op: CheckedOp, args: [Operand; 2], site: SiteId) {
         let [a, b] = args.map(|arg| self.get(arg));
         let (value, overflow) = match (op, args) {
-            // With a constant on one side the result has only one way to go wrong, and a comparison sees it.
+            // with a constant on one side the result overflows in one direction only, which a comparison detects
             (CheckedOp::Add, [_, Operand::I64(c)]) => {
                 let sum = self.b.ins().iadd(a, b);
                 (sum, self.b.ins().icmp(wrong_way(c), sum, a))
@@ -1016,12 +1020,12 @@ impl Lowering<'_, '_> {
 
     // Columns
 
-    /// Address, offset and flags of a slot.
+    /// The address, offset and flags of a slot.
     fn slot(&mut self, column: ColumnId, row: Operand) -> (Value, i32, MemFlagsData) {
         let (base, flags) = (self.column_base(column), self.column_flags(column));
         let row = self.get(row);
         match self.layout.address(column) {
-            // The offset is in the column's word.
+            // the column's word includes the offset
             Address::Strided { stride, .. } => {
                 let bytes = |more: i64| more.checked_mul(stride as i64).and_then(|bytes| i32::try_from(bytes).ok());
                 let sum = self.sums.get(&row).and_then(|(from, more)| Some((*from, bytes(*more)?)));
@@ -1036,7 +1040,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Address and flags of a slot, for what takes no offset.
+    /// The address and flags of a slot, for instructions without an offset.
     fn place(&mut self, column: ColumnId, row: Operand) -> (Value, MemFlagsData) {
         let (address, at, flags) = self.slot(column, row);
         (if at == 0 { address } else { self.b.ins().iadd_imm_s(address, i64::from(at)) }, flags)
@@ -1091,7 +1095,8 @@ impl Lowering<'_, '_> {
             AtomicOp::Add if site.is_some() => {
                 let (sum, overflow) = self.b.ins().sadd_overflow(old, value);
                 let keep = self.b.create_block();
-                // It is the program's row that says whether the number is too much.
+                // the private sum would overflow, so the number is added to the program's row, which decides whether
+                // that overflows
                 let away = state::COLUMNS + self.program.columns.len() + self.program.params.len() + at;
                 let away = self.constant_word(away, types::I64);
                 let program = self.b.ins().iadd(address, away);
@@ -1117,7 +1122,7 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(done);
     }
 
-    /// What several threads may do at once to what is at an address.
+    /// An atomic update of the value at an address.
     fn update(&mut self, op: AtomicOp, address: Value, flags: MemFlagsData, value: Value, site: Option<SiteId>) {
         let rmw = match op {
             AtomicOp::FAdd => return self.atomic_float_add(address, flags, value),
@@ -1129,7 +1134,7 @@ impl Lowering<'_, '_> {
             AtomicOp::Xor => AtomicRmwOp::Xor,
         };
         if let AtomicOp::Min | AtomicOp::Max = op {
-            // Most of many change nothing, and looking disturbs nobody.
+            // most updates change nothing, and a load does not disturb other cores
             let beyond = if op == AtomicOp::Min { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan };
             let now = self.b.ins().atomic_load(types::I64, flags, address);
             let changes = self.b.ins().icmp(beyond, value, now);
@@ -1145,13 +1150,14 @@ impl Lowering<'_, '_> {
         }
         let old = self.b.ins().atomic_rmw(types::I64, flags, rmw, address, value);
         if let (AtomicOp::Add, Some(site)) = (op, site) {
-            // The slot has wrapped by now, but after a trap nobody looks at it.
+            // the slot has wrapped, but after a trap nobody reads it
             let (_, overflow) = self.b.ins().sadd_overflow(old, value);
             self.trap_if(overflow, site);
         }
     }
 
-    /// No machine adds floats atomically: tries until nobody came between.
+    /// Adds a Float atomically. No machine has an instruction for that, so it repeats a compare-and-swap until it
+    /// succeeds.
     fn atomic_float_add(&mut self, address: Value, flags: MemFlagsData, value: Value) {
         let (retry, done) = (self.b.create_block(), self.b.create_block());
         let seen = self.b.append_block_param(retry, types::I64);
@@ -1191,7 +1197,7 @@ impl Lowering<'_, '_> {
     /// An operation on I32 operands.
     fn narrow(&mut self, wanted: Scalar, op: Op, args: &[Operand]) -> Result<Value> {
         let mut values: Vec<Value> = args.iter().map(|arg| self.get(*arg)).collect();
-        // The upper half is zero: what does not look at the sign may see all 64 bits.
+        // the upper half is zero, so operations that ignore the sign may use all 64 bits
         if matches!(op, Op::Copy | Op::Widen | Op::Select | Op::And | Op::Or | Op::Xor | Op::UCmp(_))
             || matches!(op, Op::ICmp(Cmp::Eq | Cmp::Ne))
         {
@@ -1215,7 +1221,7 @@ impl Lowering<'_, '_> {
             Op::MulHi => ins.smulhi(v(0), v(1)),
             Op::UMulHi => ins.umulhi(v(0), v(1)),
             Op::Div => ins.sdiv(v(0), v(1)),
-            // From the quotient, which a floored division needs as well: one division for both.
+            // computed from the quotient, which a floored division needs as well: so both share one division
             Op::Rem => {
                 let quotient = ins.sdiv(v(0), v(1));
                 let product = self.b.ins().imul(quotient, v(1));
@@ -1225,7 +1231,7 @@ impl Lowering<'_, '_> {
             Op::URem => ins.urem(v(0), v(1)),
             Op::MulMod => self.modulo(Helper::MulMod, values)?,
             Op::AddMod => self.modulo(Helper::AddMod, values)?,
-            // One instruction without a constant.
+            // one instruction without a constant
             Op::And if args[1] == Operand::I64(0xffff_ffff) => self.low_half(v(0)),
             Op::And => ins.band(v(0), v(1)),
             Op::Or => ins.bor(v(0), v(1)),
@@ -1249,7 +1255,7 @@ impl Lowering<'_, '_> {
             Op::FTrunc => ins.trunc(v(0)),
             Op::FRint => ins.nearest(v(0)),
             Op::FRound => {
-                // The greatest number below one half: with one half itself its neighbour below would round up.
+                // the greatest number below one half: one half itself would round this very number up to 1
                 let half = ins.f64const(0.499_999_999_999_999_94);
                 let half = self.b.ins().fcopysign(half, v(0));
                 let sum = self.b.ins().fadd(v(0), half);
@@ -1305,11 +1311,12 @@ impl Lowering<'_, '_> {
         self.help(Helper::Math(function), args)
     }
 
-    /// C's `fmod`. Exact without a call where the quotient has at most 53 bits.
+    /// C's `fmod`. Exact, and without a call where the quotient has at most 53 bits.
     ///
-    /// For positive a ≥ b, the rounded quotient truncates to that of a / b or to one more, for it is at least the one and
-    /// at most the other, which are Floats. a - q * b is then the remainder or the remainder less b, multiples of the
-    /// last place of a or b and no greater than b, so Floats too, which a fused multiply-add finds exactly.
+    /// For positive a ≥ b, let n be the integer part of the exact quotient. The rounded quotient lies between n and
+    /// n + 1, because both of these are Floats. So the truncated one, q, is either of them. Then a - q * b is the
+    /// remainder, or the remainder less b, respectively. Both are multiples of the last place of a or b, and no greater
+    /// than b in size. So both are Floats, and a fused multiply-add computes them exactly.
     fn remainder(&mut self, a: Value, b: Value) -> Result<Value> {
         if !self.fma {
             return self.help(Helper::Remainder, &[a, b]);
@@ -1317,7 +1324,7 @@ impl Lowering<'_, '_> {
         let [divides, fits, wide, after] = [(); 4].map(|()| self.b.create_block());
         let result = self.b.append_block_param(after, types::F64);
         let [size, by] = [a, b].map(|x| self.b.ins().fabs(x));
-        // An infinite b ends here.
+        // an infinite b ends here
         let less = self.b.ins().fcmp(FloatCC::LessThan, size, by);
         self.b.ins().brif(less, after, &[a.into()], divides, &[]);
         self.b.seal_block(divides);
@@ -1351,7 +1358,7 @@ impl Lowering<'_, '_> {
         Ok(result)
     }
 
-    /// A sum or product modulo, through 128 bits only where 64 do not hold it.
+    /// A sum or product modulo a number. It uses 128 bits only where 64 do not suffice.
     fn modulo(&mut self, helper: Helper, args: &[Value]) -> Result<Value> {
         let [a, b, m] = [args[0], args[1], args[2]];
         let (value, overflow) = match helper {
@@ -1402,7 +1409,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// How `x + c` compares to `x` when it has overflowed.
+/// How `x + c` compares to `x` after an overflow.
 fn wrong_way(c: i64) -> IntCC {
     if c >= 0 { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan }
 }

@@ -1,8 +1,8 @@
-//! Cranelift and rayon: programs run on the cores of the host.
+//! The CPU backend: Cranelift and rayon run programs on the cores of the host.
 //!
 //! Here: [`CpuBackend`], which compiles a program's functions ([`lower`]), puts them into executable memory ([`jit`])
-//! and runs them over chunks of jobs ([`split`]). What generated code and its caller share is laid out in [`state`].
-//! Not here: any rule of Ruby.
+//! and runs them over chunks of jobs ([`split`]). [`state`] describes the words that generated code and its caller
+//! share. Not here: any rule of Ruby.
 
 mod arena;
 mod helpers;
@@ -46,20 +46,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Depth of nested calls at which SystemStackError is raised; Ruby itself gets about this far.
+/// The depth of nested calls at which SystemStackError is raised. Ruby itself gets about as deep.
 const CALL_DEPTH: u32 = 10_000;
 
-/// Bytes of stack that any thread has left.
+/// Bytes of stack that each thread has left.
 const SMALL_STACK: u64 = 32 << 10;
 
 /// The cores of this machine.
 pub struct CpuBackend {
     target: Target,
     isa: OwnedTargetIsa,
-    /// The processor multiplies and adds in one.
+    /// Whether the processor has fused multiply-add instructions.
     fma: bool,
     workers: pool::WorkerPool,
-    /// Compilers at rest: their buffers are worth keeping.
+    /// Compilers that are not in use: their buffers are reused.
     compilers: Mutex<Vec<Compiler>>,
 }
 
@@ -81,31 +81,31 @@ struct CpuExecutable {
     layout: Layout,
     params: usize,
     fused_ticks: bool,
-    /// Asks for the number of its thread.
+    /// Whether the code reads the number of its thread.
     slots: bool,
-    /// Runs on threads with a known stack only.
+    /// Whether it must run on threads with a known stack.
     needs_stack: bool,
-    /// Calls that may nest.
+    /// How deep calls may nest.
     depth: u64,
-    /// Each function as it was compiled, after Cranelift's own passes.
+    /// All functions after Cranelift's own passes.
     functions: Vec<(String, Function)>,
     compiled_in: Duration,
-    /// Which elements there are is a column, beside which they are reduced.
+    /// Whether a mask column says which elements are reduced.
     mask: bool,
-    /// Columns of which threads may have rows for themselves.
+    /// Columns of which threads may have private rows.
     privatized: Vec<Privatized>,
-    /// The same for several jobs at once.
+    /// The same program for several jobs at once.
     jammed: Option<(Jam, Box<CpuExecutable>)>,
 }
 
-/// Groups for each thread from which on jobs run together: fewer are no fair shares.
+/// Jobs run together if each thread gets at least so many groups of them: fewer could not be shared equally.
 const GROUPS: u64 = 4;
 
 impl CpuBackend {
-    /// Uses as many threads as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as the process may run at once.
+    /// Uses as many threads as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as many as the process may run at once.
     ///
     /// # Errors
-    /// `Device` where the host is not a machine that Cranelift knows.
+    /// `Device` if Cranelift does not support the host.
     pub fn new() -> Result<Self> {
         Self::on(Threads::of_host())
     }
@@ -125,7 +125,7 @@ impl CpuBackend {
             ("is_pic", "false"),
             ("use_colocated_libcalls", "false"),
             ("unwind_info", "false"),
-            // The depth of calls is bounded so that their frames fit.
+            // the depth of calls is bounded so that their frames fit the stack
             ("enable_probestack", "false"),
             ("enable_multi_ret_implicit_sret", "true"),
         ] {
@@ -199,7 +199,7 @@ impl CpuBackend {
         })
     }
 
-    /// The vectors of an entry, where Cranelift has any for this processor.
+    /// The vectors of an entry, if Cranelift has vectors for this processor.
     fn pairs(&self, program: &Program, candidates: &[[VarId; 2]]) -> Pairs {
         let has_vectors = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
         let candidates = if has_vectors { candidates } else { &[] };
@@ -207,10 +207,10 @@ impl CpuBackend {
     }
 
     fn prepared(&self, program: &Program, layout: &Layout, registers: &Registers) -> Result<CpuExecutable> {
-        // Never waits: in a forked child, the thread that held the lock may not exist.
+        // never waits: in a forked child, the thread that held the lock may not exist
         let mut compiler = self.compilers.try_lock().and_then(|mut rest| rest.pop()).unwrap_or_default();
         let compiled = match self.compile(program, layout, registers, &mut compiler, false) {
-            // others have most of the addresses near those that it got first
+            // the region of its first pages is full, mostly with other programs: it gets a new region
             Err(Error::CodeMemory) => self.compile(program, layout, registers, &mut compiler, true),
             compiled => compiled,
         };
@@ -230,7 +230,7 @@ fn unsupported(cause: String) -> Error {
     Error::Device { what: "compiling for this processor".to_owned(), cause }
 }
 
-/// Bytes of memory of this machine, as far as it says.
+/// Bytes of memory of this machine, if known.
 fn memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB"));
@@ -309,7 +309,8 @@ impl Backend for CpuBackend {
     }
 
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
-        // Pieces are as long as tiles. Where there are few, they are no fair shares, and the column stays in caches anyway.
+        // The pieces are tiles. If there are few, they cannot be shared equally, and the column stays in the caches
+        // anyway.
         let few = launch.jobs < (collective::TILE * PIECES * self.workers.threads()) as u64;
         if few || fold.copied.is_some() || launch.ticks != 1 || !executable.runs_epilogue() {
             return fold::apart(self, self.workers.pool(), executable, fold, launch);
@@ -322,7 +323,7 @@ impl Backend for CpuBackend {
     }
 }
 
-/// Tiles for each thread from which on jobs run tile by tile.
+/// Jobs run tile by tile if each thread gets at least so many tiles.
 const PIECES: usize = 4;
 
 impl CpuBackend {
@@ -345,7 +346,7 @@ impl CpuBackend {
         let outcome = timed(executable, launch, elements, 1, |work| {
             let record = split::Record::default();
             reduced = reduce_made(workers, fold.reduction, fold.element, jobs, |range, rows| {
-                // nothing of it is wanted behind a trap
+                // results behind a trap are not needed
                 if work.state.stop_key().load(Ordering::Relaxed) >= Key::new(0, range.start).0 {
                     let mut state = work.state.clone();
                     state.aim(fold.column, rows, range.start);
@@ -358,7 +359,7 @@ impl CpuBackend {
     }
 }
 
-/// Whether a launch was not cancelled before it began. It must fit the program.
+/// Sets up a launch; false if it was cancelled before it began. An error if it does not fit the program.
 fn begins(executable: &CpuExecutable, launch: &Launch<'_>) -> Result<bool> {
     let counts = [launch.columns.len(), launch.biases.len(), launch.params.len()];
     if counts != [executable.columns.len(), executable.columns.len(), executable.params] {
@@ -367,7 +368,7 @@ fn begins(executable: &CpuExecutable, launch: &Launch<'_>) -> Result<bool> {
     Ok(arm(launch.cancel.stop_key(), launch.limit))
 }
 
-/// Runs a launch whose columns are the layout's buffers, on so many threads.
+/// Runs a launch over the layout's buffers, on so many threads.
 fn timed(
     executable: &CpuExecutable,
     launch: Launch<'_>,

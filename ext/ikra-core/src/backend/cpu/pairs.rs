@@ -1,14 +1,19 @@
-//! Which Floats of two neighbouring jobs are one vector, and which truth values are its mask.
+//! Chooses which registers of two neighbouring jobs become the lanes of one vector: Floats, and truth values as its
+//! masks.
 //!
-//! In a group of jobs ([`crate::passes::jam`]) each statement stands once for each job, and a register in which jobs differ is as many registers. Two of them,
-//! those of jobs beside each other, may live as the lanes of one vector from their first assignment to their last use: what is assigned to both, by one
-//! operation, is one instruction. Processors take no longer for two roots or quotients than for one. Comparisons of such Floats are a vector of masks, and whether both or
-//! any of the two holds is one look at it ([`Pairs::folded`]): jobs that mostly go the same way are compared and branched upon together.
+//! In a group of jobs ([`crate::passes::jam`]) there is one copy of each statement for each job, and one copy of each
+//! register in which jobs differ. A *pair* is two copies of a register, for neighbouring jobs. It may be one vector
+//! from its first assignment to its last use. If one operation assigns both, that is one instruction. A processor takes
+//! no longer for two square roots or quotients than for one. Comparisons of such Floats give a vector of masks. One
+//! instruction tests whether both or any of the two hold ([`Pairs::folded`]), so jobs that mostly take the same branch
+//! are compared and branched together.
 //!
-//! Here: which pairs do, and which statements assign both. Not here: the code for them ([`super::lower`]), nor what such a program means: it is the same either way, statement by
-//! statement, as every operation of a vector is that of each lane. Invariant: a register of a pair is never assigned alone.
+//! Here: which pairs become vectors, and which statements assign both registers. Not here: the code for them
+//! ([`super::lower`]). The program means the same either way, because each operation on a vector is one on each lane.
+//! Invariant: a register of a pair is never assigned alone.
 //!
-//! Source: S. Larsen, S. Amarasinghe, Exploiting superword level parallelism with multimedia instruction sets, 2000; which statements correspond is known here.
+//! Source: S. Larsen, S. Amarasinghe, Exploiting superword level parallelism with multimedia instruction sets, 2000.
+//! Unlike there, it is known which statements correspond.
 
 use crate::ir::{Func, Op, Operand, Scalar, Stmt, VarId, walk};
 use std::collections::{HashMap, HashSet};
@@ -16,9 +21,9 @@ use std::collections::{HashMap, HashSet};
 /// The pairs of an entry that are vectors.
 #[derive(Default)]
 pub struct Pairs {
-    /// The pair and the lane of a register.
+    /// The pair and the lane of each register.
     of: HashMap<VarId, Lane>,
-    /// What the lanes of each are: Floats, or truth values.
+    /// The type of each pair's lanes: Floats, or truth values.
     types: Vec<Scalar>,
 }
 
@@ -29,7 +34,7 @@ pub struct Lane {
 }
 
 impl Pairs {
-    /// Of registers that may be pairs, those of which it is worth it.
+    /// Of the candidates, the pairs for which vectors pay.
     pub fn of(func: &Func, candidates: &[[VarId; 2]]) -> Self {
         let mut pairs = Self::default();
         candidates.iter().for_each(|pair| pairs.add(*pair, func.ty(pair[0].into())));
@@ -52,14 +57,14 @@ impl Pairs {
         self.of.get(&v).copied()
     }
 
-    /// The pair whose lanes two operands are.
+    /// The pair whose two lanes are these operands.
     pub fn whole(&self, [first, second]: [Operand; 2]) -> Option<usize> {
         let (Operand::Var(first), Operand::Var(second)) = (first, second) else { return None };
         let (first, second) = (self.lane(first)?, self.lane(second)?);
         (first.pair == second.pair && (first.lane, second.lane) == (0, 1)).then_some(first.pair)
     }
 
-    /// The mask that a statement asks whether it holds for both lanes, or for any.
+    /// The mask pair of a statement that tests whether it holds for both lanes, or for any.
     pub fn folded(&self, stmt: &Stmt) -> Option<usize> {
         let Stmt::Let { op: Op::And | Op::Or, args, .. } = stmt else { return None };
         self.whole([args[0], args[1]]).filter(|pair| self.is_mask(*pair))
@@ -79,7 +84,7 @@ impl Pairs {
                 [*dst, *other]
             }
             (Stmt::Load { dst, column, .. }, Stmt::Load { dst: other, column: too, row })
-                // truth values in memory are no masks
+                // truth values in memory are not masks
                 if column == too && *row != (*dst).into() && !is_mask(*dst) =>
             {
                 [*dst, *other]
@@ -95,7 +100,7 @@ impl Pairs {
         self.types.push(ty);
     }
 
-    /// Finds those of which a register is assigned, but not both as one.
+    /// Finds the pairs of which one register is assigned alone.
     fn assigned_alone(&self, list: &[Stmt], alone: &mut [bool]) {
         let mut rest = list;
         while let [stmt, behind @ ..] = rest {
@@ -118,25 +123,26 @@ impl Pairs {
     }
 }
 
-/// Whether processors have it for vectors of Floats, or of the masks that comparisons of these give.
+/// Whether processors have the operation for vectors of Floats, or for the masks that their comparisons give.
 fn is_for_each_lane(op: Op) -> bool {
     let of_floats = matches!(op, Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FNeg | Op::FAbs | Op::FSqrt);
     of_floats || matches!(op, Op::Copy | Op::Select | Op::FCmp(_) | Op::And | Op::Or | Op::Not)
 }
 
-/// What pairs save and cost, in instructions, by a rough guess. Pairs of which one is computed from the other stand and fall together.
+/// A rough estimate of what pairs save and cost, in instructions. Pairs that are computed from each other are accepted
+/// or rejected together.
 struct Costs<'a> {
     pairs: &'a Pairs,
-    /// The next pair towards the one that stands for all that belong together.
+    /// Union-find: for each pair, the next one on the way to the representative of its set.
     next: Vec<usize>,
     gains: Vec<i64>,
-    /// Rows that are so much more than others.
+    /// Registers that are the sum of an operand and a constant.
     sums: HashMap<VarId, (Operand, i64)>,
-    /// What the innermost loop assigns. Whatever else is made of it is made before the loop.
+    /// Registers that the innermost loop assigns. Vectors of all others are made before the loop.
     changing: HashSet<VarId>,
-    /// Lanes and vectors that were made already of what changes in that loop.
+    /// Lanes and vectors, of registers that change in that loop, whose making was counted already.
     made: HashSet<[Operand; 2]>,
-    /// How often what stands here runs.
+    /// How often the current statements run.
     times: i64,
 }
 
@@ -157,7 +163,7 @@ impl<'a> Costs<'a> {
         costs
     }
 
-    /// Those that cost what they save.
+    /// The pairs that do not save more than they cost.
     fn poor(mut self) -> Vec<bool> {
         let all = 0..self.gains.len();
         for pair in all.clone() {
@@ -199,7 +205,7 @@ impl<'a> Costs<'a> {
                     * match op {
                         Op::Copy => 0,
                         Op::FDiv | Op::FSqrt => 5,
-                        // a Float by itself is chosen by a branch
+                        // a single Float is selected by a branch
                         Op::Select => 2,
                         _ => 1,
                     };
@@ -233,7 +239,7 @@ impl<'a> Costs<'a> {
         from == other && more.checked_add(1) == Some(most)
     }
 
-    /// What a pair is computed from, Floats or truth values.
+    /// Counts the operands of a pair, which are Floats or truth values.
     fn operand(&mut self, pair: usize, operands: [Operand; 2], truths: bool) {
         if let Some(other) = self.pairs.whole(operands) {
             let (root, other) = (self.root(pair), self.root(other));
@@ -243,7 +249,7 @@ impl<'a> Costs<'a> {
         if !operands.iter().any(|operand| self.changes(*operand)) || !self.made.insert(operands) {
             return;
         }
-        // a truth value is made a mask first
+        // a truth value must first become a mask
         let each = if truths { 3 } else { 1 };
         self.gains[pair] -= self.times * each * if operands[0] == operands[1] { 1 } else { 2 };
         operands.into_iter().for_each(|operand| self.read(operand));
@@ -253,11 +259,11 @@ impl<'a> Costs<'a> {
         matches!(operand, Operand::Var(v) if self.changing.contains(&v))
     }
 
-    /// A register of a pair is wanted by itself.
+    /// Counts the use of a single register of a pair.
     fn read(&mut self, operand: Operand) {
         let Operand::Var(v) = operand else { return };
         let Some(Lane { pair, lane }) = self.pairs.lane(v) else { return };
-        // a vector's first Float is at hand
+        // the first Float of a vector is available at no cost
         if (lane > 0 || self.pairs.is_mask(pair)) && self.changes(operand) && self.made.insert([operand; 2]) {
             self.gains[pair] -= self.times;
         }
@@ -271,7 +277,7 @@ impl<'a> Costs<'a> {
         stmt.reads(|operand| reads.push(operand));
         reads.into_iter().for_each(|operand| self.read(operand));
         let Stmt::Loop { body, .. } = stmt else {
-            // what is behind a branch runs half as often
+            // statements behind a branch count half
             let around = self.times;
             if let Stmt::If { .. } = stmt {
                 self.times = (around / 2).max(1);

@@ -1,14 +1,14 @@
 //! The worker pool of the CPU backend.
 //!
-//! Here: how a launch's chunks are spread over threads ([`super::split`]), with the pool of this process
-//! ([`crate::backend::threads`]). Not here: how workers are woken ([`crate::backend::worker_pool`]).
+//! Here: runs the chunks of a launch ([`super::split`]) on the threads of this process ([`crate::backend::threads`]).
+//! Not here: how workers are woken ([`crate::backend::worker_pool`]).
 
 use super::split::{self, Record, Shared, Work};
 use crate::backend::TrapRecord;
 use crate::backend::threads::{STACK, Threads};
 use crate::error::Result;
 
-/// What generated code may use of a thread's stack; the rest is for rayon and libm.
+/// The part of a thread's stack that generated code may use. The rest is for rayon and libm.
 pub const USABLE_STACK: u64 = STACK as u64 - (1 << 20);
 
 /// The workers of one backend.
@@ -21,7 +21,7 @@ impl WorkerPool {
         Self { threads }
     }
 
-    /// How many threads run a launch at the same time, at most.
+    /// How many threads run a launch at the same time at most.
     pub fn threads(&self) -> usize {
         self.threads.count()
     }
@@ -30,7 +30,7 @@ impl WorkerPool {
         &self.threads
     }
 
-    /// Runs a launch on this thread, and on others where it is long enough. Answers the trap with the least key.
+    /// Runs a launch on this thread, and on others if it takes long enough. Returns the trap with the least key.
     pub fn run(&self, work: Work) -> Option<TrapRecord> {
         let record = Record::default();
         let mut state = work.state.clone();
@@ -39,14 +39,14 @@ impl WorkerPool {
         };
         let shared = Shared::new(work, record, progress, self.threads());
         let helpers = usize::try_from(shared.left()).unwrap_or(usize::MAX);
-        // Without a pool (the system gives no threads) this thread does it all.
+        // if the system cannot start threads, this one does all
         if self.threads.share(helpers, &|| shared.help()).is_err() {
             shared.help();
         }
         shared.record.get()
     }
 
-    /// Runs a launch on the pool's threads only, whose stacks are known to suffice for nested calls.
+    /// Runs a launch only on the pool's threads, whose stacks suffice for nested calls.
     pub fn run_away(&self, work: Work) -> Result<Option<TrapRecord>> {
         if work.steps() == 0 {
             return Ok(None);

@@ -1,12 +1,12 @@
-//! Privatized reductions of threads of the host ([`crate::ir::privatized`]).
+//! Privatized reductions on threads of the host ([`crate::ir::privatized`]).
 //!
-//! Here: whether rows are few enough ([`PrivateRows`]), and one thread's sums ([`Own`]). Not here: the code that adds
-//! ([`super::lower`]), and the rows' memory ([`super::jit`]).
+//! Here: whether there are few enough rows ([`PrivateRows`]), and the sums of one thread ([`Own`]). Not here: the code
+//! that adds ([`super::lower`]), and the addresses of the rows ([`super::jit`]).
 //!
-//! As long as a thread runs a launch alone, the rows themselves are its own: it adds to them in Ruby's order, and needs
-//! no atomic operation. Threads that run together each have rows of their own, and add them to the program's when they
-//! are done. A number with which a thread's own sum would leave 64 bits is added to the program's row at once: where
-//! numbers have one sign, each row that is ever there is between the first and the last.
+//! A thread that runs a launch alone uses the program's rows: it adds to them in Ruby's order, without atomic
+//! operations. Threads that run together each have private rows, and add them to the program's rows at the end. If a
+//! number would make a thread's own sum exceed 64 bits, it is added to the program's row at once. Where all numbers
+//! have one sign, each intermediate row is between its first and its last value.
 
 use super::jit::State;
 use super::state;
@@ -16,27 +16,27 @@ use crate::ir::{AtomicOp, Program, SiteId, Storage};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 
-/// Rows of a thread, at most: they stay in its nearest cache.
+/// How many private rows a thread has at most: they stay in its first-level cache.
 const ROWS: u64 = 4096;
 
-/// The columns that threads may have rows of for themselves: where each column has its own buffer.
+/// The columns of which threads may have private rows: only if each column has its own buffer.
 pub fn columns(program: &Program, layout: &Layout) -> Vec<Privatized> {
     if layout.is_shared() { Vec::new() } else { privatized(program) }
 }
 
-/// The rows of a launch that each thread has for itself.
+/// The private rows that each thread of a launch has.
 pub struct PrivateRows(Vec<Rows>);
 
 struct Rows {
     privatized: Privatized,
-    /// The number of the first, and how many there are.
+    /// The index of the first row, and how many there are.
     first: u64,
     count: usize,
 }
 
 impl PrivateRows {
-    /// None: there are none, or too many of them. Launches up to a limit do without: there, what is raised must be
-    /// raised by an element.
+    /// None: there are no rows, or too many. A launch with a limit has none either: there, an overflow must be raised
+    /// by an element.
     pub fn of(privatized: &[Privatized], launch: &Launch<'_>, elements: u64, threads: usize) -> Option<Self> {
         let rows = |privatized: &Privatized| {
             let at = privatized.column.index();
@@ -49,7 +49,7 @@ impl PrivateRows {
         few.then_some(Self(all))
     }
 
-    /// Makes the state's rows its own.
+    /// Makes the state use private rows.
     pub fn begin(&self, state: &mut State) -> Own {
         let sums = self.0.iter().enumerate().map(|(at, rows)| {
             let neutral = match rows.privatized.op {
@@ -77,7 +77,8 @@ pub struct Own {
 }
 
 impl Own {
-    /// Adds them to the program's rows, which `state` knows; answers where a row left 64 bits.
+    /// Adds the sums to the program's rows, whose addresses `state` has. Returns the site of a row that exceeded 64
+    /// bits.
     pub fn merge(self, private_rows: &PrivateRows, state: &State) -> Option<SiteId> {
         let mut left = None;
         for (rows, sums) in private_rows.0.iter().zip(&self.sums) {

@@ -1,11 +1,11 @@
-//! Jobs in chunks: which thread runs which, and in what order ticks follow each other.
+//! Chunks of jobs: which thread runs which, and in what order ticks follow each other.
 //!
-//! Here: one launch's work, its chunks, the records of its traps. Not here: threads ([`super::pool`]) and the call into
-//! generated code ([`super::jit`]).
+//! Here: the work of one launch, its chunks, the records of its traps. Not here: threads ([`super::pool`]) and the call
+//! into generated code ([`super::jit`]).
 //!
-//! A *step* is all jobs for one launch's worth of ticks: all ticks where they are fused, else one. Chunks are numbered
-//! through all steps; whoever has time takes the next, and one of a later step waits until the earlier step is done.
-//! Since only threads that run take chunks, nobody waits for a thread that never came.
+//! A *step* is all jobs for one call's ticks: all ticks if they are fused, else one. Chunks are numbered through all
+//! steps. A free thread takes the next chunk. A chunk of a later step waits until the earlier step is done. Only
+//! running threads take chunks, so nobody waits for a thread that never started.
 
 use super::jit::{Code, State};
 use super::privatization::PrivateRows;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A launch: code and data, and how much of it.
+/// A launch: code and data, and the number of jobs and ticks.
 pub struct Work {
     pub code: Arc<Code>,
     pub state: State,
     pub jobs: u64,
-    /// Whose jobs they are: of groups of elements, more than there are jobs.
+    /// The number of elements, which is greater than that of jobs if a job is a group of elements.
     pub elements: u64,
     pub ticks: u64,
     pub fused_ticks: bool,
-    /// Jobs per chunk, where the user said so.
+    /// Jobs per chunk, if the user set it.
     pub chunk: Option<u64>,
-    /// Rows that each of several threads has for itself.
+    /// Private rows for each of several threads.
     pub private_rows: Option<PrivateRows>,
 }
 
@@ -37,14 +37,14 @@ pub struct Work {
 #[derive(Default)]
 pub struct Record {
     least: Mutex<Option<TrapRecord>>,
-    /// What was found behind all jobs: it counts if no job raised anything.
+    /// The trap that was found after all jobs. It counts only if no job trapped.
     behind: Mutex<Option<TrapRecord>>,
 }
 
 impl Record {
     fn keep(&self, trap: TrapRecord, stop_key: &AtomicU64) {
         let mut least = self.least.lock();
-        // Elements beyond the limit, or beyond an earlier trap, do not count.
+        // elements beyond the limit, or beyond an earlier trap, do not count
         if trap.key.0 <= stop_key.load(Ordering::SeqCst) && least.is_none_or(|least| trap.key < least.key) {
             stop_key.fetch_min(trap.key.0, Ordering::SeqCst);
             *least = Some(trap);
@@ -65,7 +65,7 @@ impl Work {
         }
     }
 
-    /// How many ticks a step has.
+    /// The number of ticks of a step.
     fn length(&self) -> u64 {
         if self.fused_ticks { self.ticks } else { 1 }
     }
@@ -90,7 +90,7 @@ impl Work {
                 state.set_word(state::SITE, 0);
                 record.keep(trap(state, site - 1), state.stop_key());
             }
-            // The next job of a stopped launch looks at the stop key at its first poll.
+            // makes the next job of a stopped launch read the stop key at its first poll
             state.set_word(state::POLLS, 1);
         }
     }
@@ -108,18 +108,20 @@ fn trap(state: &State, site: u64) -> TrapRecord {
     }
 }
 
-/// How long the calling thread works alone before it wakes workers, where the pace of the code is not known.
+/// How long the calling thread works alone before it wakes workers, if the speed of the code is not known.
 const CALLER_ALONE: Duration = Duration::from_micros(30);
-/// Seconds of work, at least, that are worth waking workers for.
+/// The least remaining work, in seconds, for which workers are woken.
 const MIN_PARALLEL_SECONDS: f64 = 60e-6;
-/// Length of a chunk: short enough to hear of a cancel, long enough that taking one costs nothing.
+/// Seconds that a chunk takes. It is short enough to notice a cancel soon, and long enough that taking a chunk costs
+/// nothing in comparison.
 const CHUNK: Range<f64> = 10e-6..1e-3;
 
-/// Chunks for each thread, of which the last should be done at about the same time: of the only step, and of one of many, which all wait for and take chunks of.
+/// Chunks for each thread, so that all threads end at about the same time. The first number is for a single step. The
+/// second is for one of many steps, after each of which all threads wait.
 const SHARES: u64 = 32;
 const SHARES_OF_MANY: u64 = 8;
 
-/// Seconds that a job took for a tick when code ran last, as far as that is known.
+/// Seconds that a job took for a tick in the last run of the code, if there was one.
 #[derive(Default)]
 pub struct Cost(AtomicU64);
 
@@ -133,15 +135,16 @@ impl Cost {
     }
 }
 
-/// How far a thread came alone.
+/// How far the calling thread got alone.
 pub struct Progress {
     pub step: u64,
     pub job: u64,
-    /// Seconds that a job takes, in one step.
+    /// Seconds that a job takes for one step.
     pub cost: f64,
 }
 
-/// Runs on this thread until all is done, or until it is clear that others should help: at once, where the code took long when it ran last.
+/// Runs on this thread until all is done, or until others should help. That is at once if the code took long in its
+/// last run.
 pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) -> Option<Progress> {
     let start = Instant::now();
     let steps = work.steps();
@@ -170,7 +173,8 @@ pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) ->
             if threads > 1 && spent > CALLER_ALONE && left > MIN_PARALLEL_SECONDS {
                 return Some(Progress { step, job, cost });
             }
-            // What comes next is to be over when it is known whether others should help, or else when somebody may wait to cancel.
+            // The next jobs should end when it will be clear whether others should help. If that is decided, they
+            // should end before a cancel would be noticed too late.
             let room = if threads > 1 && spent < CALLER_ALONE && left > MIN_PARALLEL_SECONDS {
                 (CALLER_ALONE - spent).as_secs_f64()
             } else {
@@ -188,9 +192,9 @@ pub struct Shared {
     pub record: Record,
     chunk: u64,
     chunks_per_step: u64,
-    /// The first step's jobs before this are done.
+    /// The step, and how many of its first jobs are done.
     first: (u64, u64),
-    /// Threads that came to help.
+    /// The number of threads that help.
     slots: AtomicU64,
     next: AtomicU64,
     done: AtomicU64,
@@ -215,12 +219,12 @@ impl Shared {
         }
     }
 
-    /// Chunks that nobody has taken yet.
+    /// Chunks that no thread has taken yet.
     pub fn left(&self) -> u64 {
         self.end.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// Takes chunks until none is left. No more threads come than the workers has.
+    /// Takes chunks until none is left. No more threads enter than the pool has.
     pub fn help(&self) {
         let mut state = self.work.state.clone();
         let slot = self.slots.fetch_add(1, Ordering::Relaxed);
@@ -238,7 +242,8 @@ impl Shared {
         }
     }
 
-    /// Answers the key of one of the jobs that it ran last. How long the first chunk takes may be noted.
+    /// Takes chunks. Returns the key of one of the jobs that it ran last. `notes`: may record how long the first chunk
+    /// takes.
     fn take_chunks(&self, state: &mut State, notes: bool) -> Option<Key> {
         let mut last = None;
         loop {
@@ -248,7 +253,7 @@ impl Shared {
             }
             let step = chunk / self.chunks_per_step;
             if self.work.is_over(state, step) {
-                // Nothing from here on counts; what is still running of earlier steps does.
+                // nothing from here on counts, but what still runs of earlier steps does
                 self.next.fetch_max(self.end, Ordering::Relaxed);
                 self.done.fetch_max(self.end, Ordering::Release);
                 return last;
@@ -268,7 +273,7 @@ impl Shared {
         }
     }
 
-    /// Waits until so many chunks are done: they run on other threads right now.
+    /// Waits until so many chunks are done, which other threads are running.
     fn wait_for(&self, chunks: u64) {
         let mut spins = 0u32;
         while self.done.load(Ordering::Acquire) < chunks {
@@ -288,6 +293,6 @@ fn chunk(work: &Work, from: &Progress, threads: usize) -> u64 {
     let fair = work.jobs as f64 / (threads as f64 * shares as f64);
     let size = (CHUNK.end / from.cost).min(fair).max(CHUNK.start / from.cost);
     let size = (size as u64).clamp(1, work.jobs.max(1));
-    // Whole cache lines of bytes, once chunks are that large: no two threads write one line.
+    // If chunks are that large: whole cache lines even of one-byte rows, so that no two threads write one line.
     if size > 64 { size.next_multiple_of(64) } else { size }
 }

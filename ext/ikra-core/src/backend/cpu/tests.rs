@@ -52,7 +52,7 @@ fn program(funcs: Vec<Func>, columns: &[Storage], fused_ticks: bool) -> Program 
     }
 }
 
-/// An entry over all ticks of a job: `body` gets the index and the tick.
+/// An entry that runs all ticks of a job. `body` gets the index and the tick.
 fn entry(check: bool, body: impl FnOnce(&mut Builder, Operand, Operand)) -> Func {
     let mut b = Builder::new("entry".to_owned(), Vec::new());
     let [job, begin, end] = [(); 3].map(|()| b.param(Scalar::I64, None));
@@ -62,7 +62,7 @@ fn entry(check: bool, body: impl FnOnce(&mut Builder, Operand, Operand)) -> Func
         let over = b.icmp(Cmp::Ge, tick.into(), end.into());
         b.when(over, |b| b.push(Stmt::Break(done)));
         b.push(Stmt::Begin { index: job.into(), tick: tick.into(), check });
-        // `next` in the block leaves this one.
+        // `next` in the Ruby block leaves this block
         b.block(|b, _| body(b, job.into(), tick.into()));
         let next = b.i64(Op::Add, &[tick.into(), Operand::I64(1)]);
         b.set(tick, next);
@@ -70,7 +70,7 @@ fn entry(check: bool, body: impl FnOnce(&mut Builder, Operand, Operand)) -> Func
     b.finish()
 }
 
-/// As [`entry`], with the test at the end, as passes leave it.
+/// As [`entry`], with the test at the end of the loop, as passes produce it.
 fn rotated_entry(body: impl FnOnce(&mut Builder, Operand, Operand)) -> Func {
     let mut b = Builder::new("entry".to_owned(), Vec::new());
     let [job, begin, end] = [(); 3].map(|()| b.param(Scalar::I64, None));
@@ -99,7 +99,7 @@ struct Run<'a> {
     limit: Key,
     cancel: Arc<CancelToken>,
     block_size: Option<u32>,
-    /// What a job is known to take for a tick, from launches before.
+    /// What a job takes for a tick, as known from earlier launches.
     cost: Option<Duration>,
 }
 
@@ -159,7 +159,7 @@ fn storage(scalar: Scalar) -> Storage {
     }
 }
 
-/// A column with the given low bits in each row.
+/// A column with these low bits in its rows.
 fn rows(scalar: Scalar, bits: &[u64]) -> HostColumn {
     let mut column = HostColumn::zeroed(storage(scalar), bits.len());
     match scalar {
@@ -178,7 +178,8 @@ fn bits(column: &HostColumn) -> Vec<u64> {
     }
 }
 
-/// `op` over rows of arguments: the bits of each result. Once with the arguments from columns, once as constants.
+/// The bits of each result of `op` over rows of arguments. Runs once with arguments from columns, and once with
+/// constants.
 fn apply(op: Op, types: &[Scalar], result: Scalar, args: &[Vec<u64>]) -> Vec<u64> {
     let results = apply_to_columns(op, types, result, args);
     let constant = |ty: Scalar, bits: u64| match ty {
@@ -286,7 +287,7 @@ fn float2(op: Op, expected: impl Fn(f64, f64) -> f64) {
     }
 }
 
-/// Equal to the bit; of NaNs neither sign nor payload counts.
+/// Equal to the bit, except for the sign and payload of NaNs.
 fn same(op: Op, args: &[f64], result: f64, expected: f64) {
     assert!(
         result.to_bits() == expected.to_bits() || result.is_nan() && expected.is_nan(),
@@ -433,7 +434,7 @@ proptest! {
             let [x, y] = [a[0], a[1]].map(f64::from_bits);
             same(Op::FRem, &[x, y], f64::from_bits(r), x % y);
         }
-        // Quotients of up to 53 bits, close to integers: where the one that is rounded may be too large.
+        // quotients of up to 53 bits, close to integers, where the rounded one may be too large
         let close = |(a, b): &(u64, u64)| {
             let y = f64::from_bits(b >> 12 | (1000 + b % 50) << 52);
             let x = (y * (a >> (11 + a % 53)) as f64).to_bits();
@@ -459,7 +460,7 @@ proptest! {
             (CheckedOp::Mul, a.checked_mul(b)),
             (CheckedOp::And, Some(a & b).filter(|bits| *bits >= 0)),
         ] {
-            // Each side once from a column and once as a constant.
+            // each side once from a column and once as a constant
             for (left, right) in [(true, true), (true, false), (false, true), (false, false)] {
                 let body = |block: &mut Builder, index: Operand, _| {
                     let x = if left { Operand::I64(a) } else { block.load(Scalar::I64, ColumnId(0), index) };
@@ -574,7 +575,7 @@ fn rows_count_from_the_bias() {
     };
     let program = program(vec![entry(false, body)], &[Storage::F64], false);
     let mut run = Run::new(&program, vec![f64s(&[1.0, 2.0, 3.0])], 3);
-    // Ids are unsigned: -5 is close to 2^32.
+    // ids are unsigned: -5 is close to 2^32
     run.biases[0] = u64::from(u32::MAX - 4);
     assert_eq!(run.run().1[0].view::<f64>(), [2.0, 4.0, 6.0]);
 }
@@ -599,7 +600,7 @@ fn parameters_of_every_type() {
 
 #[test]
 fn structured_control() {
-    // Sums the odd numbers below the index, leaving an inner loop through two labels.
+    // Sums the odd numbers below the index. Leaves an inner loop through two labels.
     let body = |b: &mut Builder, index: Operand, _| {
         let sum = b.temp(Scalar::I64);
         let i = b.temp(Scalar::I64);
@@ -643,7 +644,7 @@ fn a_job_that_returns_is_over() {
     assert_eq!(columns[0].view::<i64>(), [0, 0, 1, 1]);
 }
 
-/// `divide(a, b)`: quotient and whether it is exact; traps where b is 0, with both as words.
+/// `divide(a, b)`: the quotient, and whether it is exact. Traps if b is 0, with both as words.
 fn divide() -> Func {
     let mut b = Builder::new("divide".to_owned(), vec![Scalar::I64, Scalar::Bool]);
     let [x, y] = [(); 2].map(|()| b.param(Scalar::I64, None));
@@ -688,7 +689,7 @@ fn calls_give_results_or_end_the_job() {
 
 #[test]
 fn the_trap_with_the_least_key_wins() {
-    // Element i traps in tick 100 - i; the later the element, the earlier its tick. Ticks fused and not.
+    // Element i traps in tick 100 - i: later elements trap in earlier ticks. With fused ticks and without.
     for fused in [true, false] {
         for jobs in [1, 50, 3000] {
             let body = |b: &mut Builder, index: Operand, tick: Operand| {
@@ -724,13 +725,13 @@ fn numbers_of_jobs_and_ticks() {
             (100_003, 3, None),
             (1000, 300, Some(1)),
             (7, 10_000, None),
-            // Around where a loop over ticks asks whether it was stopped.
+            // around the tick in which a loop over ticks checks for a stop
             (2, 1023, None),
             (2, 1024, None),
             (2, 1025, None),
             (2, 2048, None),
         ] {
-            // others help later, or at once
+            // other threads help later, or at once
             for cost in [None, Some(Duration::from_millis(1))] {
                 let mut run = Run::new(&program, vec![i64s(&vec![0; jobs])], jobs as u64);
                 (run.ticks, run.block_size, run.cost) = (ticks, block_size, cost);
@@ -785,7 +786,7 @@ fn ticks_wait_for_each_other() {
 
 #[test]
 fn who_took_long_before_is_helped_at_once() {
-    // the first job is over when a second thread came to another one
+    // the first job ends once a second thread has begun another one
     let body = |b: &mut Builder, index: Operand, _: Operand| {
         b.store(ColumnId(0), index, Operand::I64(1));
         let first = b.icmp(Cmp::Eq, index, Operand::I64(0));
@@ -801,7 +802,7 @@ fn who_took_long_before_is_helped_at_once() {
     let program = program(vec![entry(true, body)], &[Storage::I64], false);
     let mut run = Run::new(&program, vec![i64s(&[0, 0])], 2);
     (run.block_size, run.cost) = (Some(1), Some(Duration::from_secs(1)));
-    // so that a failure ends
+    // so that a failing test ends
     let cancel = run.cancel.clone();
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(20));
@@ -835,7 +836,7 @@ fn elements_beyond_the_limit_do_not_run() {
 
 #[test]
 fn elements_behind_a_trap_do_not_run() {
-    // The second element raises; a thousand rounds of others would be seen.
+    // The second element traps; a thousand more repetitions of others would show.
     let body = |b: &mut Builder, index: Operand, _| {
         b.push(Stmt::Atomic {
             op: AtomicOp::Add,
@@ -973,7 +974,7 @@ fn atomics_from_many_threads() {
 
 #[test]
 fn draws_are_counted_per_element_and_tick() {
-    // Two draws in the entry; then also with one of them in another function.
+    // two draws in the entry, then one of them in another function
     for inner in [false, true] {
         let body = |b: &mut Builder, index: Operand, tick: Operand| {
             let first = b.i64(Op::Random, &[]);

@@ -1,19 +1,21 @@
-//! Work that threads do beside the calls that asked for it: nobody has to wait for it but the end of the process.
+//! Background work: work on threads of its own, for which only the end of the process waits.
 //!
-//! Here: [`run`], and [`end`], which waits for such work before NVIDIA's libraries are run down, whose code it may be in: these have that registered while they compile,
-//! so that no function of ours that `exit` calls would be early enough. Not here: launches' own thread ([`super::queue`]), which ends at once.
+//! Here: [`run`], and [`end`], which waits for such work before NVIDIA's libraries are unloaded. The work may be inside
+//! their code. These libraries register functions with `exit` while they compile, so a function that this crate
+//! registers would run too late. Not here: the thread of launches ([`super::queue`]), which ends at once.
 
 use crate::process;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How much is being done, and by which process: what a parent began, no child of `fork` does.
+/// The process, and how many pieces of work it is running. A child of `fork` does not run the work that its parent
+/// began.
 static RUNNING: Mutex<(u32, usize)> = Mutex::new((0, 0));
-/// Nothing more is begun.
+/// Whether no more work may begin.
 static ENDS: AtomicBool = AtomicBool::new(false);
 static ENDED: Condvar = Condvar::new();
-/// How long the end of the process waits for such work: compiling takes less, and stuck work is left.
+/// How long the end of the process waits for such work. Compiling takes less; work that hangs is abandoned.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 struct Part;
@@ -37,9 +39,9 @@ impl Drop for Part {
     }
 }
 
-/// Does something on a thread of its own, if there is one to be had, and the process does not end.
+/// Runs work on a thread of its own. Does nothing if the system cannot start a thread, or the process is ending.
 pub fn run(name: &str, work: impl FnOnce() + Send + 'static) {
-    // first, so that whoever ends the process later waits for it
+    // begins before the thread does, so that an end of the process in between waits for the work
     let part = Part::begin();
     if ENDS.load(Ordering::Relaxed) {
         return;
@@ -51,15 +53,15 @@ pub fn run(name: &str, work: impl FnOnce() + Send + 'static) {
     let _ = std::thread::Builder::new().name(name.into()).spawn(work);
 }
 
-/// Before the process ends: nothing is begun any more, and what is being done is waited for.
+/// Called before the process ends: allows no more work to begin, and waits for the work that is running.
 pub fn end() {
     ENDS.store(true, Ordering::Relaxed);
     wait();
 }
 
-/// Waits until nothing is being done.
+/// Waits until no work is running.
 fn wait() {
-    // a child of fork may never get it
+    // in a child of `fork` the lock may be held for ever
     let Some(mut running) = RUNNING.try_lock_for(MAX_WAIT) else { return };
     while running.0 == process::id() && running.1 > 0 {
         if ENDED.wait_for(&mut running, MAX_WAIT).timed_out() {
@@ -84,7 +86,7 @@ mod tests {
         });
         super::wait();
         assert!(done.load(Ordering::Relaxed));
-        // and not for what panics
+        // nor for work that panics
         super::run("a panic", || panic!("meant"));
         super::wait();
     }

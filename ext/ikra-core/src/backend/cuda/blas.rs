@@ -1,9 +1,10 @@
-//! Products of matrices by cuBLAS, where that is on the machine.
+//! Products of matrices by cuBLAS, if that is on the machine.
 //!
-//! Here: [`Blas`], the library's handle, and the one kind of call that is made of it. Not here: whether a product is to be computed so, which
-//! gives other bits than Ikra's own kernel ([`crate::backend::collective::rows::Collective::product`]).
+//! Here: [`Blas`], the library's handle, and the one kind of call that Ikra makes. Not here: whether to use it. Its
+//! results have other bits than those of Ikra's own kernel ([`crate::backend::collective::rows::Collective::product`]).
 //!
-//! The library is opened when it is first needed. It knows matrices column after column: there, ours are turned, and so is their product.
+//! The library is opened when it is first needed. It expects matrices in column-major order. Ours are row-major, which
+//! it reads as their transposes, and so is the product.
 #![allow(unsafe_code, reason = "calls of cuBLAS")]
 
 use super::driver::{Device, Stream};
@@ -20,27 +21,28 @@ use std::sync::Arc;
 
 /// Whether the library can be opened.
 static PRESENT: Lazy<bool> = Lazy::new(|| {
-    // SAFETY: it only tries to open the library by its usual names.
+    // SAFETY: the call only tries to open the library by its usual names.
     nvrtc::find("cublas", "libcublasLt.so.").is_some() && unsafe { sys::is_culib_present() }
 });
 
-/// See the module. One product at a time is handed to it, which is quick: the device computes on its own.
+/// The library's handle; see the module. One product at a time is passed to it. That is quick, because the device
+/// computes asynchronously.
 pub struct Blas {
     handle: Mutex<Handle>,
-    /// The library's scratch memory, for the one stream that it computes on. Given back where memory runs out.
+    /// The library's scratch memory, for the one stream that it uses. It is freed when memory runs out.
     pub scratch: Mutex<Option<Arc<dyn DeviceMemory>>>,
     device: Arc<Device>,
 }
 
-/// A smaller part of what this process may have of the device is the library's scratch memory.
+/// The scratch memory is at most this part of the device memory that this process may use: one in so many.
 const SHARE: u64 = 16;
 
 struct Handle(cublasHandle_t);
 
-// SAFETY: a handle may be used by any thread, by one at a time.
+// SAFETY: any thread may use the handle, if only one does at a time.
 unsafe impl Send for Handle {}
 
-/// Where the elements of the two matrices and of their product are in the device's memory.
+/// Device addresses of the two matrices and of their product.
 #[derive(Clone, Copy)]
 pub struct Addresses {
     pub left: u64,
@@ -50,7 +52,7 @@ pub struct Addresses {
 }
 
 impl Blas {
-    /// None where there is no such library, or one that does not work with this driver. The context must be current.
+    /// None if there is no such library, or if it does not work with this driver. The context must be current.
     ///
     /// # Errors
     /// `Memory`.
@@ -59,7 +61,7 @@ impl Blas {
             return Ok(None);
         }
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the library is there, and the out-pointer is to a live local.
+        // SAFETY: the library is open, and the out-pointer is to a live local.
         match check("cublasCreate", unsafe { sys::cublasCreate_v2(&raw mut handle) }) {
             Ok(()) => {
                 let (handle, scratch) = (Mutex::new(Handle(handle)), Mutex::default());
@@ -70,21 +72,22 @@ impl Blas {
         }
     }
 
-    /// Bytes of scratch memory: as many as the library would take for itself, of a GPU as this one, where there is room for them.
+    /// Bytes of scratch memory: what the library would allocate on a GPU like this one, if there is enough memory.
     pub fn wanted(&self) -> usize {
         let share = usize::try_from(crate::config::memory_limit() / SHARE).unwrap_or(usize::MAX);
         let own = if self.device.facts.capability >= 90 { 32 << 20 } else { 4 << 20 };
         own.min(share) / ALIGNMENT * ALIGNMENT
     }
 
-    /// Queues products on a stream, always the same; false: they are of no form that the library takes.
+    /// Queues products on a stream, which is always the same. False: the library does not support their form.
     ///
     /// # Errors
     /// `Memory`, `Device`.
     ///
     /// # Safety
-    /// The memory of each matrix begins at its address, has all that [`Product::fits`] says, and stays until the stream has passed this, as the
-    /// `scratch` bytes of scratch memory do, which are this stream's alone; there is room for the products, which nobody else uses until then.
+    /// Each matrix begins at its address and has all elements of which [`Product::fits`] speaks. The output has room
+    /// for all products. The scratch memory has `scratch` bytes and is used by this stream only. All of that memory
+    /// stays allocated, and nothing else uses the output, until the stream has passed this work.
     pub unsafe fn multiply(
         &self,
         stream: &Stream,
@@ -110,16 +113,18 @@ impl Blas {
         let (of_left, of_right) = (turned(&product.left), turned(&product.right));
         let apart = |n: usize| n as i64;
         let handle = self.handle.lock();
-        // SAFETY: both are alive. The library's own type for a stream is the driver's.
+        // SAFETY: both are alive. The library's type for a stream is the driver's.
         check("cublasSetStream", unsafe { sys::cublasSetStream_v2(handle.0, stream.raw.cast()) })?;
-        // a new stream makes the library go back to memory of its own
-        // SAFETY: the memory is of so many bytes, stays as long as what uses it is under way, and only this stream does; the next product sets it anew.
+        // After a new stream is set, the library uses memory of its own again. SAFETY: the memory has so many bytes,
+        // only this stream uses it, and it stays allocated as long as queued work uses it. The next product sets it
+        // again.
         let given = unsafe { sys::cublasSetWorkspace_v2(handle.0, at.scratch as *mut std::ffi::c_void, scratch) };
         check("cublasSetWorkspace", given)?;
         macro_rules! call {
             ($function:path, $number:ty) => {{
                 let (one, zero): ($number, $number) = (1.0, 0.0);
-                // SAFETY: the handle is alive; factors are read at once, from live locals; the memory is the caller's affair.
+                // SAFETY: the handle is alive. The factors are live locals, which are read during the call. The caller
+                // guarantees the memory.
                 unsafe {
                     $function(
                         handle.0,
@@ -156,7 +161,7 @@ impl Blas {
 impl Drop for Blas {
     fn drop(&mut self) {
         if self.device.is_ours() && self.device.enter().is_ok() {
-            // SAFETY: a context is current, the handle is alive, and nobody has it any more.
+            // SAFETY: a context is current, the handle is alive, and nothing uses it any more.
             let _ = unsafe { sys::cublasDestroy_v2(self.handle.get_mut().0) };
         }
     }

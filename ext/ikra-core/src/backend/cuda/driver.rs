@@ -1,14 +1,15 @@
-//! The CUDA driver: opening it, one device and its context, and the handles that launches use.
+//! The CUDA driver: opens it, one device and its context, and has the handles that launches use.
 //!
-//! Here: every raw handle has an owner with a name, and every call answers with the name of the CUDA function that
-//! failed. Not here: memory ([`super::storage`]) and launches ([`super::launch`]).
+//! Here: each raw handle has an owner type, and each call's error names the CUDA function that failed. Not here: memory
+//! ([`super::storage`]) and launches ([`super::launch`]).
 //!
-//! The library is opened by hand first: that it is missing or broken is an answer, where cudarc would panic.
+//! This module opens the library itself before cudarc does. So a missing or broken library is an error, where cudarc
+//! would panic.
 //!
-//! **After a fork** no inherited handle is used or freed: whoever owns one remembers the process that made it.
+//! **After a fork** no inherited handle is used or freed: each owner remembers the process that made its handle.
 //!
-//! **After a fault** (an illegal address, say) CUDA refuses everything for the rest of the process. The first such
-//! error is kept, and named by every later one.
+//! **After a fault** (an illegal address, for example) CUDA refuses all calls for the rest of the process. The first
+//! such error is kept, and all later errors name it.
 #![allow(unsafe_code, reason = "calls into libcuda")]
 
 use crate::error::{Error, Result};
@@ -21,10 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Oldest driver (its CUDA version) that has all functions that are called here.
+/// The oldest driver (by its CUDA version) that has all functions that are called here.
 const OLDEST_DRIVER: i32 = 12_000;
 
-/// Every function that is called here and in [`super::storage`]; cudarc panics at the first call of one that is missing.
+/// All functions that are called here and in [`super::storage`]. cudarc panics at the first call of a missing one.
 const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGet cuDeviceGetCount \
     cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetLimit \
     cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
@@ -34,48 +35,48 @@ const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString 
     cuEventDestroy_v2 cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute \
     cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel";
 
-/// What is known of the device without a context.
+/// Facts about the device that need no context.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub name: String,
-    /// Compute capability, as in 90.
+    /// The compute capability, such as 90.
     pub capability: u32,
     pub warp: u32,
     pub multiprocessors: u32,
     pub threads_per_multiprocessor: u32,
     pub memory: u64,
-    /// CUDA version of the driver, as in 13000.
+    /// The CUDA version of the driver, such as 13000.
     pub driver: i32,
 }
 
 impl Facts {
-    /// Threads that it can run at once.
+    /// How many threads the device can run at once.
     pub fn threads(&self) -> u64 {
         u64::from(self.multiprocessors.max(1)) * u64::from(self.threads_per_multiprocessor.max(1))
     }
 }
 
-/// One device, and its context from the first time that it is needed.
+/// One device, and its context, which is made when it is first needed.
 pub struct Device {
     pub facts: Facts,
     handle: sys::CUdevice,
     context: OnceCell<Context>,
     process: u32,
     fault: OnceCell<String>,
-    /// One at a time looks at the stacks' size and raises it.
+    /// Guards reading and raising the stack size.
     stack: Mutex<()>,
     pub ledger: Ledger,
 }
 
-/// Device memory that this process holds, and what waits to be used again or given back.
+/// Accounts for the device memory of this process: what is in use, and what was dropped and waits for reuse.
 #[derive(Default)]
 pub struct Ledger {
     held: AtomicU64,
     dropped: Mutex<Dropped>,
 }
 
-/// Memory that nobody uses any more. Whoever drops it, be it the GC, only notes it here; the next allocation of the same
-/// size takes it, or gives everything back once it has become much.
+/// Memory that is not used any more. Dropping it, which the GC may do, only records it here. The next allocation of the
+/// same size takes it. When there is much of it, the next allocation frees it all.
 #[derive(Default)]
 struct Dropped {
     /// Addresses by length.
@@ -84,7 +85,8 @@ struct Dropped {
     bytes: usize,
 }
 
-/// Dropped blocks that are kept at most, and their bytes. The GC drops thousands of small ones at a time, which the loop that made them wants again.
+/// How many dropped blocks, and bytes, are kept at most. The GC drops thousands of small blocks at a time, which the
+/// loop that made them soon allocates again.
 const MAX_DROPPED: usize = 65_536;
 const MAX_DROPPED_BYTES: usize = 4 << 30;
 
@@ -93,10 +95,10 @@ impl Ledger {
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
-    /// Counts what is about to be allocated.
+    /// Counts an allocation before it is made.
     ///
     /// # Errors
-    /// The bytes that are left within the limit, where they are fewer.
+    /// How many bytes are left within the limit, if that is less than `bytes`.
     pub fn reserve(&self, bytes: usize, limit: u64) -> std::result::Result<(), u64> {
         let within = |held: u64| held.checked_add(bytes as u64).filter(|sum| *sum <= limit);
         let reserved = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
@@ -112,7 +114,7 @@ impl Ledger {
         dropped.count += 1;
         dropped.bytes += bytes;
     }
-    /// Dropped memory of exactly this length, to be used again.
+    /// Takes dropped memory of exactly this length, for reuse.
     pub fn take(&self, bytes: usize) -> Option<u64> {
         let mut dropped = self.dropped.lock();
         let address = dropped.blocks.get_mut(&bytes)?.pop()?;
@@ -121,7 +123,7 @@ impl Ledger {
         self.held.fetch_add(bytes as u64, Ordering::Relaxed);
         Some(address)
     }
-    /// What is to be given back: all of it, where it is much or `all` is said.
+    /// Takes all dropped memory, to be freed, if there is much of it or `all` is true.
     pub fn take_dropped(&self, all: bool) -> Vec<u64> {
         let mut dropped = self.dropped.lock();
         if !all && dropped.count < MAX_DROPPED && dropped.bytes < MAX_DROPPED_BYTES {
@@ -129,7 +131,7 @@ impl Ledger {
         }
         std::mem::take(&mut *dropped).blocks.into_values().flatten().collect()
     }
-    /// Bytes that are kept to be used again.
+    /// Bytes of dropped memory.
     pub fn kept(&self) -> u64 {
         self.dropped.lock().bytes as u64
     }
@@ -137,20 +139,20 @@ impl Ledger {
 
 struct Context(sys::CUcontext);
 
-// SAFETY: a context handle may be used by any thread; it is made current before each use. The primary context lives as
+// SAFETY: any thread may use a context handle, and it is made current before each use. The primary context lives as
 // long as the process.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// Turns a CUDA status into an answer that names the call.
+/// Turns a CUDA status into a result whose error names the call.
 fn answer(what: &str, status: CUresult) -> Result<()> {
     if status == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
     let (mut name, mut text) = (std::ptr::null(), std::ptr::null());
-    // SAFETY: the library is open (a status came from it); both functions take any status and leave a static string or
-    // null.
+    // SAFETY: the library is open, because a status came from it. Both functions accept any status, and set a static
+    // string or null.
     let words = unsafe {
         sys::cuGetErrorName(status, &raw mut name);
         sys::cuGetErrorString(status, &raw mut text);
@@ -160,7 +162,7 @@ fn answer(what: &str, status: CUresult) -> Result<()> {
     Err(Error::Device { what: what.to_string(), cause: format!("{text} ({name})") })
 }
 
-/// Milliseconds between attempts to have memory that other processes hold.
+/// Milliseconds between attempts to get memory that other processes use.
 const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
 
 /// Whether the status means that the context is lost.
@@ -185,7 +187,7 @@ fn no_device(cause: impl Into<String>) -> Error {
     Error::Device { what: "looking for an NVIDIA GPU".to_string(), cause: cause.into() }
 }
 
-/// Opens libcuda, once for the process.
+/// Opens libcuda, once per process.
 fn load() -> Result<()> {
     static LOADED: OnceCell<()> = OnceCell::new();
     LOADED
@@ -193,11 +195,11 @@ fn load() -> Result<()> {
             let names = ["cuda", "nvcuda"].iter().flat_map(|n| cudarc::get_lib_name_candidates(n));
             // SAFETY: libcuda's initialisers have no preconditions. The handle is never closed.
             let found = names.into_iter().any(|n| unsafe { libloading::Library::new(n) }.map(std::mem::forget).is_ok());
-            // SAFETY: it only tries to open the library by the same names.
+            // SAFETY: the call only tries to open the library by the same names.
             if !found || !unsafe { sys::is_culib_present() } {
                 return Err(no_device("libcuda, which comes with NVIDIA's driver, is not installed"));
             }
-            // SAFETY: the library is open; the symbols are only looked for.
+            // SAFETY: the library is open, and the symbols are only looked up.
             let has = |name: &&str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()) }.is_ok();
             match NEEDED.split_whitespace().find(|name| !has(name)) {
                 Some(missing) => {
@@ -210,10 +212,10 @@ fn load() -> Result<()> {
 }
 
 impl Device {
-    /// The first device, with what is known of it; its context is not made yet.
+    /// Opens the first device, without its context.
     ///
     /// # Errors
-    /// `Device`: no driver, one too old, one that does not work, or no GPU.
+    /// `Device`: there is no driver or no GPU, or the driver is too old or does not work.
     pub fn open() -> Result<Self> {
         load()?;
         let mut driver = 0;
@@ -263,7 +265,7 @@ impl Device {
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         let mut name = [0u8; 128];
-        // SAFETY: as above; the buffer has the length that is passed, and is zero-terminated by the call.
+        // SAFETY: as above. The buffer has the length that is passed, and the call terminates the string with a zero.
         let named = unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, handle) };
         answer("cuDeviceGetName", named)?;
         let mut memory = 0;
@@ -293,18 +295,18 @@ impl Device {
         })
     }
 
-    /// Whether this process made the device's handles.
+    /// Whether this process opened the device.
     pub fn is_ours(&self) -> bool {
         self.process == crate::process::id()
     }
 
-    /// Whether the context is there.
+    /// Whether the context exists.
     pub fn is_entered(&self) -> bool {
         self.context.get().is_some()
     }
 
     /// # Errors
-    /// `Device` in a process that did not make the device's handles.
+    /// `Device` in a process that did not open the device.
     fn ours(&self) -> Result<()> {
         if self.is_ours() {
             return Ok(());
@@ -313,10 +315,10 @@ impl Device {
         Err(Error::Device { what: "using the GPU in a forked process".into(), cause: cause.into() })
     }
 
-    /// Makes the context current on this thread, creating it the first time (a third of a second).
+    /// Makes the context current on this thread. The first call makes the context, which takes a third of a second.
     ///
     /// # Errors
-    /// `Device` after a fork, after a fault, or when CUDA refuses.
+    /// `Device` after a fork, after a fault, or when CUDA fails.
     pub fn enter(&self) -> Result<()> {
         self.ours()?;
         if let Some(fault) = self.fault.get() {
@@ -329,11 +331,11 @@ impl Device {
         }
         let context = self.context.get_or_try_init(|| {
             let mut context = std::ptr::null_mut();
-            // SAFETY: `handle` is a device of this process, and the out-pointer is to a live local. The context is kept for
-            // the process's life.
+            // SAFETY: `handle` is a device of this process, and the out-pointer is to a live local. The process keeps
+            // the context until its end.
             let mut retain = || unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, self.handle) };
             let mut made = retain();
-            // other processes may be about to give some back
+            // other processes may free memory soon
             for pause in PAUSES {
                 if made == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
                     std::thread::sleep(Duration::from_millis(pause));
@@ -351,7 +353,7 @@ impl Device {
         self.check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context.0) })
     }
 
-    /// As [`answer`], and remembers a fault.
+    /// As [`answer`], and records a fault.
     pub fn check(&self, what: &str, status: CUresult) -> Result<()> {
         let result = answer(what, status);
         if let Err(e) = &result
@@ -362,7 +364,7 @@ impl Device {
         result
     }
 
-    /// What nobody was told of that asked for it failed: everything that is asked from now on does.
+    /// Records a failure of work whose caller does not get the error. All later calls fail with it.
     pub fn lose(&self, because: &str) {
         let _ = self.fault.set(because.into());
     }
@@ -375,7 +377,7 @@ impl Device {
         Ok(pool)
     }
 
-    /// Freed device memory stays with the process, for the next launch.
+    /// Keeps freed device memory in the process, for the next launch.
     fn keep_freed_memory(&self) -> Result<()> {
         let pool = self.pool()?;
         let mut threshold = u64::MAX;
@@ -385,7 +387,7 @@ impl Device {
         self.check("cuMemPoolSetAttribute", set)
     }
 
-    /// Gives freed device memory back.
+    /// Returns freed device memory to the system.
     ///
     /// # Errors
     /// `Device`. The context must be current.
@@ -395,7 +397,7 @@ impl Device {
         self.check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool, 0) })
     }
 
-    /// Bytes free for new allocations; the context must be current.
+    /// Bytes that are free for new allocations. The context must be current.
     pub fn free_memory(&self) -> u64 {
         let (mut free, mut total) = (0, 0);
         // SAFETY: the out-pointers are to live locals.
@@ -403,11 +405,12 @@ impl Device {
         if got == CUresult::CUDA_SUCCESS { free as u64 } else { 0 }
     }
 
-    /// Bytes of stack for each thread, for kernels that recurse: `wanted`, or as much as there is room for, but no less than
-    /// `least`. Raised when needed, never lowered: CUDA reserves it for all threads that the device can run at once.
+    /// Reserves stack for kernels that recurse. Returns the bytes per thread: `wanted`, or as much as memory allows,
+    /// but at least `least`. The size is raised when needed and never lowered. CUDA reserves it for all threads that
+    /// the device can run at once.
     ///
     /// # Errors
-    /// `Memory` when there is not even room for the least; `Device`. The context must be current.
+    /// `Memory` when memory does not suffice for `least`; `Device`. The context must be current.
     pub fn reserve_stack(&self, wanted: u64, least: u64) -> Result<u64> {
         let _alone = self.stack.lock();
         let limit = sys::CUlimit_enum::CU_LIMIT_STACK_SIZE;
@@ -418,11 +421,11 @@ impl Device {
         if now >= wanted {
             return Ok(now);
         }
-        // Freed memory of earlier launches is in nobody's way, and other processes are to find some, too.
+        // releases the freed memory of earlier launches, for the stacks and for other processes
         self.trim()?;
         let facts = &self.facts;
         let threads = facts.threads();
-        // a quarter of what is free, of which stacks that are reserved already are a part
+        // a quarter of the free memory, in which stacks that are reserved already count as free
         let mut bytes = wanted.min(now.max((now + self.free_memory() / threads) / 4)).max(least);
         while bytes > now {
             // SAFETY: a context is current.
@@ -444,19 +447,19 @@ impl Device {
     }
 }
 
-/// Has something done when the process ends, before the driver does what it registered when it was opened.
+/// Registers a function for the end of the process. It runs before those that the driver registered when it was opened.
 pub fn before_the_end(what: extern "C" fn()) {
-    // SAFETY: a function without arguments, of a library that is never closed.
+    // SAFETY: the function has no arguments, and its library is never closed.
     let _ = unsafe { libc::atexit(what) };
 }
 
-/// An order of work on the device.
+/// A CUDA stream.
 pub struct Stream {
     pub raw: sys::CUstream,
     device: Arc<Device>,
 }
 
-// SAFETY: stream handles may be used by any thread.
+// SAFETY: any thread may use stream handles.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
@@ -472,10 +475,10 @@ impl Stream {
         Ok(Self { raw, device: device.clone() })
     }
 
-    /// Waits until everything queued is done.
+    /// Waits until all queued work is done.
     ///
     /// # Errors
-    /// `Device`, also for what failed on the device since.
+    /// `Device`, also for earlier failures on the device.
     pub fn finish(&self) -> Result<()> {
         // SAFETY: the stream is alive.
         self.device.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
@@ -485,19 +488,19 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.device.is_ours() {
-            // SAFETY: the stream is alive and not used afterwards; CUDA finishes what is queued first.
+            // SAFETY: the stream is alive and not used afterwards. CUDA finishes the queued work first.
             let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
         }
     }
 }
 
-/// A point in a stream.
+/// A CUDA event: a point in a stream.
 pub struct Event {
     raw: sys::CUevent,
     device: Arc<Device>,
 }
 
-// SAFETY: event handles may be used by any thread.
+// SAFETY: any thread may use event handles.
 unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
@@ -512,7 +515,7 @@ impl Event {
         Ok(Self { raw, device: device.clone() })
     }
 
-    /// A point that is only waited for, which costs less.
+    /// An event that is only waited for, which is cheaper than one with a time.
     ///
     /// # Errors
     /// `Device`. The context must be current.
@@ -531,10 +534,10 @@ impl Event {
         self.device.check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream.raw) })
     }
 
-    /// Whether the stream has passed it.
+    /// Whether the stream has passed the event.
     ///
     /// # Errors
-    /// `Device`, also for what failed on the device before it.
+    /// `Device`, also for earlier failures on the device.
     pub fn is_past(&self) -> Result<bool> {
         self.device.ours()?;
         // SAFETY: the event is alive.
@@ -544,7 +547,7 @@ impl Event {
         }
     }
 
-    /// Blocks until the stream has passed it.
+    /// Blocks until the stream has passed the event.
     ///
     /// # Errors
     /// As [`Event::is_past`].
@@ -554,12 +557,12 @@ impl Event {
         self.device.check("running a kernel", unsafe { sys::cuEventSynchronize(self.raw) })
     }
 
-    /// Time on the device between two points that were passed.
+    /// The time on the device between two events that have passed.
     pub fn since(&self, earlier: &Event) -> Duration {
         type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
         static ELAPSED: OnceCell<Option<Elapsed>> = OnceCell::new();
-        // The name without a version is the one that every driver has; cudarc knows only the newest.
-        // SAFETY: libcuda is open, and this is the function's prototype in cuda.h.
+        // All drivers have the name without a version; cudarc knows only the newest name. SAFETY: libcuda is open, and
+        // this is the function's prototype in cuda.h.
         let elapsed =
             ELAPSED.get_or_init(|| unsafe { sys::culib().get::<Elapsed>(b"cuEventElapsedTime\0") }.ok().map(|f| *f));
         let mut milliseconds = 0.0;
@@ -574,23 +577,23 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.device.is_ours() {
-            // SAFETY: the event is alive and not used afterwards; CUDA keeps what a stream has yet to pass.
+            // SAFETY: the event is alive and not used afterwards. CUDA keeps an event that a stream has not passed yet.
             let _ = unsafe { sys::cuEventDestroy_v2(self.raw) };
         }
     }
 }
 
-/// What the device says of a loaded kernel.
+/// Facts that the driver reports about a loaded kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelFacts {
     pub registers: u32,
-    /// Bytes of each thread's local memory: spilled registers and stack.
+    /// Bytes of local memory per thread: spilled registers and stack.
     pub local: u32,
     pub shared: u32,
     pub max_threads: u32,
 }
 
-/// Code on the device, with its kernel.
+/// Code on the device, and its kernel.
 pub struct Module {
     raw: sys::CUmodule,
     kernel: sys::CUfunction,
@@ -598,33 +601,33 @@ pub struct Module {
     device: Arc<Device>,
 }
 
-// SAFETY: module and function handles may be used by any thread.
+// SAFETY: any thread may use module and function handles.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads a cubin, or zero-terminated PTX.
+    /// Loads a cubin, or PTX that ends with a zero.
     ///
     /// # Errors
     /// `Device`. The context must be current.
     pub fn load(device: &Arc<Device>, code: &[u8], kernel: &str) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
         let (none, no_values) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: a context is current; `code` is a whole image made by NVRTC, read during the call only; the
+        // SAFETY: a context is current. `code` is a complete image made by NVRTC, and is read only during the call. The
         // out-pointer is to a live local.
         let loaded = unsafe { sys::cuModuleLoadDataEx(&raw mut raw, code.as_ptr().cast(), 0, none, no_values) };
         device.check("cuModuleLoadDataEx", loaded)?;
         let mut module =
             Self { raw, kernel: std::ptr::null_mut(), facts: KernelFacts::default(), device: device.clone() };
         let name = CString::new(kernel).unwrap_or_default();
-        // SAFETY: the module is alive, the name is zero-terminated, and the out-pointer is to a live field.
+        // SAFETY: the module is alive, the name ends with a zero, and the out-pointer is to a live field.
         let found = unsafe { sys::cuModuleGetFunction(&raw mut module.kernel, raw, name.as_ptr()) };
         device.check("cuModuleGetFunction", found)?;
         use sys::CUfunction_attribute_enum as Attribute;
         let attribute = |which| -> Result<u32> {
             let mut value = 0;
-            // SAFETY: the function is alive with its module, and the out-pointer is to a live local.
+            // SAFETY: the function lives as long as its module, and the out-pointer is to a live local.
             device.check("cuFuncGetAttribute", unsafe {
                 sys::cuFuncGetAttribute(&raw mut value, which, module.kernel)
             })?;
@@ -639,7 +642,7 @@ impl Module {
         Ok(module)
     }
 
-    /// Blocks of this size that one multiprocessor runs at once.
+    /// How many blocks of this size one multiprocessor runs at once.
     pub fn blocks_per_multiprocessor(&self, block: u32) -> u32 {
         let mut blocks = 0;
         // SAFETY: the function is alive, and the out-pointer is to a live local.
@@ -649,14 +652,14 @@ impl Module {
         if got == CUresult::CUDA_SUCCESS { blocks.unsigned_abs() } else { 0 }
     }
 
-    /// Queues one run of the kernel; `args` are the words of its only parameter.
+    /// Queues one run of the kernel. `args` are the words of its only parameter.
     ///
     /// # Errors
-    /// `Memory` where the driver finds none for what threads spill; `Device`. The context must be current.
+    /// `Memory` when the driver has no memory for spilled registers; `Device`. The context must be current.
     pub fn launch(&self, stream: &Stream, grid: u32, block: u32, args: &mut [u64]) -> Result<()> {
         let mut params = [args.as_mut_ptr().cast::<c_void>()];
-        // SAFETY: function and stream are alive. The kernel has one parameter, whose words CUDA copies before the call
-        // returns. What the words point to is the caller's to keep until the stream has passed this launch.
+        // SAFETY: the function and the stream are alive. The kernel has one parameter, whose words CUDA copies before
+        // the call returns. The caller keeps the memory to which they point until the stream has passed this launch.
         let status = unsafe {
             let none = std::ptr::null_mut();
             sys::cuLaunchKernel(self.kernel, grid, 1, 1, block, 1, 1, 0, stream.raw, params.as_mut_ptr(), none)
@@ -676,9 +679,9 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // Anybody may drop a kernel, on a thread where no context is current.
+        // a kernel may be dropped on a thread where no context is current
         if self.device.is_ours() && self.device.enter().is_ok() {
-            // SAFETY: the module is alive and not used afterwards; launches keep it until they are done.
+            // SAFETY: the module is alive and not used afterwards. Launches hold it until they are done.
             let _ = unsafe { sys::cuModuleUnload(self.raw) };
         }
     }

@@ -1,11 +1,12 @@
-//! IR to CUDA C++: text that a person can read, and that both NVRTC and a host compiler (with `shim.hpp`) accept.
+//! Translates the IR to CUDA C++: readable text that both NVRTC and a host compiler (with `shim.hpp`) accept.
 //!
-//! Here: arguments, signatures and kernels; one function per IR function ([`function`]), registers as variables ([`places`]), and what is particular to groups of
-//! threads and of jobs. Not here: compiling, and any device: this builds and runs everywhere.
+//! Here: arguments, signatures and kernels; one C++ function per IR function ([`function`]), with registers as
+//! variables ([`places`]); special kernels for groups of threads and of jobs. Not here: compiling, and any device: this
+//! module builds and runs everywhere.
 //!
-//! Invariants: every variable is declared in the innermost braces that hold all its occurrences, so that the forward
-//! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] and [`Emitted::memory`] write words in the
-//! order of the `Args` that the text declares.
+//! Invariants: each variable is declared in the innermost braces that hold all its occurrences, so the forward `goto`
+//! of a `Break` never jumps over a declaration. [`Emitted::arguments`] and [`Emitted::memory`] write words in the order
+//! of the `Args` that the text declares.
 
 mod function;
 mod needed;
@@ -32,49 +33,52 @@ pub use needed::with_prelude;
 pub use several::Several;
 pub use shared::SHARED_MEMORY;
 
-/// What all kernels stand on; precedes the generated text.
+/// The common part of all kernels, which precedes the generated text.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Bytes of a launch's arguments that every driver takes.
+/// Bytes of launch arguments that all drivers accept.
 const ARGUMENT_BYTES: usize = 4_096;
-/// Expanded size, in statements, up to which a function that is called several times is inlined everywhere.
+/// A function that is called several times is inlined everywhere up to this size, in statements, with all that is
+/// inlined into it.
 const INLINE_SIZE: usize = 2_000;
 /// Words of `struct ReduceArgs`.
 const REDUCE_WORDS: usize = 5;
 /// Threads of a block of a kernel with an epilogue.
 pub const EPILOGUE_THREADS: u32 = LANES as u32;
-/// Threads that a block may have. Each may then use 128 registers.
+/// The threads that a block may have. Each may then use 128 registers.
 const MAX_THREADS: u32 = 512;
-/// Where all jobs go the same way through a loop and load something in common, to say that one block for each multiprocessor is enough lets the assembler ask for what
-/// several repetitions load at once: else it takes so few registers that they wait for one after the other. Nbody's kernel took 4 % longer, and a product of matrices
-/// 80; where branches part the jobs, as boids', more registers make it slower.
+/// The fewest blocks per multiprocessor, for kernels whose jobs all take the same way through a loop and load common
+/// rows. With 1, the assembler uses enough registers to load for several repetitions at once. Otherwise it uses so few
+/// that the loads wait for each other. Then nbody's kernel took 4 % longer, and a product of matrices 80 % longer. If
+/// branches part the jobs, as in boids, more registers make the kernel slower.
 const FEWEST_SHARING: u32 = 1;
-/// The same for elements that are reduced at once: the sum of products of 64 Mi Floats takes 259 µs in place of 277.
-/// What is compacted takes longer so, 316 in place of 281.
+/// The same for a fold of computed elements: the sum of products of 64 Mi Floats takes 259 µs instead of 277. A
+/// compaction would be slower, with 316 instead of 281.
 const FEWEST_FOLDING: u32 = 2;
-/// Threads of a block that runs groups of jobs: each takes many registers.
+/// The threads of a block that runs groups of jobs. Few, because each uses many registers.
 const GROUP_THREADS: u32 = 128;
 
-/// Generated code and how it is called.
+/// Generated code, and how to call it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emitted {
-    /// Name of the kernel function.
+    /// The name of the kernel function.
     pub kernel: String,
     /// The program without the prelude.
     pub body: String,
-    /// May call itself, so that its stack is not known to the compiler.
+    /// Whether a function may call itself, so that the compiler does not know the stack size.
     pub recursive: bool,
-    /// Buffers and parameters are more than a launch takes: they lie in device memory, and the launch says where.
+    /// Whether buffers and parameters exceed the arguments of a launch. Then they are in device memory, and the
+    /// argument has their address.
     pub indirect: bool,
-    /// What becomes of results in the same kernel; it stands on templates of [`collective`] then.
+    /// The epilogue of the kernel, which uses templates of [`collective`].
     pub epilogue: Option<Epilogue>,
-    /// Elements that a block of threads goes over together, meeting at barriers; 0: each thread runs by itself.
+    /// How many elements a block of threads processes together, with barriers; 0: each thread runs alone.
     pub tile: u64,
-    /// Buffers of which blocks of threads add up rows for themselves, meeting at barriers.
+    /// Buffers whose reductions blocks of threads privatize, with barriers.
     pub privatized: Vec<usize>,
-    /// Each thread runs one job at most: a launch is to have as many threads as jobs.
+    /// Whether each thread runs at most one job, so that a launch needs as many threads as jobs.
     pub once: bool,
-    /// Or so many jobs each, where threads are fewer.
+    /// How each thread can run several jobs, if threads are fewer than jobs.
     pub several: Option<Several>,
 }
 
@@ -94,7 +98,7 @@ pub struct Header {
 
 impl Header {
     pub const WORDS: usize = 9;
-    /// Which words [`Header::tick_begin`] and [`Header::tick_end`] are.
+    /// The indices of the words [`Header::tick_begin`] and [`Header::tick_end`].
     pub const TICK_BEGIN: usize = 1;
     pub const TICK_END: usize = 2;
 
@@ -114,11 +118,11 @@ impl Header {
 }
 
 impl Emitted {
-    /// All that a compiler needs.
+    /// The complete source for a compiler.
     pub fn source(&self) -> String {
         with_prelude(&format!("{}{}", self.templates(), self.body))
     }
-    /// What stands between the prelude and the program.
+    /// The templates between the prelude and the program.
     pub fn templates(&self) -> String {
         let privatized =
             if self.privatized.is_empty() { String::new() } else { format!("{}\n", privatization::TEMPLATES) };
@@ -129,9 +133,9 @@ impl Emitted {
         };
         format!("{}\n{}\n", collective::COMMON, templates.join("\n"))
     }
-    /// The words of the kernel's argument, but for those of its epilogue, which follow. It is the header, then the
-    /// addresses of buffers (biased, as numbers) and the parameters with what [`privatization::Cells`] says behind
-    /// them, or else where `memory` lies.
+    /// The words of the kernel's argument, without those of its epilogue, which follow. First comes the header. Then
+    /// come the addresses of buffers (biased, as numbers), the parameters, and the words of [`privatization::Cells`].
+    /// If those are in memory, the address `memory` follows the header instead.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[&[u64]], memory: u64) -> Vec<u64> {
         let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + 16);
         words.extend(header.words());
@@ -143,14 +147,14 @@ impl Emitted {
         }
         words
     }
-    /// The words that must lie in device memory for the launch.
+    /// The words that must be in device memory for the launch.
     pub fn memory(&self, buffers: &[u64], params: &[u64]) -> Vec<u64> {
         if self.indirect { [buffers, params].concat() } else { Vec::new() }
     }
 }
 
-/// A C++ name for the program's kernel: `block in main at traffic.rb:12` is `ikra_block_in_main_at_traffic_rb`. The line
-/// is left out, so that a block that only moved keeps its code.
+/// A C++ name for the program's kernel: `block in main at traffic.rb:12` becomes `ikra_block_in_main_at_traffic_rb`.
+/// The line number is omitted, so that a block that only moved keeps its code.
 pub fn kernel_name(program: &Program) -> String {
     let name = match program.name.rsplit_once(':') {
         Some((before, line)) if line.bytes().all(|b| b.is_ascii_digit()) => before,
@@ -159,7 +163,7 @@ pub fn kernel_name(program: &Program) -> String {
     format!("ikra_{}", identifier(name).chars().take(120).collect::<String>())
 }
 
-/// Letters, digits and single underscores.
+/// Replaces all but letters and digits by single underscores.
 fn identifier(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -176,7 +180,7 @@ fn identifier(name: &str) -> String {
     out.trim_end_matches('_').to_string()
 }
 
-/// Whether jobs look, while they run, whether another has stopped the launch.
+/// Whether jobs check, while they run, if another job has stopped the launch.
 fn listens(program: &Program) -> bool {
     let mut found = false;
     for func in &program.funcs {
@@ -189,8 +193,9 @@ fn listens(program: &Program) -> bool {
     found || program.funcs.iter().any(|f| f.recursive)
 }
 
-/// The program, whose jobs do not look whether they are still wanted if it surely ends: nothing stops its launches, and none has a
-/// limit. Each look is a branch before an element's loads, which keeps those of several elements from being under way together. Of fused ticks the host launches no more than take a moment.
+/// Removes the checks of jobs whether they are still needed, if the program surely ends: nothing stops its launches,
+/// and none has a limit. Each check is a branch before an element's loads, so the loads of several elements could not
+/// overlap. The host splits fused ticks into short launches.
 fn unwatched(mut program: Program) -> Program {
     if program.each_tick_surely_ends() {
         for func in &mut program.funcs {
@@ -204,7 +209,7 @@ fn unwatched(mut program: Program) -> Program {
     program
 }
 
-/// Whether a program can be emitted: a pass must have made its new rows arithmetic.
+/// Checks that a program can be emitted: a pass must have turned its allocations of rows into arithmetic.
 ///
 /// # Errors
 /// `Internal`.
@@ -217,17 +222,17 @@ pub fn check(program: &Program) -> Result<()> {
     if found { Err(Error::Internal { stage: "cuda", detail }) } else { Ok(()) }
 }
 
-/// Text of a program whose kernel is called `kernel`.
+/// The code of a program; its kernel is named `kernel`.
 pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
     emit_into(program, layout, kernel, None)
 }
 
-/// The same; with an epilogue, elements of its column go to it instead of to memory, in the same kernel.
+/// As [`emit`]. The elements of the epilogue's column go to the epilogue, not to memory.
 pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, epilogue: Option<Epilogue>) -> Emitted {
     emit_bound(program, layout, kernel, epilogue, false)
 }
 
-/// The same of a program whose jobs are groups of another's.
+/// As [`emit`], for a program whose jobs are groups of another program's jobs.
 pub fn emit_groups(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
     emit_bound(program, layout, kernel, None, true)
 }
@@ -243,7 +248,7 @@ fn with_epilogue_head(kernel: &str, bounds: &str) -> String {
     )
 }
 
-/// How many threads a block has at most, and how many blocks a multiprocessor is to hold at least.
+/// The launch bounds: the most threads of a block, and the fewest blocks of a multiprocessor.
 fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
     if passes::jam::shares(program) || versions.iter().any(|pair| pair.floats) {
         format!("{MAX_THREADS}, {FEWEST_SHARING}")
@@ -286,7 +291,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     let sharing = shared.sharing();
     let twice = sharing.is_empty() || shared.sharing_may_fail(&sharing);
     for &func in &order {
-        // what runs where sharing failed is no part of the kernel's own code
+        // the versions for tiles whose sharing failed are not inlined
         let shares =
             !sharing.is_empty() && (func == program.entry || sharing.iter().any(|(_, reach)| reach.func == func));
         if shares && !twice {
@@ -325,7 +330,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     Emitted { kernel: kernel.to_string(), body, recursive, indirect, epilogue, tile, privatized, once, several }
 }
 
-/// The text without its comments: code that differs in nothing else is the same code.
+/// The text without comments. Two texts that differ only in comments are the same code.
 pub fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -338,7 +343,7 @@ pub fn without_comments(text: &str) -> String {
     out
 }
 
-/// Functions that the entry reaches, each after those it calls (but for recursion).
+/// The functions that the entry reaches, callees first (except for recursion).
 fn callees_first(program: &Program) -> Vec<FuncId> {
     let callees = |f: FuncId| {
         let mut found = Vec::new();
@@ -351,7 +356,7 @@ fn callees_first(program: &Program) -> Vec<FuncId> {
     };
     let mut seen = vec![false; program.funcs.len()];
     let mut order = Vec::new();
-    // A function with the callees that are still to be visited.
+    // functions, each with the callees that are still to be visited
     let mut path = vec![(program.entry, callees(program.entry))];
     seen[program.entry.index()] = true;
     while let Some((func, left)) = path.last_mut() {
@@ -370,7 +375,7 @@ fn callees_first(program: &Program) -> Vec<FuncId> {
     order
 }
 
-/// Whether each function is inlined into its callers (all but recursive ones, and large ones called more than once), and
+/// Whether each function is inlined into its callers: all but recursive ones, and large ones with several calls. Also
 /// its size with all that is inlined into it.
 fn inlined(program: &Program, order: &[FuncId]) -> (Vec<bool>, Vec<usize>) {
     let mut size = vec![0usize; program.funcs.len()];
@@ -400,24 +405,24 @@ fn inlined(program: &Program, order: &[FuncId]) -> (Vec<bool>, Vec<usize>) {
     (inline, size)
 }
 
-/// What the functions of a program have in common.
+/// What is common to the functions of a program.
 struct Shared<'a> {
     program: &'a Program,
     layout: &'a Layout,
     may_stop: Vec<bool>,
-    /// Of each function, the registers that hold Integers of 32 bits.
+    /// For each function, which registers hold Integers of 32 bits.
     short: Vec<Vec<bool>>,
     listens: bool,
     written: Vec<bool>,
-    /// Statements of each function, with those of its callees.
+    /// For each function, the number of statements, those of its callees included.
     sizes: Vec<usize>,
-    /// Where elements of a column go, if not to memory.
+    /// The epilogue, if a column's elements go to one instead of to memory.
     epilogue: Option<Epilogue>,
-    /// Columns of which blocks add up rows for themselves.
+    /// Columns whose reductions blocks privatize.
     privatized: Vec<Privatized>,
-    /// Each thread runs one job at most.
+    /// Whether each thread runs at most one job.
     once: bool,
-    /// Loops that are there twice.
+    /// Loops that are emitted in two versions.
     versions: Vec<LoopVersions>,
 }
 
@@ -457,18 +462,19 @@ impl<'a> Shared<'a> {
         format!("{func}_{}", identifier(&self.program.funcs[func.index()].name))
     }
 
-    /// The type of the kernel's argument without a reduction, and how functions are given theirs.
+    /// The type of the kernel's argument without an epilogue, and the expression that passes it to functions.
     fn given(&self) -> (&'static str, &'static str) {
         if self.indirect() { ("Given", "*args.args") } else { ("Args", "args") }
     }
 
-    /// Whether a kernel looks, before it begins, whether its launch is still wanted. One whose jobs repeat nothing is over as soon as the word that says so has
-    /// come, which all its loads would wait for; and what a launch stores behind one that was stopped is lost anyway. Nothing stops one that surely ends.
+    /// Whether a kernel checks before it begins if its launch is still wanted. Jobs without loops do not check: they
+    /// end about as soon as the stop key is loaded, and all their loads would wait for it. What a launch stores after
+    /// one that was stopped is discarded anyway. Launches of a program that surely ends are never stopped.
     fn looks(&self) -> bool {
         !self.program.is_straight() && !self.program.each_tick_surely_ends()
     }
 
-    /// The kernel, whose threads run jobs.
+    /// The kernel whose threads run jobs.
     fn kernel(&self, kernel: &str, bounds: &str) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
@@ -480,12 +486,12 @@ impl<'a> Shared<'a> {
         );
         let ctx = "Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};";
         if self.once {
-            // Numbers of jobs that fit into 32 bits are compared in these.
+            // a number of jobs that fits 32 bits is compared in 32 bits
             let few = self.program.funcs[self.program.entry.index()].params.first();
             let few = few.is_some_and(|job| self.short[self.program.entry.index()][job.index()]);
             let (job, jobs) =
                 if few { ("u32 job = u32", "u32(args.launch.jobs)") } else { ("u64 job = u64", "args.launch.jobs") };
-            // no branch of its own, so that one wait is for both
+            // not a branch of its own, so that both conditions are loaded at the same time
             let over = if self.looks() {
                 format!("(job >= {jobs}) | launch_is_over(args.launch)")
             } else {
@@ -515,7 +521,7 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// What a block does for its own sums before the first job, behind each, and behind the last.
+    /// The code of a block for its private sums: before the first job, after each job, and after the last one.
     fn privatized_parts(&self) -> [String; 3] {
         if self.privatized.is_empty() {
             return Default::default();
@@ -544,12 +550,12 @@ impl<'a> Shared<'a> {
         if !raises {
             return [before, String::new(), behind];
         }
-        // the first thread has run something if any of its block has
+        // if any thread of a block has run an element, the first one has
         let shown = "  __shared__ u32 element;\n  if (threadIdx.x == 0) element = last;\n";
         [before + "  u32 last = 0;\n", "    last = ctx.index;\n".to_owned(), shown.to_owned() + &behind]
     }
 
-    /// The kernel of a program whose jobs do nothing but give a column's own rows: it reduces these where they are.
+    /// The kernel of a program whose jobs only copy a column: it reduces that column's rows in place.
     fn copying_kernel(&self, kernel: &str, fold: Fold, copied: ColumnId) -> String {
         let (given, _) = self.given();
         let args = if self.indirect() { "given.args.args->" } else { "given.args." };
@@ -566,7 +572,7 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// The kernel, whose threads run the jobs of tiles, and reduce or compact what they compute.
+    /// The kernel whose threads run the jobs of tiles, and reduce or compact the results.
     fn epilogue_kernel(&self, kernel: &str, epilogue: Epilogue, sharing: &[(&Stage, Reach)]) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
@@ -587,7 +593,7 @@ impl<'a> Shared<'a> {
         };
         let run =
             format!("    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};\n    element = 0;{mark}\n    {run}\n");
-        // Jobs whose loads are under way at once: more take registers, and with them threads.
+        // The number of jobs whose loads overlap. More jobs need more registers, so fewer threads would run.
         let ahead = match self.sizes[self.program.entry.index()] {
             0..=40 => 4,
             41..=100 => 2,
@@ -640,7 +646,7 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// Whether buffers and parameters are more than a launch takes.
+    /// Whether buffers and parameters exceed the arguments of a launch.
     fn indirect(&self) -> bool {
         let epilogue = match self.epilogue {
             None => 0,
@@ -651,8 +657,8 @@ impl<'a> Shared<'a> {
         (Header::WORDS + self.layout.buffers() + self.program.params.len() + cells + epilogue) * 8 > ARGUMENT_BYTES
     }
 
-    /// `struct Args`: [`Header`], one address per buffer, one word per parameter. Where those lie in memory, the header
-    /// stands with their address in `struct Given`.
+    /// Declares `struct Args`: a [`Header`], one address per buffer, one word per parameter. If those are in memory,
+    /// also `struct Given`: the header and their address.
     fn args(&self, out: &mut String) {
         out.push_str(if self.indirect() { "struct Args {\n" } else { "struct Args {\n  Launch launch;\n" });
         for buffer in 0..self.layout.buffers() {
@@ -696,7 +702,7 @@ impl<'a> Shared<'a> {
         self.layout.own_buffer(self.program, column).is_some()
     }
 
-    /// A slot as an lvalue; `row` is an expression of an unsigned 32-bit or a signed 64-bit number.
+    /// A slot as an lvalue. `row` is an expression of an unsigned 32-bit or a signed 64-bit number.
     fn slot(&self, column: ColumnId, row: &str) -> String {
         if self.epilogue.is_some_and(|epilogue| epilogue.column() == column) {
             return "element".to_owned();
@@ -723,7 +729,7 @@ impl<'a> Shared<'a> {
             (false, [only]) => scalar(*only),
             (false, _) => "void",
         };
-        // Nothing that a kernel stores changes them.
+        // `__restrict__`: no store of the kernel changes them
         let args = if self.indirect() { "const Args &__restrict__ args" } else { "const Args &args" };
         let mut text = format!("static __device__ {inline} {result} {}({args}, Ctx &ctx", self.func_name(func));
         for p in &f.params {
@@ -744,8 +750,8 @@ impl<'a> Shared<'a> {
         text
     }
 
-    /// The type of a register. An Integer that fits into 32 bits is held, and so computed, in these: what is wider takes
-    /// two instructions for each.
+    /// The C++ type of a register. An Integer that fits 32 bits is held and computed in 32 bits, because a 64-bit
+    /// operation takes two instructions.
     fn register(&self, func: FuncId, v: VarId) -> &'static str {
         if self.short[func.index()][v.index()] {
             "i32"
@@ -754,12 +760,12 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Whether results come back through references.
+    /// Whether the function returns its results through references.
     fn by_reference(&self, func: FuncId) -> bool {
         self.may_stop[func.index()] || self.program.funcs[func.index()].results.len() > 1
     }
 
-    /// What a trap says, for a reader of the text.
+    /// A comment that explains a trap to a reader of the text.
     fn site(&self, site: SiteId) -> String {
         let Some(s) = self.program.sites.get(site.index()) else { return String::new() };
         let file = s.path.rsplit('/').next().unwrap_or(&s.path);
@@ -812,7 +818,7 @@ fn storage(storage: Storage) -> &'static str {
     }
 }
 
-/// Which cells blocks have for the rows of a column.
+/// The variable that says which cells blocks have for a column.
 fn cells_name(column: ColumnId) -> String {
     format!("{column}_cells")
 }

@@ -1,7 +1,8 @@
 //! The CUDA backend: programs become cubins, launches become uploads, kernels and downloads.
 //!
-//! Here: [`CudaBackend`]. A launch that somebody waits for ([`waited`]) takes a *lane* from a pool ([`lanes`]); one that surely ends, over memory of the device, is queued.
-//! Not here: the code ([`kernel`]), raw calls ([`super::driver`], [`super::storage`]), the queue ([`super::queue`]), and memory that outlives launches ([`memory`]).
+//! Here: [`CudaBackend`]. A synchronous launch ([`waited`]) takes a *lane* from a pool ([`lanes`]). A launch that
+//! surely ends, over device memory, is queued. Not here: the code ([`kernel`]), raw calls ([`super::driver`],
+//! [`super::storage`]), the queue ([`super::queue`]), and memory that outlives launches ([`memory`]).
 
 mod joined;
 mod kernel;
@@ -50,55 +51,56 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use waited::run;
 
-/// Threads with scratch rows of their own, on each multiprocessor: enough to keep it busy.
+/// How many threads per multiprocessor have scratch rows of their own: enough to keep it busy.
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
-/// Jobs, at most, of a launch that takes microseconds, if no job has a loop.
+/// A launch with at most so many jobs, none of which has a loop, takes microseconds.
 const MAX_LITTLE_JOBS: u64 = 64 << 10;
-/// Bytes of tiles' states that a reduction's scratch memory has at least: enough for a sum of a hundred million
-/// elements (16 bytes a tile), or the least and the greatest of forty million (48).
+/// The least size of a reduction's scratch memory, for the states of tiles. It suffices for a sum of a hundred million
+/// elements (16 bytes a tile), or for the least and the greatest of forty million (48 bytes a tile).
 const MIN_SCRATCH_BYTES: usize = 256 << 10;
-/// Tiles that a compaction's scratch memory has room for at least: those of sixteen million jobs, in 70 KB.
+/// A compaction's scratch memory has room for at least so many tiles: those of sixteen million jobs, in 70 KB.
 const MIN_SCRATCH_TILES: u64 = 4096;
-/// What a compaction selected stays in memory for all that there might have been, where that is no more than so many
-/// times as much.
+/// The rows that a compaction selected stay in the memory for all possible rows, if that is at most so many times
+/// larger.
 const MAX_SLACK: usize = 3;
 
-/// See the module.
+/// The CUDA backend; see the module.
 pub struct CudaBackend {
     device: Arc<Device>,
     maker: Maker,
     lanes: Arc<Lanes>,
     collectives: Collectives,
     queue: Arc<Queue>,
-    /// Scratch memory of reductions and of compactions that is not in use.
+    /// Scratch memory of reductions and compactions that is not in use.
     reduction_scratch: Mutex<Vec<ReductionScratch>>,
     compaction_scratch: Mutex<Vec<CompactionScratch>>,
     /// The status block of launches that nothing stops.
     unstopped: OnceCell<Block>,
-    /// Those of launches with deferred errors.
+    /// The status blocks of launches with deferred errors.
     slots: OnceCell<Arc<SlotPool>>,
-    /// None: there is no cuBLAS.
+    /// cuBLAS; None if there is none.
     blas: OnceCell<Option<Blas>>,
-    /// Some thread makes the context, or has made it.
+    /// Whether a thread is making the context, or has made it.
     enters: AtomicBool,
 }
 
-/// Groups for each multiprocessor from which on jobs run together: with fewer, its threads would be too few to work while others wait.
+/// Jobs run together in groups if there are at least so many groups per multiprocessor. With fewer, it has too few
+/// threads to work while others wait.
 const GROUPS: u64 = 256;
 
 /// A launch that was queued.
 struct Queued {
-    /// Behind it.
+    /// The mark behind the launch.
     mark: Arc<Mark>,
-    /// Says how it ended, where that is to be waited for.
+    /// Tells how the launch ended, if the caller waits for that.
     ending: Option<SlotEnding>,
 }
 
 impl CudaBackend {
-    /// The first GPU. Its context is made when it is to get ready for a program.
+    /// Opens the first GPU. Its context is made in [`Backend::get_ready`], or at the first use.
     ///
     /// # Errors
-    /// `Device` where there is no GPU that works, with what to do about it.
+    /// `Device` if no GPU works; the error says what to do.
     pub fn open(cache: Arc<DiskCache>) -> Result<Self> {
         let device = Arc::new(Device::open()?);
         let facts = &device.facts;
@@ -132,7 +134,7 @@ impl CudaBackend {
         &self.device
     }
 
-    /// Reductions, scans and so on, over memory of the device.
+    /// Collective operations over device memory.
     pub fn collectives(&self) -> &Collectives {
         &self.collectives
     }
@@ -141,7 +143,8 @@ impl CudaBackend {
         &self.device.facts
     }
 
-    /// The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and hears of an error then.
+    /// Makes the context on another thread, because that takes longer than all else. The first user waits for it, and
+    /// gets the error if there is one.
     fn enter_early(&self) {
         if self.device.is_entered() || self.enters.swap(true, Ordering::Relaxed) {
             return;
@@ -165,13 +168,14 @@ impl CudaBackend {
         let jam = if epilogue.is_none() { Jam::of(program, Way::Below) } else { None };
         let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new() });
         let kernel = Arc::new(CudaKernel { jammed, ..compiled });
-        // The first launch finds the code on the device, and the caller may trace meanwhile.
+        // Loads the code in the background, so that the first launch finds it on the device. The caller may trace
+        // meanwhile.
         let early = kernel.clone();
         background::run("ikra cuda load", move || drop(early.module().map(|_| ())));
         Ok(kernel)
     }
 
-    /// The kernel for several jobs at once with how a launch runs on it, where that is worth it.
+    /// The kernel for several jobs at once, with the groups and parameters of a launch on it, if that pays.
     fn together<'k>(
         &self,
         kernel: &'k CudaKernel,
@@ -179,7 +183,7 @@ impl CudaBackend {
     ) -> Result<Option<(&'k CudaKernel, u64, Vec<u64>)>> {
         let Some(Jammed { jam, kernel: together }) = &kernel.jammed else { return Ok(None) };
         let least = GROUPS * u64::from(self.device.facts.multiprocessors.max(1));
-        // blocks that somebody sizes are of jobs
+        // a block size that the user set counts jobs
         if launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * jam.width {
             return Ok(None);
         }
@@ -188,14 +192,14 @@ impl CudaBackend {
             let (program, layout) = (&jam.program, &kernel.layout);
             let emit = || emit::emit_groups(program, layout, &emit::kernel_name(program));
             let compiled = self.maker.compiled(program, layout, &kernel.options, None, emit)?;
-            // together they do to columns what each does, which is seen less well
+            // its columns are used as those of the plain kernel, for which the analysis is more exact
             Ok::<_, Error>(Arc::new(CudaKernel { columns: kernel.columns.clone(), ..compiled }))
         };
         Ok(Some((together.get_or_try_init(make)?, groups, params)))
     }
 
-    /// Queues a launch that needs nothing of the host on the way, and gives what is behind it; None for others.
-    /// `epilogue`: the words of a kernel's epilogue.
+    /// Queues a launch that needs nothing of the host while it runs. None for other launches. `epilogue`: the words of
+    /// a kernel's epilogue.
     fn queue_launch(
         &self,
         kernel: &CudaKernel,
@@ -205,7 +209,7 @@ impl CudaBackend {
     ) -> Result<Option<Queued>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
         let defers = !kernel.harmless && kernel.defers_errors && launch.deferred.is_some();
-        // the caller does not defer errors, so the launch is waited for
+        // the caller does not defer errors, so it waits for the launch
         let waits = !kernel.harmless && !defers && kernel.ends_alone && epilogue.is_empty();
         if !(kernel.harmless || defers || waits)
             || kernel.emitted.indirect
@@ -233,7 +237,7 @@ impl CudaBackend {
             jobs: launch.jobs,
             limit: launch.limit.0,
             tick_end: 1,
-            // who draws nothing does the same in every section
+            // a kernel that draws nothing gets the same arguments in each section
             seed: if kernel.draws { launch.seed } else { 0 },
             section: if kernel.draws { launch.section } else { 0 },
             call_depth: CALL_DEPTH,
@@ -274,7 +278,7 @@ impl CudaBackend {
         Ok(Some(Queued { mark, ending }))
     }
 
-    /// How a launch ended that is waited for.
+    /// Waits for a queued launch. Returns how it ended.
     fn ended(&self, mark: &Arc<Mark>, ending: &SlotEnding, launch: Launch<'_>) -> Result<Outcome> {
         let began = Instant::now();
         self.queue.wait(mark)?;
@@ -294,7 +298,7 @@ impl CudaBackend {
         })
     }
 
-    /// A slot for a launch; None: all are taken by launches under way.
+    /// A completion slot for a launch; None: queued launches use all of them.
     fn completion_slot(&self) -> Result<Option<Arc<CompletionSlot>>> {
         let slots = self.slots.get_or_try_init(|| {
             let statuses = self.block(SlotPool::BYTES, |_, _| Ok(()))?;
@@ -307,7 +311,7 @@ impl CudaBackend {
         Ok(slots.take())
     }
 
-    /// After a launch for which memory ran out, what is under way holds no memory any more, which whoever tries again then has.
+    /// If memory ran out, waits for queued launches and releases their memory, so that another attempt can use it.
     fn making_room<T>(&self, outcome: Result<T>) -> Result<T> {
         if let Err(Error::Memory { .. }) = outcome {
             self.let_go()?;
@@ -315,7 +319,7 @@ impl CudaBackend {
         outcome
     }
 
-    /// Waits for what is under way, which holds memory, and gives back what is only kept.
+    /// Waits for queued launches, which hold memory, and frees memory that is held for reuse.
     fn let_go(&self) -> Result<()> {
         self.queue.finish()?;
         let kept = self.blas.get().and_then(|blas| blas.as_ref()?.scratch.lock().take());
@@ -324,15 +328,16 @@ impl CudaBackend {
         Ok(())
     }
 
-    /// Works with memory for so many bytes of tiles' states. Whoever fails has waited for its kernels; that they count from 0 again is not
-    /// sure then, and the memory is dropped.
+    /// Runs `work` with scratch memory of so many bytes for the states of tiles. If it fails, `work` has waited for its
+    /// kernels. The counter in the memory may then differ from 0, so the memory is dropped.
     fn on_reduction_scratch<T>(&self, bytes: usize, work: impl FnOnce(&ReductionScratch) -> Result<T>) -> Result<T> {
         let room = bytes.next_power_of_two().max(MIN_SCRATCH_BYTES);
         let make = |lane: &Lane| ReductionScratch::new(&self.device, &lane.stream, room);
         self.on_kept(&self.reduction_scratch, |scratch| scratch.has_room(bytes), make, work)
     }
 
-    /// The same for a compaction of so many tiles. That no cell has a later launch's mark is not sure after a failure.
+    /// As above, for a compaction of so many tiles. After a failure, cells may have the mark of a later launch, so the
+    /// memory is dropped.
     fn on_compaction_scratch<T>(&self, tiles: u64, work: impl FnOnce(&CompactionScratch) -> Result<T>) -> Result<T> {
         let make = |lane: &Lane| {
             CompactionScratch::new(&self.device, &lane.stream, tiles.next_power_of_two().max(MIN_SCRATCH_TILES))
@@ -340,7 +345,7 @@ impl CudaBackend {
         self.on_kept(&self.compaction_scratch, |scratch| scratch.has_room(tiles), make, work)
     }
 
-    /// Works with one of what is kept, or a new one.
+    /// Runs `work` with a scratch memory that is not in use, or a new one.
     fn on_kept<K, T>(
         &self,
         kept: &Mutex<Vec<K>>,
@@ -363,8 +368,8 @@ impl CudaBackend {
         outcome
     }
 
-    /// Runs one tick of a kernel with an epilogue, whose words are these, and waits for it. `room`: memory that it
-    /// writes to.
+    /// Runs one tick of a kernel with an epilogue, which has these words, and waits for it. `room`: memory to which it
+    /// writes.
     fn launch_into(
         &self,
         kernel: &CudaKernel,
@@ -376,7 +381,7 @@ impl CudaBackend {
         if kernel.emitted.epilogue != Some(epilogue) || launch.ticks != 1 {
             return Err(internal("a kernel with an epilogue was launched for several ticks, or with another epilogue"));
         }
-        // what becomes of the results is wanted at once
+        // the caller needs the results at once
         launch.deferred = None;
         if launch.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
@@ -393,7 +398,7 @@ impl CudaBackend {
         }
     }
 
-    /// The first bytes of memory that is there, in memory of that size, unless little is lost where they are.
+    /// Copies the first bytes of memory to smaller memory, unless that would save little.
     fn shrunk(&self, memory: Arc<dyn DeviceMemory>, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
         if memory.bytes() <= (bytes * MAX_SLACK).max(SMALL_SLOT_BYTES) {
             return Ok(memory);
@@ -407,7 +412,7 @@ impl CudaBackend {
         Ok(less)
     }
 
-    /// Allocates, once more when what is under way has ended: it holds memory.
+    /// Allocates. If memory does not suffice, tries once more after queued launches have ended and released theirs.
     fn with_room<T>(&self, mut allocate: impl FnMut() -> Result<T>) -> Result<T> {
         allocate().or_else(|error| match error {
             Error::Memory { .. } => self.let_go().and_then(|()| allocate()),
@@ -415,12 +420,12 @@ impl CudaBackend {
         })
     }
 
-    /// Memory that outlives launches, filled on a stream that is waited for: launches use others.
+    /// Memory that outlives launches. It waits for `fill`, because launches use other streams.
     fn block(&self, bytes: usize, fill: impl FnOnce(&mut Lane, &Block) -> Result<()>) -> Result<Block> {
         self.lanes.on_one(|lane| {
             let block = self.with_room(|| Block::new(&self.device, &lane.stream, bytes))?;
             let filled = fill(lane, &block);
-            // whatever came of it: a block that is dropped may be used again at once
+            // also after an error: a dropped block may be reused at once
             lane.stream.finish()?;
             filled?;
             Ok(block)
@@ -434,7 +439,7 @@ impl CudaBackend {
 }
 
 impl Drop for CudaBackend {
-    /// What is under way uses what goes with it.
+    /// queued work uses what is dropped with the backend
     fn drop(&mut self) {
         if self.device.is_ours() && self.device.is_entered() && self.device.enter().is_ok() {
             let _ = self.queue.finish();
@@ -482,7 +487,7 @@ impl Backend for CudaBackend {
             None => (kernel, launch),
         };
         let module = kernel.module()?;
-        // who measures waits for what is measured
+        // a caller that measures waits for the launch
         let queued = if launch.timings.exact { None } else { self.queue_launch(kernel, module, &mut launch, &[])? };
         if let Some(Queued { mark, ending }) = queued {
             return ending.map_or(Ok(Outcome::Done), |ending| self.ended(&mark, &ending, launch));
@@ -552,7 +557,7 @@ impl Backend for CudaBackend {
         let launch = self.collectives.reducing(reduction, element, count)?;
         self.making_room(self.on_reduction_scratch((collective::tiles(count) * state) as usize, |scratch| {
             let mut words = scratch.words(memory.block.address() + from as u64, count);
-            // behind what the queue still does to the memory, which is held here
+            // runs after queued work on the memory, which is held here
             self.queue.run(|stream| launch(stream, &mut words))?;
             Ok(scratch.result(reduction, element))
         }))

@@ -1,4 +1,4 @@
-//! NVIDIA GPUs: CUDA C++ from the IR, compiled by NVRTC, run through the driver.
+//! NVIDIA GPUs: generates CUDA C++ from the IR, compiles it with NVRTC and runs it with the driver.
 //!
 //! | file | what it holds | needs |
 //! | --- | --- | --- |
@@ -6,15 +6,15 @@
 //! | [`privatization`], `privatization.cuh` | privatized reductions of blocks of threads | nothing |
 //! | [`nvrtc`] | CUDA C++ to machine code | libnvrtc |
 //! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
-//! | [`background`] | what nobody waits for but the end of the process | nothing |
-//! | [`queue`], [`status`] | launches that nobody waits for, and how launches ended | libcuda |
-//! | [`collective`], `collective/*.cuh` | what goes over all elements at once | a GPU; texts build anywhere |
-//! | [`blas`] | products of matrices by cuBLAS | libcublas, where it is |
+//! | [`background`] | background work, for which the end of the process waits | nothing |
+//! | [`queue`], [`status`] | asynchronous launches, and how launches ended | libcuda |
+//! | [`collective`], `collective/*.cuh` | collective operations | a GPU; texts build anywhere |
+//! | [`blas`] | products of matrices by cuBLAS | libcublas, if present |
 //! | [`launch`] | [`CudaBackend`], which puts them together | a GPU |
 //! | [`shim`], `shim.hpp` | the same text run on the host, for tests | a C++ compiler |
 //!
-//! Not here: any rule of Ruby. Both libraries are opened when they are first needed, and that one is missing is an
-//! answer, never a panic.
+//! Not here: any rule of Ruby. Libraries are opened when they are first needed. A missing one is an error, never a
+//! panic.
 
 pub mod background;
 pub mod blas;

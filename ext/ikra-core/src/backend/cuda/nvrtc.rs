@@ -1,11 +1,11 @@
-//! CUDA C++ to machine code, through NVIDIA's run-time compiler.
+//! Compiles CUDA C++ to machine code with NVRTC, NVIDIA's run-time compiler.
 //!
-//! Here: finding libnvrtc, and [`compile`]. Not here: any device; it compiles for every architecture it knows on a machine
-//! without one.
+//! Here: finding libnvrtc, and [`compile`]. Not here: any device. NVRTC needs none to compile for an architecture that
+//! it knows.
 //!
-//! The library is opened at the first compilation, or by [`load`]. That it is missing is an answer, an [`Error::Device`]
-//! that says where it was looked for. cudarc panics when it cannot open a library, so it is called only after [`load`]
-//! has opened the same one.
+//! The library is opened at the first compilation, or by [`load`]. If it is missing, that is an [`Error::Device`] that
+//! lists the places searched. cudarc panics when it cannot open a library, so it is called only after [`load`] has
+//! opened the same one.
 #![allow(unsafe_code, reason = "calls into libnvrtc")]
 
 use crate::config::CodeOptions;
@@ -16,22 +16,23 @@ use once_cell::sync::OnceCell;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
 
-/// libnvrtc, opened.
+/// The opened libnvrtc.
 #[derive(Debug)]
 pub struct Nvrtc {
-    /// Name or path by which it was found.
+    /// The name or path by which it was found.
     pub found: String,
     pub version: (i32, i32),
-    /// Architectures it compiles for, as in `sm_90`.
+    /// The architectures for which it compiles, such as 90 for `sm_90`.
     pub architectures: Vec<u32>,
 }
 
-/// What a kernel is compiled to.
+/// The code of a compiled kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Machine code of one architecture.
     Cubin(Vec<u8>),
-    /// NVIDIA's portable assembly, zero-terminated, which the driver compiles: for devices newer than NVRTC.
+    /// NVIDIA's portable assembly, ending with a zero, which the driver compiles. It is for devices that are newer than
+    /// NVRTC.
     Ptx(Vec<u8>),
 }
 
@@ -42,7 +43,7 @@ impl Code {
         }
     }
 
-    /// Says in a file which of both it is.
+    /// The number of the kind, for files.
     pub fn kind(&self) -> u8 {
         match self {
             Code::Cubin(_) => 0,
@@ -50,7 +51,7 @@ impl Code {
         }
     }
 
-    /// Code of a kind that [`Code::kind`] gave; None for others.
+    /// Code of the kind with this number; None for other numbers.
     pub fn of_kind(kind: u8, bytes: Vec<u8>) -> Option<Self> {
         match kind {
             0 => Some(Code::Cubin(bytes)),
@@ -60,23 +61,23 @@ impl Code {
     }
 }
 
-/// A compiled kernel with what the compiler's log says of it.
+/// A compiled kernel, and the compiler's log.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     pub code: Code,
     pub log: String,
 }
 
-/// Opens the library, once for the process.
+/// Opens the library, once per process.
 ///
 /// # Errors
-/// `Device` when it is nowhere.
+/// `Device` when it is not found.
 pub fn load() -> Result<&'static Nvrtc> {
     static NVRTC: OnceCell<Nvrtc> = OnceCell::new();
     NVRTC.get_or_try_init(open)
 }
 
-/// Directories with a CUDA toolkit that the dynamic linker may not know.
+/// Directories with a CUDA toolkit that the dynamic linker may not search.
 fn toolkit_directories() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> =
         ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"].iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
@@ -85,8 +86,8 @@ fn toolkit_directories() -> Vec<PathBuf> {
     roots.iter().flat_map(|r| ["lib64", "lib"].map(|lib| r.join(lib))).filter(|d| d.is_dir()).collect()
 }
 
-/// Opens one of NVIDIA's libraries for the rest of the process, which cudarc then finds among the loaded ones; `parts`: how the names of those begin that it
-/// asks for by name. Gives what it was found as.
+/// Opens one of NVIDIA's libraries for the rest of the process, so that cudarc finds it among the loaded ones. `parts`:
+/// how names of such libraries begin. Returns the name by which it was found.
 pub(super) fn find(library: &str, parts: &str) -> Option<String> {
     let names = cudarc::get_lib_name_candidates(library);
     // SAFETY: initialisers of these libraries have no preconditions. The handle is never closed.
@@ -108,7 +109,7 @@ pub(super) fn find(library: &str, parts: &str) -> Option<String> {
 
 fn open() -> Result<Nvrtc> {
     let found = find("nvrtc", "libnvrtc-builtins.so.");
-    // SAFETY: it only tries to open the library by the names that were tried above.
+    // SAFETY: the call only tries to open the library by the names that were tried above.
     let usable = found.is_some() && unsafe { sys::is_culib_present() };
     let (Some(found), true) = (found, usable) else {
         return Err(Error::Device {
@@ -125,16 +126,17 @@ fn open() -> Result<Nvrtc> {
     // SAFETY: as above.
     call("nvrtcGetNumSupportedArchs", unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) })?;
     let mut architectures = vec![0i32; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: the buffer has as many slots as the library said it fills.
+    // SAFETY: the buffer has as many elements as the library said it fills.
     call("nvrtcGetSupportedArchs", unsafe { sys::nvrtcGetSupportedArchs(architectures.as_mut_ptr()) })?;
     let architectures = architectures.into_iter().filter_map(|a| u32::try_from(a).ok()).collect();
     keep_freed_memory();
     Ok(Nvrtc { found, version: (major, minor), architectures })
 }
 
-/// Has the allocator keep what a compilation frees for the next one. NVRTC takes some seven megabytes for a small kernel and frees them at its end; glibc gives
-/// them back to the system, whose fresh pages are then a tenth of the next compilation. By what programs free glibc learns how much to keep, twice the largest
-/// block that had pages of its own: so one of half as much as is to be kept is freed, which nobody has written to.
+/// Makes glibc's allocator keep the memory of a compilation for the next one. NVRTC allocates some seven megabytes for
+/// a small kernel, and frees them at its end. glibc returns them to the system, and touching fresh pages is a tenth of
+/// the next compilation. glibc learns from each free how much to keep: twice the largest freed block that was mapped
+/// separately. So this frees such a block, half as large as what is to be kept, whose pages were never touched.
 fn keep_freed_memory() {
     const KEPT: usize = 32 << 20;
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT / 2)));
@@ -144,7 +146,7 @@ fn call(what: &str, status: sys::nvrtcResult) -> Result<()> {
     status.result().map_err(|e| Error::Device { what: what.to_string(), cause: format!("{e:?}") })
 }
 
-/// The compiler's options for an architecture and what the user allows.
+/// The compiler's options for an architecture and the options of the user.
 pub fn flags(nvrtc: &Nvrtc, architecture: &str, options: &CodeOptions) -> Vec<String> {
     let mut flags = vec![
         format!("--gpu-architecture={architecture}"),
@@ -157,22 +159,21 @@ pub fn flags(nvrtc: &Nvrtc, architecture: &str, options: &CodeOptions) -> Vec<St
     } else {
         flags.push("--fmad=false".to_string());
     }
-    // Leaves out what no kernel here uses, and starts sooner.
+    // omits headers that no kernel uses, and starts faster
     if nvrtc.version >= (12, 8) {
         flags.push("--minimal".to_string());
     }
-    // What is worth keeping, Ikra keeps itself; what the library would look up and write in a cache of the driver's, nobody would read.
+    // Ikra has a cache of its own, so one of the driver's is not needed
     if nvrtc.version >= (13, 0) {
         flags.push("--no-cache".to_string());
     }
     flags
 }
 
-/// Compiles a kernel for the device with compute capability `capability`, as in 90.
+/// Compiles a kernel for a device with compute capability `capability`, such as 90.
 ///
-/// # Errors
-/// `Device` when the compiler is missing or cannot work; `Internal`, with its log and the source, when it refuses the
-/// source.
+/// # Errors `Device` when the compiler is missing or cannot work. `Internal`, with its log and the source, when it
+/// rejects the source.
 pub fn compile(source: &str, capability: u32, options: &CodeOptions, verbose: bool) -> Result<Compiled> {
     let nvrtc = load()?;
     let known = nvrtc.architectures.contains(&capability);
@@ -201,8 +202,8 @@ pub fn compile(source: &str, capability: u32, options: &CodeOptions, verbose: bo
     Ok(Compiled { code, log })
 }
 
-/// Makes sure that a source can be compiled for the device with compute capability `capability`, at a fifteenth of the cost of doing
-/// it: to portable assembly, and without optimisation where the library can leave it out.
+/// Checks that a source can be compiled for a device with compute capability `capability`. That costs a fifteenth of a
+/// compilation: it makes portable assembly, without optimisation if the library allows that.
 ///
 /// # Errors
 /// As [`compile`].
@@ -216,7 +217,7 @@ pub fn check(source: &str, capability: u32, options: &CodeOptions) -> Result<()>
     run(&text, source, &flags).map(drop)
 }
 
-/// `text`: the source, as C has it.
+/// Runs the compiler. `text`: the source as a C string.
 fn run<'a>(text: &'a CString, source: &str, flags: &[String]) -> Result<Handle<'a>> {
     let program = Handle::new(text)?;
     // SAFETY: the program is alive until the caller drops it.
@@ -262,7 +263,7 @@ impl<'a> Handle<'a> {
         // SAFETY: the program is alive and compiled; `length` is a live local.
         call("asking NVRTC for the code's size", unsafe { size(self.0, &mut length) })?;
         let mut bytes = vec![0u8; length];
-        // SAFETY: as above, and the buffer has the length that NVRTC asked for.
+        // SAFETY: as above, and the buffer has the length that NVRTC reported.
         call("taking the code from NVRTC", unsafe { get(self.0, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }

@@ -1,9 +1,9 @@
-// What every generated kernel stands on: number types, checked arithmetic, the launch protocol, random numbers.
+// The common part of all generated kernels: number types, checked arithmetic, the launch protocol, random numbers.
 //
-// Here: only what the IR's operations need and C++ lacks. Not here: any rule of Ruby; the program has made those explicit.
-// No header is included, so that NVRTC starts at once; the host's compiler reads shim.hpp first, which stands in for the
-// device. NVRTC is given what a program mentions: what is declared here begins in the first column, and all else does not,
-// but for the brace that ends it (emit/needed.rs).
+// Here: only operations of the IR that C++ lacks. Not here: any rule of Ruby; the program has made those explicit. No
+// header is included, so that NVRTC starts at once. The host's compiler reads shim.hpp first, which stands in for the
+// device. NVRTC gets only the declarations that a program mentions (emit/needed.rs). So each declaration must begin in
+// the first column, and all its other lines except the closing brace must be indented.
 
 typedef unsigned char u8;
 typedef int i32;
@@ -17,12 +17,12 @@ typedef __int128 i128;
 
 #define INT_LEAST (i64(0x8000000000000000ull))
 
-// ---- Integers. Signed overflow is undefined in C++ and wraps in the IR: arithmetic goes through unsigned numbers. ----
+// ---- Integers. Signed overflow is undefined in C++ and wraps in the IR, so arithmetic uses unsigned numbers. ----
 
 INLINE i64 add(i64 a, i64 b) { return i64(u64(a) + u64(b)); }
 INLINE i64 sub(i64 a, i64 b) { return i64(u64(a) - u64(b)); }
 INLINE i64 mul(i64 a, i64 b) { return i64(u64(a) * u64(b)); }
-// Of two that have 32 bits: one instruction. NVRTC's optimiser, which widens what is loaded with 64, would make five of it.
+// The product of two 32-bit numbers, in one instruction. NVRTC's optimiser loads them with 64 bits and would need five.
 #ifdef __CUDACC__
 INLINE i64 mul_wide(i32 a, i32 b) {
   i64 product;
@@ -50,8 +50,8 @@ INLINE i32 ushr32(i32 a, i32 n) { return i32(u32(a) >> n); }
 INLINE i32 udiv32(i32 a, i32 b) { return i32(u32(a) / u32(b)); }
 INLINE i32 urem32(i32 a, i32 b) { return i32(u32(a) % u32(b)); }
 
-// Each answers whether the exact result leaves 64 bits, and leaves the wrapped one in `result`. The sign alone tells, and it
-// is in the high words: one instruction on what is already in registers.
+// Each returns whether the exact result exceeds 64 bits, and stores the wrapped result in `result`. Only signs decide,
+// which are in the high words: that takes one instruction on values that are in registers.
 INLINE i32 high(i64 x) { return i32(u64(x) >> 32); }
 INLINE bool add_overflows(i64 a, i64 b, i64 &result) {
   const i64 sum = add(a, b);
@@ -68,7 +68,8 @@ INLINE bool mul_overflows(i64 a, i64 b, i64 &result) {
   result = i64(product);
   return i64(product >> 64) != i64(product) >> 63;
 }
-// A product with a constant: what it holds of lies between two others, and looking takes four instructions in place of a product of 128 bits.
+// A product with a constant. It fits if `x` is between `least` and `most`. That test takes four instructions instead of
+// a 128-bit product.
 INLINE bool times_overflows(i64 x, i64 by, i64 least, i64 most, i64 &result) {
   result = mul(x, by);
   return x < least || x > most;
@@ -78,7 +79,7 @@ INLINE bool and_overflows(i64 a, i64 b, i64 &result) {
   return high(result) < 0;
 }
 
-// Remainder with the sign of the divisor, which is positive, in 128 bits where 64 do not hold the dividend.
+// The remainder with the sign of the divisor, which is positive. Uses 128 bits if the dividend exceeds 64 bits.
 INLINE i64 floored(i64 remainder, i64 m) { return remainder < 0 ? remainder + m : remainder; }
 static __device__ __noinline__ i64 wide_mod(u64 high, u64 low, i64 m) {
   return floored(i64(i128((unsigned __int128)high << 64 | low) % i128(m)), m);
@@ -96,15 +97,16 @@ INLINE i64 mul_mod(i64 a, i64 b, i64 m) {
 
 // ---- Floats ----
 
-// The compiler makes arithmetic of 32 bits of what surrounds it, where all operands are such, too.
+// If all operands around are such values, the compiler uses 32-bit arithmetic.
 INLINE f64 single(f64 x) { return f64(float(x)); }
 INLINE i64 float_bits(f64 x) { return __double_as_longlong(x); }
 INLINE f64 float_of(u64 bits) { return __longlong_as_double(i64(bits)); }
-// Exponents beyond these change nothing: the result is already 0 or infinite.
+// The clamping changes no result: beyond, it is already 0 or infinite.
 INLINE f64 scale(f64 x, i64 exponent) { return ldexp(x, exponent < -9999 ? -9999 : exponent > 9999 ? 9999 : i32(exponent)); }
 
-// Quotients and roots of ordinary Floats, as the compiler computes them where it sees that they are: Newton's iteration from what the device guesses, and
-// one more step for the last bit. It branches to something else for other numbers, and these do not. Bits are the same for operands from 2^-255 to 2^257.
+// Quotients and square roots of ordinary Floats. The compiler generates the same steps: Newton's iteration from the
+// device's approximation, and one more step for the last bit. But it adds a branch for other numbers, and these
+// functions have none. The bits are the same for operands from 2^-255 to 2^257.
 #ifdef __CUDACC__
 INLINE f64 quick_div(f64 a, f64 b) {
   f64 guess;
@@ -162,7 +164,8 @@ template <u32 N> struct Neighbours<i32, N> {
   }
 };
 
-// ---- Rows of several jobs of a thread, which follow each other: up to 16 bytes at a time, where they begin at a multiple of these ----
+// ---- Rows of several jobs of a thread, which are neighbours: accessed 16 bytes at a time if their address is aligned
+// ----
 
 INLINE void of_words(const u32 *words, u32 i, u8 &x) { x = u8(words[i / 4] >> i % 4 * 8); }
 INLINE void of_words(const u32 *words, u32 i, u32 &x) { x = words[i]; }
@@ -214,7 +217,7 @@ template <> struct AtOnce<16> {
 template <class T, u32 N> struct Rows {
   static const u32 BYTES = N * sizeof(T);
   T at[N];
-  // Of a column that nothing writes.
+  // For columns that nothing writes.
   __device__ __forceinline__ void load(const T *from) {
     if (u64(from) % BYTES == 0) {
       u32 words[4];
@@ -246,9 +249,9 @@ INLINE u64 word(i32 x) { return u64(i64(x)); }
 INLINE u64 word(i64 x) { return u64(x); }
 INLINE u64 word(f64 x) { return u64(float_bits(x)); }
 
-// ---- The launch protocol; see backend/mod.rs. Every member takes 8 bytes: the host writes words. ----
+// ---- The launch protocol; see backend/mod.rs. Each member takes 8 bytes, because the host writes words. ----
 
-// The trap with the least key so far. `lock` guards the rest.
+// The trap with the least key so far. `lock` guards the other members.
 struct TrapRecord {
   u64 lock;
   u64 key;
@@ -268,7 +271,8 @@ struct Launch {
   TrapRecord *trap;
 };
 
-// One job's own state; lives in registers once everything is inlined. `site` and `words` are what it raised, if it did.
+// The state of one job, which is in registers once all is inlined. `site` and `words` describe its trap, if it has
+// trapped.
 struct Ctx {
   const Launch &launch;
   u32 tick;
@@ -281,20 +285,20 @@ struct Ctx {
 };
 #define NO_SITE 0xffffffffu
 
-// The thread's number in the grid.
+// The number of the thread in the grid.
 INLINE i64 slot() { return i64(u64(blockIdx.x) * blockDim.x + threadIdx.x); }
 
 INLINE u64 key_of(const Ctx &ctx) { return (u64(ctx.tick) << 32 | ctx.index) + 1; }
 
-// Whether every job of this launch comes after the one that stopped it.
+// Whether all jobs of this launch come after the trap that stopped it.
 INLINE bool launch_is_over(const Launch &launch) { return *launch.stop_key <= u64(launch.tick_begin) << 32; }
 
 INLINE bool stopped(const Ctx &ctx) { return *(const volatile u64 *)ctx.launch.stop_key < key_of(ctx); }
 
-// Looks at the shared word about every 1024th time.
+// Reads the shared word at every 1024th call.
 INLINE bool poll(Ctx &ctx) { return (++ctx.polls & 1023) == 0 && stopped(ctx); }
 
-// From here on the job runs this element in this tick. Answers whether it must not.
+// Begins an element's tick. The checked form returns whether the job must end instead.
 INLINE void begin(Ctx &ctx, i64 index, i64 tick) {
   ctx.index = u32(index);
   ctx.tick = u32(tick);
@@ -304,18 +308,18 @@ INLINE bool begin_checked(Ctx &ctx, i64 index, i64 tick) {
   begin(ctx, index, tick);
   return key_of(ctx) > ctx.launch.limit;
 }
-// The same in a loop over ticks: whether it is still wanted may have changed since the last.
+// The same in a loop over ticks, for launches that may be stopped: it reads the shared word from time to time.
 INLINE bool begin_watching(Ctx &ctx, i64 index, i64 tick) {
   bool over = begin_checked(ctx, index, tick);
   if ((ctx.tick & 1023) == 1023) over |= stopped(ctx);
   return over;
 }
 
-// Lowers the shared word to `key` and leaves the record if no lesser key did. A thread takes and leaves the lock within
-// one branch, so threads of one warp do not wait for each other for ever.
+// Lowers the shared word to `key`, and stores the record if no trap with a lesser key did. A thread takes and releases
+// the lock within one branch, so threads of one warp cannot wait for each other for ever.
 //
-// In PTX it is one instruction to the compiler's optimiser, and part of the kernel to the assembler: as a function of its own in C++ it was 5 ms of what NVRTC
-// took for any kernel that may raise.
+// In PTX, this is one instruction for the compiler's optimiser, and a part of the kernel for the assembler. As a
+// separate C++ function, it took NVRTC 5 ms for each kernel that may raise.
 #ifdef __CUDACC__
 INLINE void record_trap(u64 *stop_key, TrapRecord *record, u64 key, u64 site, u64 a, u64 b, u64 c, u64 d) {
   asm volatile(
@@ -371,8 +375,8 @@ INLINE void record_trap(u64 *stop_key, TrapRecord *record, u64 key, u64 site, u6
   }
 }
 #endif
-// The job raises this, and ends. It is recorded behind it, in one place of the kernel: a call at each site would make the
-// compiler keep everything that lives there out of registers.
+// Notes a trap; the job then ends. One place of the kernel, behind the job, records it. A call at each site would force
+// the compiler to keep values out of registers.
 INLINE void trap(Ctx &ctx, u32 site) { ctx.site = site; }
 INLINE void trap(Ctx &ctx, u32 site, u64 a, u64 b = 0, u64 c = 0, u64 d = 0) {
   ctx.site = site;
@@ -381,15 +385,16 @@ INLINE void trap(Ctx &ctx, u32 site, u64 a, u64 b = 0, u64 c = 0, u64 d = 0) {
   ctx.words[2] = c;
   ctx.words[3] = d;
 }
-// Before that, where others may wait to hear of it: threads of the same warp, at whose end this one waits for them.
+// Stops later jobs before the trap is recorded. Threads of the same warp may be waiting for that, and this thread waits
+// for their end.
 INLINE void stop_others(Ctx &ctx) { atomicMin(ctx.launch.stop_key, key_of(ctx)); }
-// Behind a job that ended early: because it raised, or because the launch was stopped.
+// Called after a job that ended early, by a trap or because the launch was stopped.
 INLINE void ended(const Ctx &ctx) {
   if (ctx.site == NO_SITE) return;
   record_trap(ctx.launch.stop_key, ctx.launch.trap, key_of(ctx), ctx.site, ctx.words[0], ctx.words[1], ctx.words[2], ctx.words[3]);
 }
 
-// Around a call that may recurse: enter answers whether the job ends there.
+// `enter` and `leave` are called around a call that may recurse. `enter` returns whether the job must end.
 INLINE bool enter(Ctx &ctx, u32 site) {
   if (++ctx.depth > ctx.launch.call_depth) {
     trap(ctx, site);
@@ -400,7 +405,7 @@ INLINE bool enter(Ctx &ctx, u32 site) {
 }
 INLINE void leave(Ctx &ctx) { --ctx.depth; }
 
-// ---- Slots that several elements may touch ----
+// ---- Slots that several elements may access ----
 
 INLINE void atomic_add(i64 *slot, i64 x) { atomicAdd((u64 *)slot, u64(x)); }
 INLINE bool atomic_add_overflows(i64 *slot, i64 x) {
@@ -415,7 +420,8 @@ INLINE void atomic_and(i64 *slot, i64 x) { atomicAnd((u64 *)slot, u64(x)); }
 INLINE void atomic_or(i64 *slot, i64 x) { atomicOr((u64 *)slot, u64(x)); }
 INLINE void atomic_xor(i64 *slot, i64 x) { atomicXor((u64 *)slot, u64(x)); }
 
-// ---- Random numbers: Philox4x32-10 with key = seed and counter (section, tick, index, draw); its first two words ----
+// ---- Random numbers: the first two words of Philox4x32-10 with key = seed and counter (section, tick, index, draw)
+// ----
 
 INLINE i64 random_bits(Ctx &ctx) {
   u32 c0 = ctx.launch.section, c1 = ctx.tick, c2 = ctx.index, c3 = ctx.draws++;

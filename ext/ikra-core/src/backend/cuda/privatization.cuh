@@ -1,25 +1,25 @@
 // Privatized reductions: a block of threads adds to private copies of rows, and adds these to memory at its end.
 //
-// Where a column that is only added to has few rows, all threads of the device would wait for these. So each block has
-// cells in shared memory, one for each row, or several copies of one, so that threads of a warp do not wait for each
-// other either. The host says how many copies there are: 0 where rows are too many, and each addition goes to memory at
-// once.
+// If a column that is only added to has few rows, all threads of the device would wait for each other at these. So each
+// block has cells in shared memory: one for each row, or several copies of it, so that threads of a warp do not wait
+// for each other either. The host sets the number of copies. It is 0 if there are too many rows; then each addition
+// goes to memory at once.
 
 #define CELLS 1024
-// The number of no element, behind all that are.
+// An index behind those of all elements.
 #define BEHIND_ALL 0xfffffffeu
 __shared__ u64 cells[CELLS];
-// Of sums: what they carried beyond 64 bits, so that they are exact.
+// For sums: the part beyond 64 bits, so that sums are exact.
 __shared__ i32 beyond[CELLS];
 
-// The rows `first..first + rows` of a column have cells from `cell` on, times copies.
+// The rows `first..first + rows` of a column have cells from `cell * copies` on.
 struct PrivateCells {
   i64 first;
   u32 rows;
   u32 cell;
 };
 
-// ---- Operations: what is done to a cell, and to the row in memory. Each answers whether a sum leaves 64 bits. ----
+// ---- Operations on a cell, and on the row in memory. Each function returns whether a sum exceeds 64 bits. ----
 
 struct Sums {
   typedef i64 Value;
@@ -27,7 +27,7 @@ struct Sums {
   static __device__ void clear(u32 i) { cells[i] = 0, beyond[i] = 0; }
   static __device__ Total nothing() { return 0; }
   static __device__ bool directly(i64 *slot, i64 x) { return atomic_add_overflows(slot, x); }
-  // Shared memory adds 32 bits at once, and 64 by trying. What goes to the upper halves is nothing most of the time.
+  // Shared memory has 32-bit atomic additions; 64-bit ones are loops. The upper halves rarely change.
   static __device__ bool give(u32 i, i64 x) {
     u32 *halves = (u32 *)&cells[i];
     const u32 low = u32(x);
@@ -36,12 +36,12 @@ struct Sums {
     const u32 high = u32(rest);
     const i32 more = i32(rest >> 32) + (atomicAdd(&halves[1], high) + high < high);
     if (more == 0) return false;
-    // A block that adds so much for so long that this leaves 32 bits ends before.
+    // A block ends here, as after an overflow, long before this exceeds 32 bits.
     const i32 before = atomicAdd(&beyond[i], more);
     return before > (1 << 30) || before < -(1 << 30);
   }
   static __device__ void collect(Total &total, u32 i) { total += i128(beyond[i]) * (i128(1) << 64) + i128(cells[i]); }
-  // In parts where 64 bits do not hold it: what of them is in memory is between what was there and what will be.
+  // If the total exceeds 64 bits, it is added in parts. All intermediate values are between the old and the new one.
   static __device__ bool merge(i64 *slot, Total total) {
     const i64 most = ~INT_LEAST;
     while (total != 0) {
@@ -53,7 +53,7 @@ struct Sums {
   }
 };
 
-// Sums that wrap: what is beyond 64 bits is left where it is.
+// Sums that wrap: the part beyond 64 bits is ignored.
 struct Wraps : Sums {
   typedef i64 Total;
   static __device__ Total nothing() { return 0; }
@@ -66,7 +66,7 @@ struct Wraps : Sums {
   }
 };
 
-// -0.0 changes nothing that it is added to.
+// The neutral value is -0.0, because adding it changes no Float.
 struct FloatSums {
   typedef f64 Value;
   typedef f64 Total;
@@ -81,7 +81,7 @@ struct FloatSums {
   }
 };
 
-// `combine` of two Integers in registers, `update` of one in memory; `neutral` changes nothing.
+// `combine` combines two Integers in registers, and `update` one in memory. `neutral` changes nothing.
 #define BITWISE_OR_EXTREME(Name, neutral, combine, update)                                          \
   struct Name {                                                                         \
     typedef i64 Value;                                                                  \
@@ -105,7 +105,7 @@ BITWISE_OR_EXTREME(Xors, i64(0), total ^ one, atomic_xor)
 BITWISE_OR_EXTREME(Leasts, ~INT_LEAST, one < total ? one : total, atomic_min)
 BITWISE_OR_EXTREME(Greatests, INT_LEAST, one > total ? one : total, atomic_max)
 
-// ---- A block's way ----
+// ---- The work of a block ----
 
 template <class Operation>
 INLINE bool privatized_update(u32 copies, const PrivateCells &to, i64 row, typename Operation::Value *column, typename Operation::Value x) {
@@ -113,14 +113,14 @@ INLINE bool privatized_update(u32 copies, const PrivateCells &to, i64 row, typen
   return Operation::give((to.cell + u32(row - to.first)) * copies + (threadIdx.x & (copies - 1)), x);
 }
 
-// What follows runs once for each block. Inlined for each column, it was half of what such a kernel took to compile.
+// The functions below run once for each block. Inlining them for each column would double the compile time of a kernel.
 
-// Before the first job.
+// Clears the cells before the first job.
 template <class Operation> static __device__ __noinline__ void clear_cells(u32 copies, PrivateCells to) {
   for (u32 i = threadIdx.x; i < to.rows * copies; i += blockDim.x) Operation::clear(to.cell * copies + i);
 }
 
-// Behind the last. Threads go over copies from different ones on, which are in different banks.
+// Adds the cells to memory after the last job. Threads begin with different copies, which are in different banks.
 template <class Operation>
 static __device__ __noinline__ bool merge_cells(u32 copies, PrivateCells to, typename Operation::Value *column) {
   bool leaves = false;
@@ -132,8 +132,8 @@ static __device__ __noinline__ bool merge_cells(u32 copies, PrivateCells to, typ
   return leaves;
 }
 
-// A block's sum left 64 bits: told behind whatever an element of this launch raises by itself. `element` is one of
-// those that the block ran.
+// Records that a sum of a block exceeded 64 bits. Its key is behind those of all elements, so traps of elements go
+// first. `element` is one of those that the block ran.
 INLINE void privatized_overflow(const Launch &launch, u32 site, u32 element) {
   record_trap(launch.stop_key, launch.trap, (u64(launch.tick_end - 1) << 32 | BEHIND_ALL) + 1, site, element, 0, 0, 0);
 }

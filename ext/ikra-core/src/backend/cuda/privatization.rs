@@ -1,7 +1,7 @@
 //! Privatized reductions of blocks of threads ([`crate::ir::privatized`]).
 //!
-//! Here: the words by which a launch says which rows have cells in a block's shared memory, or that none have. Not
-//! here: the text ([`super::emit`], and `privatization.cuh`).
+//! Here: the words of a launch that say which rows have cells in a block's shared memory, or that none have. Not here:
+//! the text ([`super::emit`], and `privatization.cuh`).
 
 use crate::backend::{Key, Launch};
 use crate::ir::AtomicOp;
@@ -9,21 +9,21 @@ use crate::ir::privatized::Privatized;
 
 /// The templates of kernels that privatize.
 pub const TEMPLATES: &str = include_str!("privatization.cuh");
-/// Cells of a block, as in `privatization.cuh`: a third of what blocks may have of shared memory, so that as many run
-/// at once as ever.
+/// The cells of a block, as in `privatization.cuh`. They take a third of the shared memory that blocks may use, so they
+/// do not reduce how many blocks run at once.
 const CELLS: u64 = 1024;
-/// Copies of a row's cell, at most: one for each thread of a warp.
+/// How many copies a row's cell has at most: one for each thread of a warp.
 const COPIES: u64 = 32;
-/// So many cells of one column keep the threads of a warp apart; each copy more is one more that a block adds up in the
-/// end. Some copies there are anyway: values may all be of one row.
+/// With so many cells in a column, threads of a warp rarely collide. Each further copy adds work at the end of a block.
+/// There are always some copies, because all values may be for one row.
 const APART: u64 = 64;
 const FEWEST: u64 = 4;
 
-/// The words behind a launch's parameters: copies, and two for each column that is privatized.
+/// The words after a launch's parameters: the number of copies, and two words for each privatized column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cells {
     pub words: Vec<u64>,
-    /// Rows with cells; 0: each addition goes to memory at once.
+    /// How many rows have cells; 0: each addition goes to memory at once.
     pub rows: u64,
 }
 
@@ -32,8 +32,8 @@ impl Cells {
         Self { words: vec![0; words(columns)], rows: 0 }
     }
 
-    /// For the columns of those buffers, if they have few rows. Launches up to a limit do without: there, what is
-    /// raised must be raised by an element.
+    /// The cells for these buffers, if their columns have few rows. A launch with a limit uses none: there, an overflow
+    /// must be raised by an element.
     pub fn of(buffers: &[usize], launch: &Launch<'_>) -> Self {
         let rows = buffers.iter().map(|buffer| launch.columns[*buffer].len() as u64).sum();
         if !(1..=CELLS).contains(&rows) || launch.limit != Key::NONE {
@@ -54,12 +54,12 @@ impl Cells {
     }
 }
 
-/// How many words there are for so many columns.
+/// The number of words for so many columns.
 pub fn words(columns: usize) -> usize {
     if columns == 0 { 0 } else { 1 + 2 * columns }
 }
 
-/// The name of an operation in `privatization.cuh`.
+/// The name of the operation in `privatization.cuh`.
 pub fn operation(privatized: Privatized) -> &'static str {
     match (privatized.op, privatized.site) {
         (AtomicOp::Add, Some(_)) => "Sums",

@@ -1,8 +1,10 @@
-//! Launches that nobody waits for: kernels that surely end, and raise nothing or later, over memory that is on the device already.
+//! The queue of asynchronous launches: kernels that surely end, with deferred errors or none, over memory that is on
+//! the device.
 //!
-//! Here: [`Queue`], one stream for all of them, so that each finds what those before it made; who holds the memory of what is under
-//! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]), which of them wait to become one launch ([`ticks`]), and
-//! the thread that gives little ones to the driver ([`launcher`]).
+//! Here: [`Queue`], one stream for all such launches, so that each launch sees the results of those before it. The
+//! queue holds the memory of launches that are under way, and [`Pending`] says when other streams may access it. Not
+//! here: which kernels are queued ([`super::launch`]), which ticks wait to become one launch ([`ticks`]), and the
+//! thread that passes short launches to the driver ([`launcher`]).
 
 use super::driver::{Device, Event, Module, Stream};
 use super::status::CompletionSlot;
@@ -24,20 +26,21 @@ mod completion_flag;
 mod launcher;
 mod ticks;
 
-/// A place in the stream, behind some work. Where that is little, there is no event before somebody asks, or the place is behind many: then it is behind what was queued meanwhile, too.
+/// A mark: a place in the stream behind some work. Behind short work it gets an event only when a thread waits for it,
+/// or when it is behind many launches. Until then, launches that are queued later move it back.
 pub struct Mark {
-    /// Those that are behind more have a higher one.
+    /// Marks that are later in the stream have higher numbers.
     number: u64,
     event: OnceCell<Arc<Event>>,
-    /// The completion flag says that the stream has passed it, so that it needs no event.
+    /// Whether the completion flag says that the stream has passed the mark, so that it needs no event.
     reached: AtomicBool,
 }
 
 impl Mark {
-    /// Whether it is known that the stream has passed it.
+    /// Whether the stream is known to have passed the mark.
     ///
     /// # Errors
-    /// `Device`, also for what failed on the device before it.
+    /// `Device`, also for failures of earlier work.
     fn is_past(&self) -> Result<bool> {
         if self.reached.load(Ordering::Acquire) {
             return Ok(true);
@@ -46,15 +49,15 @@ impl Mark {
     }
 }
 
-/// What is behind the last work of the queue on some memory. It is passed, or will be.
+/// The mark behind the last queued work that uses some memory. None: the stream has passed it.
 #[derive(Default)]
 pub struct Pending(Mutex<Option<Arc<Mark>>>);
 
 impl Pending {
-    /// Blocks until the memory holds what it is to hold. What the queue did before that is let go.
+    /// Blocks until all queued work on the memory is done. Releases what that work and earlier work hold.
     ///
     /// # Errors
-    /// `Device`, also for what failed on the device since.
+    /// `Device`, also for earlier failures on the device.
     pub fn wait(&self, queue: &Queue) -> Result<()> {
         let mark = self.0.lock().clone();
         let Some(mark) = mark else { return Ok(()) };
@@ -62,7 +65,7 @@ impl Pending {
         self.passed(&mark);
         Ok(())
     }
-    /// That is passed, and so is all before it.
+    /// Records that the stream has passed a mark, and so all marks before it.
     pub fn passed(&self, mark: &Mark) {
         self.0.lock().take_if(|other| other.number <= mark.number);
     }
@@ -71,11 +74,11 @@ impl Pending {
     }
 }
 
-/// See the module.
+/// The queue; see the module.
 pub struct Queue {
     device: Arc<Device>,
     line: OnceCell<Line>,
-    /// What memory waits for.
+    /// Returns the pending work of memory, if it is of this backend.
     pending: fn(&dyn DeviceMemory) -> Option<&Pending>,
 }
 
@@ -85,31 +88,32 @@ struct Line {
     state: Mutex<State>,
 }
 
-/// Memory for what the queue is to make.
+/// Memory into which queued work will write.
 pub struct Room {
     pub memory: Arc<dyn DeviceMemory>,
-    /// What others than the queue have to wait for.
+    /// The mark for which users outside the queue must wait.
     pub behind: Option<Arc<Mark>>,
 }
 
-/// Code that a launch may run.
+/// The code that a launch may run.
 type Modules = SmallVec<[Arc<Module>; 2]>;
 
 /// A launch that is under way.
 struct Work {
     behind: Arc<Mark>,
-    /// Until the launch is done.
+    /// Memory that is held until the launch is done.
     holds: Vec<Arc<dyn DeviceMemory>>,
-    /// It uses nothing that was there before, as where memory is only made: no other does the same work once more.
+    /// Whether it uses no earlier memory, such as work that only allocates. A later launch is then never taken for a
+    /// repetition of it.
     makes: bool,
-    /// The same of the code that runs: nobody else may have it any more.
+    /// Code that is held until the launch is done, because all other owners may drop it.
     _code: Modules,
-    /// Says how it ended, if it may raise.
+    /// Where the launch reports how it ended, if it may raise.
     slot: Option<Arc<CompletionSlot>>,
 }
 
 impl Drop for Work {
-    /// When it is done, or the device is lost.
+    /// Runs when the launch is done, or the device is lost.
     fn drop(&mut self) {
         if let Some(slot) = &self.slot
             && self.behind.is_past().unwrap_or(false)
@@ -120,49 +124,50 @@ impl Drop for Work {
 }
 
 struct State {
-    /// In the stream's order: behind each launch, and the memory that it uses.
+    /// The launches under way, in the order of the stream.
     under_way: VecDeque<Work>,
-    /// How many were before those.
+    /// How many launches were queued and released before those.
     gone: u64,
-    /// Bytes that they hold.
+    /// Bytes of memory that they hold.
     held: usize,
-    /// Behind the last of them, which are so many, if it has no event yet.
+    /// The mark behind the last launches, and how many share it, if it has no event yet.
     open: Option<(Arc<Mark>, usize)>,
-    /// Marks at which the stream writes the completion flag. A wait for one of them must not wait for long work behind it.
+    /// Marks at which the stream writes the completion flag. A thread that waits for one must not wait for long work
+    /// behind it.
     signalled: SmallVec<[Arc<Mark>; 1]>,
-    /// How many there may be before the driver is asked which are done.
+    /// How many launches there may be before the driver is asked which ones are done.
     patience: usize,
-    /// How many marks there were.
+    /// How many marks were made.
     marks: u64,
-    /// Events that nobody waits for any more.
+    /// Events that are not in use.
     idle: Vec<Arc<Event>>,
-    /// The last work, where it is ticks that others may join.
+    /// The newest work, if it is ticks that later ones may join.
     ticks: Ticks,
-    /// Has nothing to do while ticks wait.
+    /// Passes launches to the driver. It has nothing to do while ticks wait.
     launcher: Launcher,
 }
 
-/// How long work is.
+/// The expected duration of work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// Microseconds: who waits for it may as well wait for a few more such.
+    /// Microseconds: a thread that waits for it may also wait for a few more such launches.
     Little,
     Any,
 }
 
-/// Launches of little work, at most, behind which one event is recorded.
+/// At most so many short launches share one event.
 const MAX_WORK_PER_EVENT: usize = 16;
-/// Events, at most, that are kept for reuse.
+/// How many unused events are kept at most.
 const MAX_IDLE_EVENTS: usize = 256;
-/// How many of the newest launches are searched for memory that they alone hold.
+/// How many of the newest launches are searched for memory that only they hold.
 const RECENT_LAUNCHES: usize = 8;
-/// Launches, at least, that are queued between two questions to the driver which are done.
+/// At least so many launches are queued before the driver is asked again which ones are done.
 const MIN_LAUNCHES_BETWEEN_SWEEPS: usize = 32;
-/// Launches under way up to which the queue is short: a driver with many more blocks its caller.
+/// With fewer launches under way, the queue is short. With many more, the driver blocks its caller.
 const MAX_SHORT_QUEUE: usize = 256;
-/// Launches, at most, whose memory a new launch takes over: two, for loops of two calls that take turns.
+/// From how many earlier launches a new launch takes over held memory. Two, for loops of two alternating calls.
 const MAX_TAKEN_OVER_LAUNCHES: usize = 2;
-/// Bytes, at most, that launches hold before the driver is asked which of them are done.
+/// If launches hold more bytes, the driver is asked which ones are done.
 const MAX_FINISHED_BYTES: usize = 16 << 20;
 
 impl State {
@@ -180,24 +185,24 @@ impl State {
             launcher,
         }
     }
-    /// Whether a mark is behind all that is queued.
+    /// Whether a mark is behind all queued work.
     fn is_last(&self, mark: &Arc<Mark>) -> bool {
         self.open.as_ref().is_some_and(|(open, _)| Arc::ptr_eq(open, mark))
     }
-    /// How many were queued so far.
+    /// How many launches were queued so far.
     fn total(&self) -> u64 {
         self.gone + self.under_way.len() as u64
     }
-    /// The launches queued last.
+    /// The newest launches.
     fn last(&self) -> impl DoubleEndedIterator<Item = &Work> {
         self.under_way.range(self.under_way.len().saturating_sub(RECENT_LAUNCHES)..)
     }
-    /// Whether nobody has memory but so many holders and the launches queued last.
+    /// Whether the memory has no owners but `holders` and the newest launches.
     fn has_alone(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
         let held = |work: &Work| work.holds.iter().filter(|other| Arc::ptr_eq(other, memory)).count();
         Arc::strong_count(memory) == holders + self.last().map(held).sum::<usize>()
     }
-    /// What is behind the last of these launches that uses memory. That one holds it for those before from now on.
+    /// The mark behind the last of the newest launches that uses the memory. Only that launch holds it from now on.
     fn last_use(&mut self, memory: &Arc<dyn DeviceMemory>) -> Option<Arc<Mark>> {
         let mut behind = None;
         for work in self.under_way.iter_mut().rev().take(RECENT_LAUNCHES) {
@@ -211,13 +216,14 @@ impl State {
         }
         behind
     }
-    /// Whether a launch that uses such memory does the last one's work once more, as a loop of calls does: whoever waits for the one waits for the other.
+    /// Whether a launch that uses this memory repeats the last one's work, as in a loop of calls. If so, a thread that
+    /// waits for the last one may wait for both.
     fn repeats(&self, holds: &[Arc<dyn DeviceMemory>]) -> bool {
         let is_held = |memory: &Arc<dyn DeviceMemory>| holds.iter().any(|other| Arc::ptr_eq(other, memory));
         self.under_way.back().is_some_and(|last| !last.makes && last.holds.iter().all(is_held))
     }
     fn add(&mut self, work: Work) {
-        // it comes behind those before it, and holds for them what it uses, too
+        // the new launch runs after those before it, so it can hold for them the memory that it uses, too
         let mut gone = 0;
         for before in self.under_way.iter_mut().rev().take(MAX_TAKEN_OVER_LAUNCHES) {
             before.holds.retain(|memory| {
@@ -230,12 +236,13 @@ impl State {
         self.held += bytes(&work.holds);
         self.under_way.push_back(work);
     }
-    /// How many are before the mark that is behind one of them.
+    /// How many launches are before the mark that is behind launch `at`.
     fn before(&self, at: usize) -> usize {
         let mark = &self.under_way[at].behind;
         at + self.under_way.range(at..).take_while(|work| Arc::ptr_eq(&work.behind, mark)).count()
     }
-    /// Lets go the first so many, which are done: all that are before a mark. Memory that outlives its launch waits for nothing any more, and events are free.
+    /// Releases the first launches, which are done and all before one mark. Records in their memory that the stream has
+    /// passed their marks, and keeps their events for reuse.
     fn let_go(&mut self, count: usize, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) {
         let mut last: Option<Arc<Mark>> = None;
         for mut work in self.under_way.drain(..count) {
@@ -253,22 +260,22 @@ impl State {
                 self.idle.extend(event.cloned());
                 last = Some(work.behind.clone());
             }
-            // dropping memory only notes that it is free
+            // dropping device memory only records that it is free
         }
         self.gone += count as u64;
         self.patience = self.under_way.len() + MIN_LAUNCHES_BETWEEN_SWEEPS;
     }
-    /// The same of those of the first so many, since ever, that are left.
+    /// Releases those of the first `total` launches, ever queued, that are still held.
     fn let_go_before(&mut self, total: u64, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) {
         let known = total.saturating_sub(self.gone) as usize;
         self.let_go(known, pending);
     }
-    /// All that was queued is on the stream, but for memory, which has no order.
+    /// Puts all queued work on the stream, except allocations, whose order does not matter.
     fn flush(&mut self, stream: &Stream) -> Result<()> {
         self.launcher.drain()?;
         self.ticks.flush(stream)
     }
-    /// An event for a mark.
+    /// An event for a mark, reused or new.
     fn event(&mut self, device: &Arc<Device>) -> Result<Arc<Event>> {
         let free = self.idle.iter().position(|event| Arc::strong_count(event) == 1);
         match free {
@@ -276,9 +283,9 @@ impl State {
             None => Ok(Arc::new(Event::without_time(device)?)),
         }
     }
-    /// Gives a mark its event behind all that is queued, if it has none.
+    /// Records an event for a mark behind all queued work, unless it has one.
     fn close(&mut self, mark: &Arc<Mark>, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Event>> {
-        // which may be what the launcher is about to do
+        // the launcher may be about to set the event
         self.flush(stream)?;
         let event = mark.event.get_or_try_init(|| {
             let event = self.event(device)?;
@@ -291,19 +298,20 @@ impl State {
         }
         Ok(event)
     }
-    /// The same of those that are open, or whose signal is not reached yet: what is queued from now on is behind them.
+    /// Closes the mark that has no event yet, and those whose signal is not reached, so that later work is not before
+    /// them.
     fn close_open(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<()> {
         for mark in std::mem::take(&mut self.signalled) {
             self.close(&mark, stream, device)?;
         }
         let Some((open, _)) = self.open.take() else { return Ok(()) };
         if Arc::strong_count(&open) == 1 {
-            // nobody can ask for it: what was before it is gone
+            // no thread can wait for this mark: the launches before it are released
             return Ok(());
         }
         self.close(&open, stream, device).map(drop)
     }
-    /// What is behind the work that was just queued.
+    /// The mark behind the work that was just queued.
     fn mark(&mut self, length: Length, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Mark>> {
         let (mark, count) = self.open.take().unwrap_or_else(|| {
             self.marks += 1;
@@ -320,11 +328,11 @@ impl State {
         }
         Ok(mark)
     }
-    /// Has the launcher do it, where it is awake.
+    /// Runs a step: on the launcher's thread if that is awake, else here.
     fn launch(&mut self, step: Step, row: bool, stream: &Stream) -> Result<()> {
         self.launcher.leave(step, row).map_or(Ok(()), |step| step.run(stream))
     }
-    /// Lets go what is done. Where the last is, all are: the driver is asked once.
+    /// Releases launches that are done. If the last one is, all are, and the driver is asked only once.
     fn sweep(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
         let Some(last) = self.under_way.back() else { return Ok(()) };
         let mut done = if last.behind.is_past()? { self.under_way.len() } else { 0 };
@@ -336,10 +344,11 @@ impl State {
         self.let_go(done, pending);
         Ok(())
     }
-    /// The same before more is queued. A question to the driver takes half of the time that a launch does, so it is asked once for many launches, whether the first half of them
-    /// is done: these may hold memory for longer than they need it, where it is little.
+    /// Releases launches that are done, before more are queued. Asking the driver takes half as long as a launch. So it
+    /// is asked once for many launches, and only whether the first half is done. Those may hold memory for longer than
+    /// necessary, if it is not much.
     fn sweep_many(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
-        // the last may well not be done
+        // the last launch has probably not ended
         if self.held > MAX_FINISHED_BYTES
             && self.held - self.under_way.back().map_or(0, |last| bytes(&last.holds)) > MAX_FINISHED_BYTES
         {
@@ -361,7 +370,7 @@ fn bytes(memories: &[Arc<dyn DeviceMemory>]) -> usize {
 }
 
 impl Queue {
-    /// `pending`: what memory waits for.
+    /// `pending`: returns the pending work of memory.
     pub fn new(device: Arc<Device>, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Self {
         Self { device, line: OnceCell::new(), pending }
     }
@@ -374,17 +383,18 @@ impl Queue {
         })
     }
 
-    /// Whether another launch would not have to wait until one is done. Of a queue that somebody adds to right now that is not known.
+    /// Whether another launch could be queued without waiting for earlier ones. False if that is not known, because
+    /// another thread is adding a launch.
     pub fn is_short(&self) -> bool {
         let state = self.line.get().and_then(|line| line.state.try_lock());
         state.is_some_and(|state| state.under_way.len() < MAX_SHORT_QUEUE)
     }
 
-    /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. What is behind it. Where that fails, nothing
-    /// of it is under way any more.
+    /// Queues work on the stream, and returns the mark behind it. `holds`: memory that the work uses, which is held
+    /// until it is done. After an error, none of the work is under way.
     ///
     /// # Errors
-    /// What `work` says, and `Device`. The context must be current.
+    /// The error of `work`, or `Device`. The context must be current.
     pub fn add(
         &self,
         holds: Vec<Arc<dyn DeviceMemory>>,
@@ -397,7 +407,7 @@ impl Queue {
         })
     }
 
-    /// As [`Queue::add`], of one run of a kernel.
+    /// As [`Queue::add`], for one run of a kernel.
     ///
     /// # Errors
     /// As [`Queue::add`].
@@ -418,29 +428,30 @@ impl Queue {
         })
     }
 
-    /// Works on the stream, and waits until that is done: whoever is waited for holds its own memory, and needs no event.
+    /// Runs work on the stream and waits until it is done. So the caller itself holds the memory, and the work needs no
+    /// event.
     ///
     /// # Errors
     /// As [`Queue::add`].
     pub fn run(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
         let line = self.line()?;
         let (queued, before) = {
-            // one launch at a time is added
+            // the lock makes sure that launches are added one at a time
             let mut state = line.state.lock();
             state.close_open(&line.stream, &self.device)?;
             state.flush(&line.stream)?;
             state.ticks.end(&line.stream)?;
             (work(&line.stream), state.total())
         };
-        // also where that failed: part of it may be under way
+        // also after an error: part of the work may be under way
         let done = self.finish_line(line, before);
         queued.and(done)
     }
 
-    /// Waits until the stream has passed a mark. What is before it is let go.
+    /// Waits until the stream has passed a mark. Releases the launches before it.
     ///
     /// # Errors
-    /// `Device`, also for what failed on the device since.
+    /// `Device`, also for earlier failures on the device.
     pub fn wait(&self, mark: &Arc<Mark>) -> Result<()> {
         if mark.reached.load(Ordering::Acquire) {
             return Ok(());
@@ -448,20 +459,20 @@ impl Queue {
         let event = match mark.event.get() {
             Some(event) => event.clone(),
             None => {
-                // in a child of the process the lock may be another's
+                // in a child of `fork`, a thread that does not exist there may hold the lock
                 self.device.enter()?;
                 let line = self.line()?;
                 let mut state = line.state.lock();
                 if state.is_last(mark) {
                     state.flush(&line.stream)?;
                     if let Some(signal) = line.flag.signal(&line.stream, &self.device) {
-                        // work that is queued from now on has another mark: this one is passed when the signal is reached
+                        // Later work gets another mark. The stream has passed this one when the signal is reached.
                         state.open = None;
                         state.signalled.push(mark.clone());
                         let before = state.total();
                         drop(state);
                         let reached = signal.is_reached();
-                        // other threads that wait for this mark look at it before they take the lock
+                        // other threads that wait for this mark read it before they take the lock
                         mark.reached.store(reached, Ordering::Release);
                         state = line.state.lock();
                         state.signalled.retain(|other| !Arc::ptr_eq(other, mark));
@@ -484,7 +495,7 @@ impl Queue {
         Ok(())
     }
 
-    /// As [`Queue::add`], for a kernel that may raise. The completion slot says how it ended.
+    /// As [`Queue::add`], for a kernel that may raise. The completion slot reports how it ended.
     ///
     /// # Errors
     /// As [`Queue::add`].
@@ -506,7 +517,8 @@ impl Queue {
         Ok(mark)
     }
 
-    /// As [`Queue::add`], of work that also uses memory that it makes, and adds to what is held. What it puts on the stream must not come before what the launcher has to do.
+    /// As [`Queue::add`], for work that may allocate memory, which it adds to its third argument to be held. If the
+    /// work puts something on the stream, it must drain the launcher first.
     fn add_making(
         &self,
         mut holds: Vec<Arc<dyn DeviceMemory>>,
@@ -520,7 +532,7 @@ impl Queue {
         state.sweep_many(self.pending)?;
         let length = if slot.is_none() && state.repeats(&holds) { Length::Little } else { length };
         if length == Length::Any {
-            // nobody who waits for what is little waits for this
+            // threads that wait for earlier short launches must not wait for this one
             state.close_open(stream, &self.device)?;
         }
         state.ticks.end(stream)?;
@@ -529,7 +541,7 @@ impl Queue {
         match &queued {
             Ok(mark) => state.add(Work { behind: mark.clone(), holds, makes, _code: code, slot }),
             Err(_) => {
-                // what was queued before it failed uses the memory and the code still
+                // the part that was queued before the error still uses the memory and the code
                 if state.launcher.drain().and_then(|()| stream.finish()).is_ok() {
                     let all = state.under_way.len();
                     state.let_go(all, self.pending);
@@ -540,7 +552,8 @@ impl Queue {
         queued
     }
 
-    /// As [`Queue::add`], of a tick that those before it may be one launch with. Also says whether it does the same as the one before.
+    /// As [`Queue::add`], for a tick that may become one launch with those before it. Also returns whether it repeats
+    /// the tick before it.
     ///
     /// # Errors
     /// As [`Queue::add`].
@@ -555,7 +568,7 @@ impl Queue {
         state.launcher.drain()?;
         let code = tick.modules().cloned().collect();
         let queued = state.ticks.take(tick, stream, &self.device).and_then(|decision| match state.under_way.back() {
-            // the work that waits is the last, and holds the same memory
+            // the waiting batch is the last work, and holds the same memory
             Some(last) if decision == BatchDecision::Joined => Ok((last.behind.clone(), decision)),
             _ => Ok((state.mark(length, stream, &self.device)?, decision)),
         });
@@ -568,7 +581,7 @@ impl Queue {
                 Ok((mark, decision != BatchDecision::First))
             }
             Err(error) => {
-                // what was queued before it failed uses the memory and the code still
+                // the part that was queued before the error still uses the memory and the code
                 let _ = stream.finish();
                 drop((holds, code));
                 Err(error)
@@ -576,7 +589,7 @@ impl Queue {
         }
     }
 
-    /// Lets go the memory of what is done.
+    /// Releases launches that are done.
     ///
     /// # Errors
     /// `Device`.
@@ -587,7 +600,8 @@ impl Queue {
         state.sweep(self.pending)
     }
 
-    /// Memory for what the queue is to make. Until others may have it the queue holds it, too: it may be used again as soon as it is dropped.
+    /// Allocates memory into which queued work will write. The queue holds new memory until it is safe to use
+    /// elsewhere, because dropped memory may be reused at once.
     ///
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
@@ -600,7 +614,7 @@ impl Queue {
         }
         let mut made: Option<Arc<dyn DeviceMemory>> = None;
         let mark = self.add_making(Vec::new(), Modules::new(), Length::Little, None, |_, stream, holds| {
-            // it comes from a pool that knows nothing of launches: who uses it does so behind this
+            // The allocation is ordered by the stream, so other users of the memory wait for its mark.
             let memory = made.insert(own(Block::new(&self.device, stream, bytes)?));
             holds.push(memory.clone());
             Ok(())
@@ -608,8 +622,9 @@ impl Queue {
         Ok(Room { memory: made.expect("the work was done"), behind: Some(mark) })
     }
 
-    /// Memory of so many bytes that nobody holds but what was queued last: what is queued from now on comes behind that. So a loop that writes an
-    /// array again and again needs memory for few of them, however far it is ahead of the device.
+    /// Memory of so many bytes that only the newest launches hold. Later work on the queue may use it, because it runs
+    /// after those. So a loop that writes an array again and again needs little memory, however far it is ahead of the
+    /// device.
     fn held_alone(&self, bytes: usize) -> Result<Option<Room>> {
         let Some(line) = self.line.get() else { return Ok(None) };
         let mut state = line.state.lock();
@@ -622,7 +637,8 @@ impl Queue {
         }))
     }
 
-    /// Whether nobody has memory but so many holders and what was queued last. If so, who uses it elsewhere waits for those who read it here, too.
+    /// Whether the memory has no owners but `holders` and the newest launches. If so, later users outside the queue
+    /// will also wait for the launches that read it.
     ///
     /// # Errors
     /// `Device`.
@@ -631,7 +647,7 @@ impl Queue {
         let mut state = line.state.lock();
         state.sweep_many(self.pending)?;
         if !state.has_alone(memory, holders) && state.under_way.len() > RECENT_LAUNCHES {
-            // what was queued before those may be done
+            // launches before those may be done
             state.sweep(self.pending)?;
         }
         if !state.has_alone(memory, holders) {
@@ -643,13 +659,13 @@ impl Queue {
         Ok(true)
     }
 
-    /// Waits for all that is under way, and lets its memory go.
+    /// Waits for all launches under way, and releases them.
     ///
     /// # Errors
     /// `Device`.
     pub fn finish(&self) -> Result<()> {
         let Some(line) = self.line.get() else { return Ok(()) };
-        // what is queued from now on keeps what it holds
+        // launches that are queued from now on are not released
         let before = {
             let mut state = line.state.lock();
             state.close_open(&line.stream, &self.device)?;
@@ -659,7 +675,7 @@ impl Queue {
         self.finish_line(line, before)
     }
 
-    /// Waits for all that is on the stream. What was among the first so many is let go: what is queued meanwhile keeps what it holds.
+    /// Waits for all work on the stream. Releases the first `before` launches; those that are queued meanwhile stay.
     fn finish_line(&self, line: &Line, before: u64) -> Result<()> {
         line.stream.finish()?;
         line.state.lock().let_go_before(before, self.pending);

@@ -1,11 +1,11 @@
-// A host compiler's stand-in for a CUDA device, so that generated kernels run where there is no GPU.
+// A stand-in for a CUDA device in a host compiler, so that generated kernels run without a GPU.
 //
-// Here: the qualifiers, built-in variables, intrinsics and atomics that the prelude and the kernels use, and launch(), which
-// runs a grid block by block in one host thread. A kernel without barriers runs its threads one after the other. One with
-// barriers or warp primitives (IKRA_FIBERS is defined) runs each thread of a block as a fiber that switches where it has to
-// wait for the others. Not here: memory spaces, timing, concurrency between blocks.
+// Here: the qualifiers, built-in variables, intrinsics and atomics that the prelude and the kernels use; and launch(),
+// which runs a grid block by block in one host thread. In a kernel without barriers, threads run one after the other.
+// If a kernel has barriers or warp primitives (IKRA_FIBERS is defined), each thread of a block is a fiber. It switches
+// to others where it has to wait for them. Not here: memory spaces, timing, concurrency between blocks.
 //
-// No header is included unless fibers are: most of the time to compile a small kernel would be spent on it.
+// No header is included unless fibers are needed, because that would take most of the time to compile a small kernel.
 
 #define __device__
 #define __global__
@@ -72,7 +72,7 @@ static inline float __uint_as_float(unsigned bits) {
   return x;
 }
 
-// Real atomics: another host thread may write the word that stops a launch.
+// real atomics, because another host thread may write the word that stops a launch
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 template <class T, class F> static inline T shim_update(T *p, F &&f) {
   T old = __atomic_load_n(p, __ATOMIC_SEQ_CST);
@@ -121,7 +121,7 @@ template <class Args> void launch(void (*kernel)(Args), unsigned grid, unsigned 
 #else
 
 }  // namespace shim
-// its longjmp refuses to go from one fiber's stack to another's; some compilers have it from the start
+// With this macro, longjmp refuses to switch between stacks of fibers. Some compilers define it by default.
 #undef _FORTIFY_SOURCE
 #include <setjmp.h>
 #include <stdlib.h>
@@ -131,13 +131,13 @@ namespace shim {
 const unsigned WARP = 32;
 const unsigned long STACK = 256 * 1024;
 
-// A fiber starts by its context. From then on it is left and entered by jumps, which spare the system calls.
+// A fiber starts with a context switch. After that, jumps enter and leave it, which need no system calls.
 struct Fiber {
   ucontext_t context;
   jmp_buf place;
   bool started;
   char *stack;
-  // How many barriers it has come to, of its block and of its warp; a fiber waits until no other lags behind.
+  // How many barriers of its block and of its warp it has reached. A fiber waits until no other is behind.
   unsigned long block_barriers, warp_barriers;
   bool done;
 };
@@ -146,7 +146,7 @@ static Fiber *fibers;
 static unsigned current;
 static jmp_buf scheduler;
 static void (*body)();
-// What each thread of the block shows to its warp.
+// The value that each thread of the block shows to its warp.
 static unsigned long long shown[1024];
 
 static __attribute__((noinline)) void pause() {
@@ -174,8 +174,8 @@ static inline void wait_for_warp() {
   const unsigned first = current / WARP * WARP, end = first + WARP;
   wait(first, end < blockDim.x ? end : blockDim.x, &Fiber::warp_barriers);
 }
-// Shows `x` to the warp and answers what `seen` makes of what its lanes show: it is given the place of the first lane, and
-// how many there are.
+// Shows `x` to the warp, and returns the result of `seen` for the values of all its lanes. `seen` gets the index of the
+// first lane's value, and the number of lanes.
 template <class T, class F> static auto together(T x, F &&seen) {
   static_assert(sizeof(T) <= sizeof *shown, "a lane shows a word");
   __builtin_memcpy(&shown[current], &x, sizeof x);

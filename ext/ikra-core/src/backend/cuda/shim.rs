@@ -1,13 +1,14 @@
-//! Generated CUDA C++ run on the host: the very text that NVRTC gets, compiled by the host's C++ compiler against
-//! `shim.hpp`. For tests where there is no GPU.
+//! Runs generated CUDA C++ on the host: the host's C++ compiler compiles the same text that NVRTC gets, against
+//! `shim.hpp`. It serves tests without a GPU.
 //!
 //! Here: [`CudaShim`], a [`Backend`]. Not here: speed, and the device's memory model; blocks run one after the other.
 //!
-//! Compiled libraries are kept in a directory that only this user can write, under the hash of everything that went into
-//! them, so a test suite compiles each kernel once.
+//! Compiled libraries are kept in a directory that only this user can write, under a hash of all their inputs. So a
+//! test suite compiles each kernel once.
 //!
-//! With `IKRA_NVRTC_CHECK` set, whatever is prepared must also pass NVRTC, for an old or a new architecture: nothing in a text says for which it is, so that each text is
-//! compiled for one of them, by its hash, and what they are made of for both.
+//! If `IKRA_NVRTC_CHECK` is set, all prepared texts must also pass NVRTC. A text does not depend on the architecture.
+//! So each text is compiled for one architecture, an old or a new one, which its hash selects. The common parts of
+//! texts are compiled for both.
 #![allow(unsafe_code, reason = "loads compiled libraries and calls into them")]
 
 use super::collective;
@@ -40,50 +41,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-/// What [`nvrtc`] must accept.
+/// The architectures for which [`nvrtc`] must accept the texts.
 pub const CHECKED_ARCHITECTURES: [u32; 2] = [80, 90];
 
 const SHIM: &str = include_str!("shim.hpp");
 
-/// Without contraction, as NVRTC compiles it; the functions of libm are called, not computed by the compiler, whose
-/// results are better than libm's. Signed overflow is left undefined, as it is for NVRTC. Optimised as far as that is quick: tests
-/// compile far more than they run.
+/// No contraction, as with NVRTC. Calls of libm are not evaluated by the compiler, whose results are more exact than
+/// libm's. Signed overflow stays undefined, as with NVRTC. Only quick optimisations, because tests compile far more
+/// than they run.
 const FLAGS: &[&str] = &[
     "-std=gnu++17",
     "-Og",
     "-ffp-contract=off",
-    // without it g++ makes `-x` of `0.0 - x` for an x that was an integer, which differs where x is 0
+    // without it g++ turns `0.0 - x` into `-x` if x was an Integer, which differs for x = 0
     "-frounding-math",
     "-fno-math-errno",
     "-fno-exceptions",
     "-fno-rtti",
     "-fPIC",
     "-shared",
-    // nothing in it is run when it is loaded, and what it calls of libc the process has: linking is a quarter of what a small kernel takes
+    // A library has no initialisers, and calls only functions that the process has. Linking would be a quarter of the
+    // time for a small kernel.
     "-nostdlib",
     "-w",
 ];
 const LIBM: &str = "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp log log2 log10 cbrt hypot pow \
                     erf erfc tgamma lgamma ldexp fmod nextafter";
-/// Makes undefined integer arithmetic in generated code end the process.
+/// Ends the process at undefined integer arithmetic in generated code.
 const SANITIZE: &[&str] =
     &["-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"];
 
-/// Threads of a block and blocks of a grid: few, so that threads run several jobs, where they may.
+/// Threads of a block, and blocks of a grid. Few, so that threads run several jobs where they may.
 const BLOCK: u32 = 32;
 const GRID: u32 = 3;
 
-/// A library that is loaded twice is the same library, with one set of built-in variables: launches take turns.
+/// A library that is loaded twice is one library, with one set of built-in variables. So launches run one at a time.
 static RUNNING: Mutex<()> = Mutex::new(());
 
-/// See the module.
+/// The shim; see the module.
 pub struct CudaShim {
     target: Target,
     directory: PathBuf,
     compiler: OsString,
     sanitize: bool,
     barriers: bool,
-    /// Kernels that were run by their text.
+    /// Kernels that were run by [`CudaShim::run_text`].
     texts: Mutex<HashMap<String, (Arc<Library>, Entry)>>,
     cells: Mutex<Cells>,
 }
@@ -94,15 +96,15 @@ struct Kernel {
     emitted: Emitted,
     layout: Layout,
     fused_ticks: bool,
-    /// Asks for the number of its thread.
+    /// Whether the kernel reads the number of its thread.
     slots: bool,
     written: Vec<bool>,
     entry: Entry,
     compiled_in: Duration,
     from_cache: bool,
-    /// The same for several jobs at once.
+    /// The same program for several jobs at once.
     jammed: Option<(Jam, Box<Kernel>)>,
-    /// Keeps `entry` valid.
+    /// The library with the code of `entry`.
     _library: Arc<Library>,
 }
 
@@ -127,7 +129,7 @@ impl Executable for Kernel {
 
 impl CudaShim {
     /// # Errors
-    /// `Device` where there is no C++ compiler, or no directory for what it makes.
+    /// `Device` if there is no C++ compiler, or no directory for its output.
     pub fn new() -> Result<Self> {
         let compiler = std::env::var_os("CXX").unwrap_or_else(|| "g++".into());
         let found = Command::new(&compiler).arg("--version").output();
@@ -150,27 +152,27 @@ impl CudaShim {
         })
     }
 
-    /// Threads of a block are fibers, as kernels with barriers need.
+    /// Makes the threads of a block fibers, which kernels with barriers need.
     #[must_use]
     pub fn with_barriers(self) -> Self {
         Self { barriers: true, ..self }
     }
 
-    /// Undefined integer arithmetic in generated code ends the process.
+    /// Makes undefined integer arithmetic in generated code end the process.
     #[must_use]
     pub fn sanitized(self) -> Self {
         Self { sanitize: true, ..self }
     }
 
-    /// Compiles several programs with one call of the compiler.
+    /// Compiles several programs in one run of the compiler.
     ///
     /// # Errors
-    /// As [`Backend::prepare`]; the first one.
+    /// The first error of [`Backend::prepare`] for one of them.
     pub fn prepare_many(&self, programs: &[(&Program, &Layout)]) -> Result<Vec<Arc<dyn Executable>>> {
         self.prepare_all(programs, None)
     }
 
-    /// `epilogue`: of each of them.
+    /// `epilogue`: the epilogue of each program.
     fn prepare_all(
         &self,
         programs: &[(&Program, &Layout)],
@@ -218,8 +220,8 @@ impl CudaShim {
         let library = Arc::new(library);
         let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
         let kernel = |(i, emitted): (usize, Emitted)| {
-            // SAFETY: the library was compiled from `source`, whose IKRA_LAUNCHER defines this symbol with `Entry`'s
-            // signature. The pointer is used only through a `Kernel`, which keeps the library loaded.
+            // SAFETY: the library was compiled from `source`, whose IKRA_LAUNCHER defines this symbol with the
+            // signature of `Entry`. The pointer is used only by a `Kernel`, which keeps the library loaded.
             let entry = unsafe { library.get::<Entry>(format!("launch_{i}\0")) };
             let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
             Ok(Kernel {
@@ -238,15 +240,15 @@ impl CudaShim {
         emitted.into_iter().enumerate().map(kernel).collect()
     }
 
-    /// Runs a kernel of one parameter, whose words are `args`. `body` is its text behind the prelude; the same name is the same
-    /// text.
+    /// Runs a kernel of one parameter, whose words are `args`. `body` is its text after the prelude. A name always
+    /// stands for the same text.
     ///
     /// # Errors
     /// As [`Backend::prepare`].
     ///
     /// # Safety
-    /// `args` has all words of the parameter, and what they point to is as large as the kernel takes it to be, alive, and nobody else's
-    /// to write meanwhile.
+    /// `args` has all words of the parameter. The memory to which they point is alive and as large as the kernel
+    /// assumes, and nothing else writes it meanwhile.
     pub unsafe fn run_text(&self, kernel: &str, body: &str, grid: u32, block: u32, args: &[u64]) -> Result<()> {
         let known = self.texts.lock().get(kernel).cloned();
         let (_library, entry) = match known {
@@ -258,7 +260,7 @@ impl CudaShim {
                 }
                 let source = format!("{SHIM}\n{device}\nIKRA_LAUNCHER(launch_0, {kernel})\n");
                 let library = Arc::new(self.library(&source, self.barriers)?.0);
-                // SAFETY: as in `prepare_many`; the pointer is used only beside the library.
+                // SAFETY: as in `prepare_many`. The pointer is stored with the library.
                 let entry = unsafe { library.get::<Entry>(b"launch_0\0") };
                 let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
                 self.texts.lock().insert(kernel.to_owned(), (library.clone(), entry));
@@ -266,22 +268,23 @@ impl CudaShim {
             }
         };
         let _alone = RUNNING.lock();
-        // SAFETY: `args` has the words of the kernel's parameter, and what they point to outlives the call, by this function's contract.
+        // SAFETY: `args` has the words of the kernel's parameter, and the memory to which they point outlives the call,
+        // by this function's contract.
         unsafe { entry(grid, block, args.as_ptr().cast()) };
         Ok(())
     }
 
-    /// Makes `length` bytes of memory `byte`.
+    /// Sets `length` bytes of memory to `byte`.
     ///
     /// # Safety
-    /// They are one allocation's, which is alive and nobody else's to read or write meanwhile.
+    /// The bytes are in one live allocation, which nothing else reads or writes meanwhile.
     pub unsafe fn fill(address: u64, length: usize, byte: u8) {
         let _alone = RUNNING.lock();
         // SAFETY: by this function's contract.
         unsafe { (address as *mut u8).write_bytes(byte, length) };
     }
 
-    /// Compiles for a device, unless that was done before.
+    /// Compiles the source with NVRTC, unless that was done before.
     fn check(&self, source: &str) -> Result<()> {
         if let Err(e) = nvrtc::load() {
             static SAID: Once = Once::new();
@@ -299,13 +302,13 @@ impl CudaShim {
             .map_err(|e| Error::Device { what: format!("writing {}", mark.display()), cause: e.to_string() })
     }
 
-    /// Compiles, unless that was done before, and loads.
+    /// Compiles the source, unless that was done before, and loads the library.
     fn library(&self, source: &str, barriers: bool) -> Result<(Library, bool)> {
         let mut flags: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
         flags.extend(LIBM.split_whitespace().map(|f| format!("-fno-builtin-{f}")));
         if self.sanitize {
             flags.extend(SANITIZE.iter().map(ToString::to_string));
-            // the last of several counts: many programs at once take a third less
+            // the last of several such options counts: without optimisation, many programs compile in a third less time
             flags.push("-O0".to_string());
         }
         if barriers {
@@ -320,8 +323,8 @@ impl CudaShim {
         if !cached {
             self.compile(source, &flags, &path)?;
         }
-        // SAFETY: only this user can write to the directory (see `private_directory`), so the file is what `compile`
-        // made: a library whose initialisers only set plain variables.
+        // SAFETY: only this user can write to the directory (see `private_directory`). So the file is one that
+        // `compile` made: a library whose initialisers only set plain variables.
         let library = unsafe { Library::new(&path) };
         Ok((library.map_err(|e| internal(format!("loading {}: {e}", path.display())))?, cached))
     }
@@ -349,7 +352,7 @@ impl CudaShim {
             let numbered: String = source.lines().enumerate().map(|(i, l)| format!("{:4} {l}\n", i + 1)).collect();
             return Err(internal(format!("{}\n{numbered}", String::from_utf8_lossy(&output.stderr))));
         }
-        // Another process may do the same; either file is good.
+        // another process may do the same; both files are good
         fs::rename(&library, path).map_err(io)
     }
 }
@@ -412,7 +415,7 @@ impl Backend for CudaShim {
         }
         let tiles = collective::tiles(launch.jobs);
         let state = collective::state_bytes(fold.reduction, fold.element);
-        // Full of what nobody may rely on.
+        // filled with a pattern, because kernels must not rely on the contents
         let states: Vec<AtomicU64> = (0..tiles * state / 8).map(|_| AtomicU64::new(0xabab_abab_abab_abab)).collect();
         let ended = AtomicU64::new(0);
         let out = [0u64; Reduction::WORDS].map(AtomicU64::new);
@@ -454,13 +457,13 @@ impl Backend for CudaShim {
     }
 }
 
-/// The tile states of all compactions, one after the other.
+/// The tile states of all compactions, which run one after the other.
 #[derive(Default)]
 struct Cells {
-    /// For so many tiles.
+    /// How many tiles it has room for.
     tiles: u64,
     words: Vec<AtomicU64>,
-    /// The last launch's.
+    /// The mark of the last launch.
     mark: u64,
 }
 
@@ -473,12 +476,12 @@ impl Cells {
     }
 }
 
-/// Runs all ticks; the launch's columns are the layout's buffers.
+/// Runs all ticks of a launch over the layout's buffers.
 fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant) -> Outcome {
     run_with(kernel, call_depth, launch, start, &[])
 }
 
-/// `words`: those of a kernel's epilogue; what they point to is the caller's to keep meanwhile.
+/// As [`run`]. `words`: those of a kernel's epilogue. The caller keeps the memory to which they point.
 fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant, words: &[u64]) -> Outcome {
     let mut record = Record::new();
     let buffers: Vec<u64> = launch
@@ -504,7 +507,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
     let params = [launch.params, &privatization::Cells::of(&kernel.emitted.privatized, &launch).words].concat();
     let memory = kernel.emitted.memory(&buffers, &params);
     let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
-    // No more threads than there are slots.
+    // no more threads than slots
     let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
     let several =
         kernel.emitted.several.as_ref().filter(|several| launch.limit == Key::NONE && several.are_there(&launch));
@@ -513,7 +516,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
     let block = if words.is_empty() { block } else { emit::EPILOGUE_THREADS };
     for ticks in slices(launch.ticks, kernel.fused_ticks) {
-        // Later ticks do not start once something stopped the launch.
+        // later ticks do not start after the launch was stopped
         if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {
             break;
         }
@@ -522,16 +525,17 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
         args.extend_from_slice(words);
         let _alone = RUNNING.lock();
         // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words
-        // in memory that it points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
-        // atomic that kernels touch by atomic or volatile access only. Rows are within the columns by the launch's
-        // contract.
+        // in memory to which it points outlive the call. The columns are borrowed mutably, and the record is a local.
+        // The stop key is an atomic that kernels access by atomic or volatile operations only. Rows are within the
+        // columns by the launch's contract.
         unsafe { (kernel.entry)(grid, block, args.as_ptr().cast()) };
     }
     launch.timings.kernel += start.elapsed();
     record.outcome(launch.cancel)
 }
 
-/// Ticks of each launch: one by one; of fused ticks two runs, so that their state passes through the columns once.
+/// The ticks of each run of the kernel. Fused ticks take two runs, so that their state is stored in the columns once;
+/// others take one run each.
 fn slices(ticks: u64, fused: bool) -> Vec<std::ops::Range<u64>> {
     if !fused {
         return (0..ticks).map(|t| t..t + 1).collect();
@@ -539,7 +543,7 @@ fn slices(ticks: u64, fused: bool) -> Vec<std::ops::Range<u64>> {
     [0..ticks / 2, ticks / 2..ticks].into_iter().filter(|r| !r.is_empty()).collect()
 }
 
-/// Sets the shared word to the launch's limit; false if the launch was cancelled before it began.
+/// Sets the stop key to the launch's limit. False: the launch was cancelled before it began.
 fn arm(cancel: &CancelToken, limit: Key) -> bool {
     let word = cancel.stop_key();
     word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| (old != Key::CANCEL.0).then_some(limit.0)).is_ok()
@@ -570,7 +574,7 @@ fn internal(detail: String) -> Error {
     Error::Internal { stage: "cuda-shim", detail }
 }
 
-/// A directory of this user's that nobody else can write to.
+/// A directory of this user to which nobody else can write.
 fn private_directory() -> Result<PathBuf> {
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
@@ -617,11 +621,11 @@ IKRA_LAUNCHER(launch_0, sums)
         let shim = CudaShim::new().expect("a C++ compiler is installed");
         let (library, _) =
             shim.library(&format!("{SHIM}\n{}\n{SUMS}", emit::PRELUDE), true).unwrap_or_else(|e| panic!("{e}"));
-        // SAFETY: the text above defines it so.
+        // SAFETY: the text above defines the symbol with this signature.
         let launch = unsafe { library.get::<Entry>(b"launch_0\0") }.expect("it is defined");
         let (input, mut sums): (Vec<i64>, _) = ((1..=1000).collect(), [0i64; 4]);
         let args = [input.as_ptr() as u64, sums.as_mut_ptr() as u64, 1000];
-        // SAFETY: `args` has the words of `Args`, and what they point to outlives the call.
+        // SAFETY: `args` has the words of `Args`, and the memory to which they point outlives the call.
         unsafe { launch(4, 256, args.as_ptr().cast()) };
         let block = |b: i64| (b * 256 + 1..=(b * 256 + 256).min(1000)).sum::<i64>();
         assert_eq!(sums, [0, 1, 2, 3].map(block));

@@ -1,9 +1,8 @@
 //! How a launch ended, as the device records it.
 //!
-//! Here: [`Status`], the block of memory through which jobs stop each other and record what they raise; [`SlotPool`],
-//! the status blocks of launches that are not waited for; [`CompletionSlot`], one of those, with the copy of it that
-//! comes back to the host. Not here: launches ([`super::launch`]), and the queue that knows when one is done
-//! ([`super::queue`]).
+//! Here: [`Status`], the block of memory through which jobs stop each other and record traps; [`SlotPool`], the status
+//! blocks of asynchronous launches; [`CompletionSlot`], one of those, with its copy on the host. Not here: launches
+//! ([`super::launch`]), and the queue, which knows when one is done ([`super::queue`]).
 
 use super::driver::{Device, Event, Stream};
 use super::storage::{ALIGNMENT, Block, PageLockedBuffer};
@@ -17,7 +16,7 @@ use std::sync::Arc;
 /// Words of the status block: the stop key, then `struct TrapRecord`.
 pub const STATUS_WORDS: usize = 4 + TRAP_WORDS;
 
-/// The status block, as the device leaves it.
+/// The status block as the device wrote it.
 pub struct Status {
     pub stop_key: u64,
     pub key: u64,
@@ -26,7 +25,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Before the first tick: nothing trapped, and what is after `limit` does not run.
+    /// The status block before the first tick: no trap, and keys after `limit` do not run.
     pub fn initial(limit: Key) -> [u8; STATUS_WORDS * 8] {
         let mut bytes = [0; STATUS_WORDS * 8];
         bytes[..8].copy_from_slice(&limit.0.to_ne_bytes());
@@ -46,12 +45,11 @@ impl Status {
     }
 }
 
-/// Slots of a pool: at most so many launches with deferred errors are under way at a time whose end the host has not
-/// seen.
+/// The number of slots of a pool. It bounds how many launches with deferred errors are under way, or have an end that
+/// the host has not seen.
 const SLOTS: usize = 64;
 
-/// The status blocks of launches that are not waited for, and the page-locked buffer to which each is copied behind its
-/// launch.
+/// The status blocks of asynchronous launches, and the page-locked buffer to which each is copied after its launch.
 pub struct SlotPool {
     statuses: Block,
     copies: Mutex<PageLockedBuffer>,
@@ -62,7 +60,7 @@ pub struct SlotPool {
 #[derive(Clone, Copy)]
 struct Slot {
     at: usize,
-    /// The status block is as before a launch.
+    /// Whether the status block is as before a launch.
     clean: bool,
 }
 
@@ -70,7 +68,7 @@ impl SlotPool {
     /// Bytes of all status blocks.
     pub const BYTES: usize = SLOTS * ALIGNMENT;
 
-    /// `statuses`: memory of so many bytes.
+    /// `statuses`: device memory of so many bytes.
     ///
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
@@ -83,15 +81,15 @@ impl SlotPool {
         Ok(Self { statuses, copies: Mutex::new(PageLockedBuffer::new(device, SLOTS)?), free: Mutex::new(free) })
     }
 
-    /// A slot for a launch; None: all are taken.
+    /// Takes a slot for a launch; None: all are taken.
     pub fn take(self: &Arc<Self>) -> Option<Arc<CompletionSlot>> {
         let slot = self.free.lock().pop()?;
         Some(Arc::new(CompletionSlot { pool: self.clone(), slot, behind: OnceCell::new(), outcome: OnceCell::new() }))
     }
 }
 
-/// The completion slot of one launch: it says how the launch ended, once it has. The queue calls [`Self::complete`]
-/// when it finds the launch done, so that the slot is free then, whether the outcome is asked for or not.
+/// The completion slot of one launch, which reports how the launch ended. The queue calls [`Self::complete`] when it
+/// finds the launch done. That frees the slot, whether the outcome is asked for or not.
 pub struct CompletionSlot {
     pool: Arc<SlotPool>,
     slot: Slot,
@@ -107,7 +105,7 @@ impl CompletionSlot {
     pub fn address(&self) -> u64 {
         self.pool.statuses.address() + self.offset() as u64
     }
-    /// Queues what resets the status block to that of a launch that has not begun.
+    /// Queues a reset of the status block, to that of a launch that has not begun.
     ///
     /// # Errors
     /// `Device`.
@@ -117,7 +115,7 @@ impl CompletionSlot {
         }
         let (region, at) = (self.pool.statuses.on(stream), self.offset());
         region.fill(at, STATUS_WORDS * 8, 0)?;
-        // nothing stops, and nothing has trapped: all bits of both keys
+        // all bits of both keys are set: nothing stops, and there is no trap
         region.fill(at, 8, 0xff)?;
         region.fill(at + 16, 8, 0xff)
     }
@@ -132,7 +130,7 @@ impl CompletionSlot {
     pub fn set_event(&self, event: Arc<Event>) {
         let _ = self.behind.set(event);
     }
-    /// Reads how the launch ended, and frees the slot. The event behind the copy must have passed.
+    /// Reads how the launch ended, and frees the slot. The stream must have passed the event behind the copy.
     pub fn complete(&self) -> Outcome {
         *self.outcome.get_or_init(|| {
             let copy = self.pool.copies.lock().read(self.slot.at);
@@ -145,14 +143,14 @@ impl CompletionSlot {
 
 impl Drop for CompletionSlot {
     fn drop(&mut self) {
-        // the launch was never queued: the queue holds the slots of others until they are done
+        // the launch was never queued, because the queue holds slots until their launches are done
         if self.outcome.get().is_none() {
             self.pool.free.lock().push(Slot { clean: false, ..self.slot });
         }
     }
 }
 
-/// How a launch ended, for the launch's caller.
+/// How a launch ended, for its caller.
 pub struct SlotEnding(pub Arc<CompletionSlot>);
 
 impl Ending for SlotEnding {

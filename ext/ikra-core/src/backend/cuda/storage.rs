@@ -1,10 +1,15 @@
-//! Device memory of a launch, and the way of its bytes there and back.
+//! Device memory, and copies between it and the host.
 //!
-//! Here: [`Arena`], one stream-ordered allocation that holds all columns of a launch; [`Block`], one that stays; [`Staging`], page-locked host
-//! memory through which they pass in chunks, copied by several threads while earlier chunks are under way; [`HostLocker`], which page-locks columns, so that they need not, and [`Held`], such columns while they are copied. Not here:
-//! what the bytes mean, and which columns are page-locked ([`crate::memory::pool`]).
+//! Here:
+//! - [`Arena`]: one stream-ordered allocation with all columns of a launch.
+//! - [`Block`]: an allocation that outlives launches.
+//! - [`Staging`]: page-locked host memory through which columns are copied in chunks. Several threads copy while
+//!   earlier chunks are transferred.
+//! - [`HostLocker`]: page-locks columns, which are then copied without staging; [`Held`]: such columns during a copy.
 //!
-//! Invariant: a staging slot is touched by the host only after the event behind its last queued copy has passed.
+//! Not here: what the bytes mean, and which columns are page-locked ([`crate::memory::pool`]).
+//!
+//! Invariant: the host accesses a staging slot only after the stream has passed the event behind its last queued copy.
 #![allow(unsafe_code, reason = "device and page-locked memory, and copies between them")]
 
 use super::driver::{Device, Event, Stream};
@@ -20,17 +25,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Offsets in an arena are multiples of this, so that every column starts as `cuMemAlloc` would start it.
+/// Offsets in an arena are multiples of this, so that each column is aligned as `cuMemAlloc` would align it.
 pub const ALIGNMENT: usize = 256;
 
-/// Bytes of a small staging slot. What fits into one goes to the device and back in one copy each.
+/// Bytes of a small staging slot. What fits one is copied to the device, and back, in a single copy.
 pub const SMALL_SLOT_BYTES: usize = 256 << 10;
 const LARGE_SLOT_BYTES: usize = 8 << 20;
 const LARGE_SLOTS: usize = 3;
-/// Bytes that one thread copies at a time.
+/// Bytes that a thread copies at a time.
 const PIECE: usize = 512 << 10;
 
-/// A stretch of device memory, and the stream on which it is filled and emptied. Whoever makes one has the memory.
+/// A range of device memory, and the stream that copies to and from it. Whoever makes one owns or borrows the memory.
 #[derive(Clone, Copy)]
 pub struct Region<'a> {
     pub address: u64,
@@ -39,7 +44,7 @@ pub struct Region<'a> {
     device: &'a Device,
 }
 
-/// The memory of one launch, given back to the pool when dropped, in the order of its stream.
+/// The memory of one launch. It is returned to the pool when dropped, in the order of its stream.
 pub struct Arena<'a>(Region<'a>);
 
 impl<'a> Deref for Arena<'a> {
@@ -49,7 +54,7 @@ impl<'a> Deref for Arena<'a> {
     }
 }
 
-/// Allocates, in the order of a stream, after giving back what was dropped.
+/// Allocates in the order of a stream, after freeing dropped memory if there is much.
 fn allocate(device: &Device, stream: &Stream, bytes: usize) -> Result<u64> {
     let limit = crate::config::memory_limit();
     device.ledger.reserve(bytes, limit).map_err(|left| Error::Memory {
@@ -68,7 +73,8 @@ fn allocate(device: &Device, stream: &Stream, bytes: usize) -> Result<u64> {
 fn allocate_reserved(device: &Device, stream: &Stream, bytes: usize, limit: u64) -> Result<u64> {
     let once = |all| {
         for address in device.ledger.take_dropped(all) {
-            // SAFETY: it was allocated here, and whoever dropped it last had waited for everything that used it.
+            // SAFETY: this function allocated it, and its last owner waited for all work that used it before dropping
+            // it.
             let _ = unsafe { sys::cuMemFreeAsync(address, stream.raw) };
         }
         let mut address = 0;
@@ -76,7 +82,7 @@ fn allocate_reserved(device: &Device, stream: &Stream, bytes: usize, limit: u64)
         let status = unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), stream.raw) };
         (status, address)
     };
-    // what is kept to be used again counts too
+    // memory that is held for reuse counts towards the limit, too
     let (mut status, mut address) = once(device.ledger.held() + device.ledger.kept() > limit);
     if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         (status, address) = once(true);
@@ -100,28 +106,28 @@ fn allocate_reserved(device: &Device, stream: &Stream, bytes: usize, limit: u64)
 
 impl<'a> Arena<'a> {
     /// # Errors
-    /// `Memory` when the device has not enough even after its pool was emptied, or the process's limit is reached; `Device`. The
-    /// context must be current.
+    /// `Memory` when the device has too little memory even after its pool was emptied, or the limit of the process is
+    /// reached; `Device`. The context must be current.
     pub fn new(device: &'a Device, stream: &'a Stream, bytes: usize) -> Result<Self> {
         Ok(Self(Region { address: allocate(device, stream, bytes)?, bytes, stream, device }))
     }
 }
 
 impl Region<'_> {
-    /// Its first bytes.
+    /// The first bytes of the region.
     pub fn first(self, bytes: usize) -> Self {
         assert!(bytes <= self.bytes, "a part is no longer than the whole");
         Self { bytes, ..self }
     }
 
-    /// Queues that `length` bytes from `offset` become `byte`.
+    /// Queues that `length` bytes from `offset` are set to `byte`.
     ///
     /// # Errors
     /// `Device`.
     pub fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
         assert!(offset + length <= self.bytes, "what is filled is within the memory");
-        // SAFETY: the range is within a live allocation (just asserted), which an arena frees in the stream's order, and of which whoever
-        // drops a block has waited for what uses it.
+        // SAFETY: the range is within a live allocation (just asserted). An arena is freed in the order of the stream.
+        // The owner of a block waits for work on it before dropping it.
         unsafe { fill(self.device, self.stream, self.address + offset as u64, length, byte) }
     }
 
@@ -129,17 +135,17 @@ impl Region<'_> {
     fn copy_in(&self, offset: usize, from: &Pinned, length: usize) -> Result<()> {
         assert!(offset + length <= self.bytes && length <= from.bytes, "a copy stays within both memories");
         // SAFETY: both ranges are within live allocations (just asserted). The page-locked memory is not written or
-        // freed before the stream has passed this copy: its slot waits for the event behind it.
+        // freed before the stream has passed this copy, because its slot waits for the event behind it.
         let status = unsafe {
             sys::cuMemcpyHtoDAsync_v2(self.address + offset as u64, from.pointer.cast(), length, self.stream.raw)
         };
         self.device.check("cuMemcpyHtoDAsync", status)
     }
 
-    /// Queues a copy of `length` bytes from `offset` into page-locked memory.
+    /// Queues a copy of `length` bytes from `offset` to page-locked memory.
     fn copy_out(&self, offset: usize, to: &Pinned, at: usize, length: usize) -> Result<()> {
         assert!(offset + length <= self.bytes && at + length <= to.bytes, "a copy stays within both memories");
-        // SAFETY: as in `copy_in`; the host reads the memory only after the event behind this copy.
+        // SAFETY: as in `copy_in`. The host reads the memory only after the event behind this copy.
         let status = unsafe {
             let pointer = to.pointer.add(at).cast();
             sys::cuMemcpyDtoHAsync_v2(pointer, self.address + offset as u64, length, self.stream.raw)
@@ -147,14 +153,15 @@ impl Region<'_> {
         self.device.check("cuMemcpyDtoHAsync", status)
     }
 
-    /// Copies the host's bytes to the beginning; blocks until they are there. At once where they are page-locked; else CUDA has them pass through memory of its own.
+    /// Copies bytes of the host to the start of the region, and blocks until they are there. Page-locked memory is
+    /// copied directly; CUDA copies other memory through buffers of its own.
     ///
     /// # Errors
     /// `Device`.
     pub fn write(&self, from: &[u8]) -> Result<()> {
         assert!(from.len() <= self.bytes, "a copy stays within the memory");
-        // SAFETY: the ranges are within a live allocation (just asserted) and a borrowed slice, which outlasts the wait below; where that fails, the context is lost,
-        // and the copy with it.
+        // SAFETY: the ranges are within a live allocation (just asserted) and a borrowed slice, which outlives the wait
+        // below. If the wait fails, the context is lost, and so is the copy.
         let status =
             unsafe { sys::cuMemcpyHtoDAsync_v2(self.address, from.as_ptr().cast(), from.len(), self.stream.raw) };
         let queued = self.device.check("cuMemcpyHtoDAsync", status);
@@ -162,13 +169,13 @@ impl Region<'_> {
         queued.and(done)
     }
 
-    /// Copies the first bytes to the host; blocks until they are there. As [`Region::write`].
+    /// Copies the first bytes to the host, and blocks until they are there; as [`Region::write`].
     ///
     /// # Errors
     /// `Device`.
     pub fn read(&self, to: &mut [u8]) -> Result<()> {
         assert!(to.len() <= self.bytes, "a copy stays within the memory");
-        // SAFETY: as in `write`; the slice is borrowed mutably until the wait is over.
+        // SAFETY: as in `write`. The slice is borrowed mutably until the wait ends.
         let status =
             unsafe { sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), self.address, to.len(), self.stream.raw) };
         let queued = self.device.check("cuMemcpyDtoHAsync", status);
@@ -176,27 +183,28 @@ impl Region<'_> {
         queued.and(done)
     }
 
-    /// Queues a copy of another stretch of the device's memory, of the same length.
+    /// Queues a copy of another region of the same length.
     ///
     /// # Errors
     /// `Device`.
     pub fn copy_from(&self, other: &Region<'_>) -> Result<()> {
         assert!(self.bytes == other.bytes, "a copy is as long as what is copied");
-        // SAFETY: both allocations are alive and of this length; the caller waits for the stream before either goes.
+        // SAFETY: both allocations are alive and have this length. The caller waits for the stream before either is
+        // freed.
         let status = unsafe { sys::cuMemcpyDtoDAsync_v2(self.address, other.address, self.bytes, self.stream.raw) };
         self.device.check("cuMemcpyDtoDAsync", status)
     }
 }
 
-/// Queues that `length` bytes of device memory become `byte`.
+/// Queues that `length` bytes of device memory are set to `byte`.
 ///
 /// # Errors
 /// `Device`. The context must be current.
 ///
 /// # Safety
-/// They are one allocation's of this device, which nobody frees before the stream has passed this.
+/// The bytes are in one allocation of this device, which is not freed before the stream has passed this work.
 pub unsafe fn fill(device: &Device, stream: &Stream, address: u64, length: usize, byte: u8) -> Result<()> {
-    // SAFETY: the stream is alive; the range is, by this function's contract.
+    // SAFETY: the stream is alive, and so is the range, by this function's contract.
     let status = unsafe { sys::cuMemsetD8Async(address, byte, length, stream.raw) };
     device.check("cuMemsetD8Async", status)
 }
@@ -205,18 +213,18 @@ impl Drop for Arena<'_> {
     fn drop(&mut self) {
         if self.device.is_ours() {
             self.device.ledger.remove(self.bytes);
-            // SAFETY: the memory is alive; the stream frees it after all that was queued before.
+            // SAFETY: the memory is alive, and the stream frees it after all earlier work.
             let _ = unsafe { sys::cuMemFreeAsync(self.address, self.stream.raw) };
         }
     }
 }
 
-/// Sizes of blocks: few different ones are used again more often.
+/// Rounds the size of a block. With few different sizes, memory is reused more often.
 fn rounded(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(if bytes < 1 << 20 { 512 } else { 64 << 10 })
 }
 
-/// Memory that outlives launches. Dropping it, which the GC does, calls nothing of CUDA's.
+/// Memory that outlives launches. Dropping it, which the GC may do, calls no CUDA function.
 pub struct Block {
     address: u64,
     bytes: usize,
@@ -233,7 +241,7 @@ impl fmt::Debug for Block {
 
 impl Block {
     /// # Errors
-    /// As [`Arena::new`]. The memory may be used once the stream has come here.
+    /// As [`Arena::new`]. The memory may be used after the stream has passed this point.
     pub fn new(device: &Arc<Device>, stream: &Stream, bytes: usize) -> Result<Self> {
         if let Some(block) = Self::again(device, bytes) {
             return Ok(block);
@@ -241,7 +249,7 @@ impl Block {
         let room = rounded(bytes);
         Ok(Self { address: allocate(device, stream, room)?, bytes, room, device: device.clone() })
     }
-    /// Memory that another has dropped, which can be used at once.
+    /// Reuses dropped memory, which can be used at once.
     pub fn again(device: &Arc<Device>, bytes: usize) -> Option<Self> {
         let room = rounded(bytes);
         Some(Self { address: device.ledger.take(room)?, bytes, room, device: device.clone() })
@@ -255,7 +263,7 @@ impl Block {
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
-    /// The memory, to be used on a stream.
+    /// The memory, for use on a stream.
     pub fn on<'a>(&'a self, stream: &'a Stream) -> Region<'a> {
         Region { address: self.address, bytes: self.bytes, stream, device: &self.device }
     }
@@ -276,7 +284,7 @@ struct Pinned {
     device: Arc<Device>,
 }
 
-// SAFETY: the memory is owned, and plain bytes.
+// SAFETY: the memory has one owner, and is plain bytes.
 unsafe impl Send for Pinned {}
 
 impl Pinned {
@@ -291,22 +299,22 @@ impl Pinned {
         }
         device.check("cuMemHostAlloc", status)?;
         let pointer = pointer.cast::<u8>();
-        // SAFETY: the allocation has this many bytes; they are initialised here once, since slices of them are made.
+        // SAFETY: the allocation has so many bytes. They are initialised here, because slices of them are made.
         unsafe { pointer.write_bytes(0, bytes) };
         Ok(Self { pointer, bytes, device: device.clone() })
     }
 
-    /// The bytes; nothing queued may touch them.
+    /// The bytes. No queued copy may use them.
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the memory is alive, initialised, and `bytes` long. That the device does not write to it meanwhile is
-        // the invariant of the module: callers have waited for the event behind the last copy.
+        // SAFETY: the memory is alive, initialised, and `bytes` long. The device does not write it meanwhile, by the
+        // module's invariant: callers have waited for the event behind the last copy.
         unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
     }
 
-    /// A range of the bytes; nothing queued may touch that.
+    /// A range of the bytes. No queued copy may use that range.
     fn part(&self, range: Range<usize>) -> &[u8] {
         assert!(range.start <= range.end && range.end <= self.bytes, "the range is within the memory");
-        // SAFETY: as in `bytes`, of a range of them (just asserted).
+        // SAFETY: as in `bytes`, for a range of them (just asserted).
         unsafe { std::slice::from_raw_parts(self.pointer.add(range.start), range.len()) }
     }
 
@@ -326,7 +334,7 @@ impl Drop for Pinned {
     }
 }
 
-/// Page-locks memory that is another's, once the device is in use.
+/// Page-locks memory of other owners, once the device is in use.
 pub struct HostLocker(pub Arc<Device>);
 
 impl Locker for HostLocker {
@@ -334,7 +342,7 @@ impl Locker for HostLocker {
         if !self.0.is_entered() || self.0.enter().is_err() {
             return false;
         }
-        // SAFETY: the pool that asks keeps the memory mapped until it is unlocked. CUDA does not touch what is in it.
+        // SAFETY: the pool keeps the memory mapped until it is unlocked. CUDA does not change its contents.
         let status =
             unsafe { sys::cuMemHostRegister_v2(memory.as_ptr().cast(), bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) };
         self.0.check("cuMemHostRegister", status).is_ok()
@@ -343,13 +351,13 @@ impl Locker for HostLocker {
         if self.0.enter().is_err() {
             return false;
         }
-        // SAFETY: `lock` locked it; nobody copies to or from it, for which the pool asks the lock that copies hold.
+        // SAFETY: `lock` page-locked it. No copy uses it, because the pool holds the lock that copies hold.
         let status = unsafe { sys::cuMemHostUnregister(memory.as_ptr().cast()) };
         self.0.check("cuMemHostUnregister", status).is_ok()
     }
 }
 
-/// Columns in page-locked memory that a stream copies from or to, each in one go. They are over when this is dropped.
+/// Page-locked columns that a stream copies directly. Dropping this waits for the copies.
 pub struct Held<'a> {
     stream: &'a Stream,
     locks: Vec<Locked<'a>>,
@@ -360,7 +368,7 @@ impl<'a> Held<'a> {
         Self { stream, locks: Vec::new() }
     }
 
-    /// Queues a copy of a column to `offset`; false where it is not page-locked.
+    /// Queues a copy of a column to `offset`. False: the column is not page-locked.
     ///
     /// # Errors
     /// `Device`.
@@ -368,7 +376,8 @@ impl<'a> Held<'a> {
         let Some((lock, from)) = column.locked() else { return Ok(false) };
         assert!(offset + from.len() <= region.bytes, "a copy stays within the memory");
         self.locks.push(lock);
-        // SAFETY: the ranges are within live allocations (just asserted). The column is borrowed, and its memory locked, until the stream has passed the copy.
+        // SAFETY: the ranges are within live allocations (just asserted). The column is borrowed, and its memory stays
+        // locked, until the stream has passed the copy.
         let status = unsafe {
             let to = region.address + offset as u64;
             sys::cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), self.stream.raw)
@@ -376,7 +385,7 @@ impl<'a> Held<'a> {
         region.device.check("cuMemcpyHtoDAsync", status).map(|()| true)
     }
 
-    /// Queues a copy from `offset` to all of a column; false where it is not page-locked.
+    /// Queues a copy from `offset` to all of a column. False: the column is not page-locked.
     ///
     /// # Errors
     /// `Device`.
@@ -384,7 +393,7 @@ impl<'a> Held<'a> {
         let Some((lock, to)) = column.locked_mut() else { return Ok(false) };
         assert!(offset + to.len() <= region.bytes, "a copy stays within the memory");
         self.locks.push(lock);
-        // SAFETY: as in `copy_in`; the column is borrowed mutably.
+        // SAFETY: as in `copy_in`. The column is borrowed mutably.
         let status = unsafe {
             let from = region.address + offset as u64;
             sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), self.stream.raw)
@@ -396,20 +405,20 @@ impl<'a> Held<'a> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if !self.locks.is_empty() {
-            // where that fails, the context is lost, and the copies with it
+            // if this fails, the context is lost, and so are the copies
             let _ = self.stream.finish();
         }
     }
 }
 
-/// Page-locked host memory in slots of one cache line each: words that the host reads while a kernel runs, or copies to
-/// the device while a kernel runs.
+/// Page-locked host memory, divided into slots of one cache line. The host reads the words while a kernel runs, or
+/// copies them to the device while a kernel runs.
 pub struct PageLockedBuffer {
     memory: Pinned,
 }
 
-// SAFETY: what threads share are slots. A slot that the host writes to, or reads while the device may write, is one
-// word with volatile access; other slots are read after an event has passed.
+// SAFETY: threads share only slots. A slot that the host writes, or reads while the device may write it, is one word
+// with volatile access. Other slots are read after the stream has passed an event.
 unsafe impl Sync for PageLockedBuffer {}
 
 impl PageLockedBuffer {
@@ -422,45 +431,46 @@ impl PageLockedBuffer {
         Ok(Self { memory: Pinned::new(device, slots * Self::SLOT_BYTES)? })
     }
 
-    /// The address of a slot for kernels: page-locked memory has one address for the host and for all devices.
+    /// The address of a slot for kernels. Page-locked memory has one address for the host and for all devices.
     pub fn address(&self, slot: usize) -> u64 {
         assert!((slot + 1) * Self::SLOT_BYTES <= self.memory.bytes, "there is such a slot");
         self.memory.pointer as u64 + (slot * Self::SLOT_BYTES) as u64
     }
 
-    /// Holds the stream at this place until the returned gate is dropped. None: this device's streams cannot be held.
-    /// `slot` serves nothing else.
+    /// Holds the stream at this place until the returned gate is dropped. None: the device does not support that.
+    /// `slot` must serve nothing else.
     pub fn hold(&self, slot: usize, stream: &Stream) -> Option<Gate<'_>> {
         let address = self.address(slot);
-        // SAFETY: the slot is within the allocation, aligned, and written by nobody else: the host's last hold of it is
-        // over.
+        // SAFETY: the slot is within the allocation, aligned, and nothing else writes it: the host's last hold of it
+        // has ended.
         unsafe { (address as *mut u32).write_volatile(0) };
         fence(Ordering::SeqCst);
         let flags = sys::CUstreamWaitValue_flags_enum::CU_STREAM_WAIT_VALUE_GEQ as u32;
-        // SAFETY: the stream is alive; the word is page-locked memory, which has one address for the host and for all devices, and lives
-        // as long as the lane whose stream it is.
+        // SAFETY: the stream is alive. The word is page-locked memory, which has one address for the host and for all
+        // devices. It lives as long as the lane that owns the stream.
         let status = unsafe { sys::cuStreamWaitValue32_v2(stream.raw, address, 1, flags) };
         (status == CUresult::CUDA_SUCCESS).then_some(Gate { buffer: self, slot })
     }
 
-    /// Queues a write of a number to a slot, behind all that the stream's work before it writes. Returns whether the
-    /// device can do so. `slot` serves nothing else.
+    /// Queues a write of a number to a slot, after all earlier writes of the stream. Returns whether the device
+    /// supports that. `slot` must serve nothing else.
     pub fn signal(&self, slot: usize, number: u32, stream: &Stream) -> bool {
         let flags = sys::CUstreamWriteValue_flags_enum::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
-        // SAFETY: the stream is alive; the word is as in `hold`; CUDA waits for what still writes to it before the memory is given back.
+        // SAFETY: the stream is alive, and the word is as in `hold`. CUDA waits for queued writes before the memory is
+        // freed.
         let status = unsafe { sys::cuStreamWriteValue32_v2(stream.raw, self.address(slot), number, flags) };
         status == CUresult::CUDA_SUCCESS
     }
 
     /// The number that the stream wrote last; 0: none yet.
     pub fn signalled(&self, slot: usize) -> u32 {
-        // SAFETY: the slot is within the allocation, and aligned; nobody but the device writes to it, a word at once.
+        // SAFETY: the slot is within the allocation, and aligned. Only the device writes it, a whole word at a time.
         let word = unsafe { (self.address(slot) as *const u32).read_volatile() };
         fence(Ordering::Acquire);
         word
     }
 
-    /// Queues a copy of device memory to a slot, [`Self::SLOT_BYTES`] long.
+    /// Queues a copy of [`Self::SLOT_BYTES`] bytes of device memory to a slot.
     ///
     /// # Errors
     /// `Device`.
@@ -468,7 +478,7 @@ impl PageLockedBuffer {
         region.copy_out(offset, &self.memory, slot * Self::SLOT_BYTES, Self::SLOT_BYTES)
     }
 
-    /// The contents of a slot that was fetched. An event behind the copy must have passed.
+    /// The contents of a slot after [`Self::fetch`]. The stream must have passed an event behind the copy.
     pub fn read(&self, slot: usize) -> [u8; Self::SLOT_BYTES] {
         let at = slot * Self::SLOT_BYTES;
         let mut copy = [0; Self::SLOT_BYTES];
@@ -476,8 +486,8 @@ impl PageLockedBuffer {
         copy
     }
 
-    /// Queues, on a stream of its own, a copy of 8 zero bytes to a word of the arena: the copy engine does that while a
-    /// kernel keeps every multiprocessor busy. Nothing is ever fetched into `slot`.
+    /// Queues a copy of 8 zero bytes to a word of the arena, on a stream of its own. The copy engine does that even
+    /// while a kernel keeps all multiprocessors busy. `slot` must never be the target of a fetch.
     ///
     /// # Errors
     /// `Device`.
@@ -486,8 +496,8 @@ impl PageLockedBuffer {
             offset + 8 <= region.bytes && (slot + 1) * Self::SLOT_BYTES <= self.memory.bytes,
             "the word is in both"
         );
-        // SAFETY: both ranges are within live allocations (just asserted). The slot is zero from the beginning and
-        // nobody writes to it. Kernels read the word by volatile access and change it by atomics only.
+        // SAFETY: both ranges are within live allocations (just asserted). The slot is zero from the start, and nothing
+        // writes it. Kernels access the word by volatile reads and atomics only.
         let status = unsafe {
             let zero = self.memory.pointer.add(slot * Self::SLOT_BYTES).cast();
             sys::cuMemcpyHtoDAsync_v2(region.address + offset as u64, zero, 8, stream.raw)
@@ -496,7 +506,7 @@ impl PageLockedBuffer {
     }
 }
 
-/// A held stream. It goes on when this is dropped, so that it goes on also after an error.
+/// A held stream. Dropping the gate lets it continue, also after an error.
 pub struct Gate<'a> {
     buffer: &'a PageLockedBuffer,
     slot: usize,
@@ -505,15 +515,15 @@ pub struct Gate<'a> {
 impl Drop for Gate<'_> {
     fn drop(&mut self) {
         fence(Ordering::SeqCst);
-        // SAFETY: as in `PageLockedBuffer::hold`; the device only reads the word.
+        // SAFETY: as in `PageLockedBuffer::hold`. The device only reads the word.
         unsafe { (self.buffer.address(self.slot) as *mut u32).write_volatile(1) };
     }
 }
 
-/// Page-locked memory that copies to or from the device pass through.
+/// Page-locked memory through which data are copied to or from the device.
 struct Slot {
     memory: Pinned,
-    /// Behind the last queued copy.
+    /// The event behind the last queued copy.
     behind: Event,
     queued: bool,
 }
@@ -522,7 +532,7 @@ impl Slot {
     fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         Ok(Self { memory: Pinned::new(device, bytes)?, behind: Event::new(device)?, queued: false })
     }
-    /// Waits until the host may touch the memory.
+    /// Waits until the host may access the memory.
     fn settle(&mut self) -> Result<()> {
         if std::mem::take(&mut self.queued) { self.behind.wait() } else { Ok(()) }
     }
@@ -532,7 +542,7 @@ impl Slot {
     }
 }
 
-/// The slots of one lane; large ones are made when a launch first needs them.
+/// The slots of one lane. Large ones are allocated when a launch first needs them.
 pub struct Staging {
     device: Arc<Device>,
     small: Slot,
@@ -540,11 +550,11 @@ pub struct Staging {
     copiers: Arc<rayon::ThreadPool>,
 }
 
-/// A download under way.
+/// A download that is under way.
 #[must_use]
 pub struct Download {
     left: Range<usize>,
-    /// Slots with the ranges that are on their way into them, first come first.
+    /// Slots, and the range that is being copied into each, oldest first.
     under_way: VecDeque<(usize, Range<usize>)>,
 }
 
@@ -555,7 +565,7 @@ impl Staging {
         Ok(Self { device: device.clone(), small: Slot::new(device, SMALL_SLOT_BYTES)?, large: Vec::new(), copiers })
     }
 
-    /// Slots for `bytes`.
+    /// Slots for a transfer of `bytes`.
     fn slots(&mut self, bytes: usize) -> Result<&mut [Slot]> {
         if bytes <= SMALL_SLOT_BYTES {
             return Ok(std::slice::from_mut(&mut self.small));
@@ -566,7 +576,7 @@ impl Staging {
         Ok(&mut self.large)
     }
 
-    /// Queues copies of `parts`, at ascending offsets, to the device; what lies between them there is undefined.
+    /// Queues copies of `parts`, at ascending offsets, to the device. Bytes between the parts are undefined there.
     ///
     /// # Errors
     /// `Memory`, `Device`.
@@ -600,7 +610,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Queues copies of a range of the memory, as many as there are slots.
+    /// Queues copies of the first chunks of a range of the memory, as many as there are slots.
     ///
     /// # Errors
     /// `Memory`, `Device`.
@@ -613,7 +623,7 @@ impl Staging {
         Ok(download)
     }
 
-    /// Waits for the copies and spreads them over `parts`, at ascending offsets.
+    /// Waits for the copies, and distributes the bytes over `parts`, at ascending offsets.
     ///
     /// # Errors
     /// `Device`.
@@ -658,7 +668,7 @@ impl Download {
     }
 }
 
-/// The non-empty intersections of ascending ranges with `chunk`, each with the number of its range.
+/// The non-empty intersections of ascending ranges with `chunk`, each with the index of its range.
 fn overlapping(
     ranges: impl Iterator<Item = Range<usize>>,
     chunk: &Range<usize>,

@@ -1,4 +1,4 @@
-//! Programs by hand: their text, and what they do on the shim and, where there is one, on a GPU.
+//! Hand-built programs: their text, and their results on the shim and, if there is one, on a GPU.
 
 mod several;
 
@@ -91,7 +91,7 @@ impl Run {
     }
 }
 
-/// Every machine that is there; the shim is everywhere.
+/// All machines that are available. The shim always is.
 static MACHINES: Lazy<Vec<Box<dyn Backend>>> = Lazy::new(|| {
     let mut machines: Vec<Box<dyn Backend>> = vec![Box::new(shim())];
     match CudaBackend::open(Arc::new(DiskCache::open(None, 0))) {
@@ -106,7 +106,7 @@ fn shim() -> CudaShim {
     CudaShim::new().expect("a C++ compiler is installed").sanitized()
 }
 
-/// A program as every machine compiled it.
+/// A program, compiled for each machine.
 struct Kernel(Vec<Arc<dyn Executable>>);
 
 fn prepare(program: &Program) -> Kernel {
@@ -126,7 +126,7 @@ fn columns(input: &[i64]) -> Vec<HostColumn> {
     columns
 }
 
-/// Runs it on every machine, which must agree, and leaves the last one's columns.
+/// Runs the kernel on each machine. All must agree; `columns` are those of the last one.
 fn launch(kernel: &Kernel, columns: &mut [HostColumn], n: i64, limit: Key, cancel: &CancelToken) -> Outcome {
     let before = columns.to_vec();
     let mut agreed: Option<(Outcome, Vec<HostColumn>)> = None;
@@ -178,7 +178,7 @@ fn plus() -> Program {
     })])
 }
 
-/// The largest power of 3 that is at most `in`, found in a loop that is left from inside a conditional.
+/// The largest power of 3 up to `in`, found in a loop that is left from inside a conditional.
 fn power() -> Program {
     program(vec![entry(|b, index| {
         let x = b.load(Scalar::I64, INPUT, index);
@@ -198,7 +198,7 @@ fn power() -> Program {
 
 const MANY_PARAMS: i64 = 700;
 
-/// `out = in`, and each of very many parameters in turn subtracted from twice that, in a function of its own.
+/// `out = in`, with each of very many parameters in turn subtracted from twice that, in a function of its own.
 fn many_params() -> Program {
     let mut f = Builder::new("fold".into(), vec![Scalar::I64]);
     let x = f.param(Scalar::I64, None);
@@ -479,7 +479,7 @@ fn recursion_has_results_and_a_depth() {
 
 #[test]
 fn an_object_is_found_at_its_id_less_the_first() {
-    // Ids of the class begin at 5; see `launch`.
+    // ids of the class begin at 5; see `launch`
     let objects = program(vec![entry(|b, index| {
         let id = b.load(Scalar::I64, INPUT, index);
         let id = b.op(Scalar::I32, Op::Narrow, &[id]);
@@ -494,7 +494,7 @@ fn an_object_is_found_at_its_id_less_the_first() {
 
 #[test]
 fn objects_that_follow_each_other_are_found_by_what_a_loop_counts() {
-    // So many cars from the first one on: each job's are the same, or begin at its own.
+    // sums over a number of cars, which are the same for all jobs, or begin at the job's own car
     let sums = |written: bool, own: bool| {
         let mut sums = program(vec![entry(|b, index| {
             let sum = named(b, Scalar::F64, "sum", Operand::float(0.0));
@@ -527,7 +527,7 @@ fn objects_that_follow_each_other_are_found_by_what_a_loop_counts() {
             assert_eq!((outcome, columns[1].view::<i64>()), (Outcome::Done, &expected[..]));
             let text = text(&sums);
             assert!(!text.contains("Car_speed[u32("), "{text}");
-            // what each thread has for itself comes several at a time, if nobody writes it
+            // rows that differ between threads are loaded several at a time, if nothing writes them
             assert_eq!(text.contains("Neighbours"), own && !written, "{text}");
         }
     }
@@ -555,7 +555,7 @@ fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> i64 {
 
 #[test]
 fn philox_is_the_published_one() {
-    // Random123's known answers.
+    // Random123's known answers
     assert_eq!(philox([0; 4], [0; 2]) as u64, 0xe169_c58d_6627_e8d5);
 }
 
@@ -647,7 +647,7 @@ fn several_programs_share_a_compiler_call() {
 
 #[test]
 fn a_jump_over_several_scopes() {
-    // Leaves the outer block from the inner loop for 1, the inner block for 2, and nothing otherwise.
+    // leaves the outer block from the inner loop for 1, the inner block for 2, and no block otherwise
     let jumps = program(vec![entry(|b, index| {
         let x = b.load(Scalar::I64, INPUT, index);
         let seen = named(b, Scalar::I64, "seen", Operand::I64(0));
@@ -677,7 +677,7 @@ fn a_jump_over_several_scopes() {
 
 #[test]
 fn a_temporary_keeps_the_value_it_was_given() {
-    // The sum is taken before `x` changes and used after.
+    // the sum is computed before `x` changes, and used after
     let order = program(vec![entry(|b, index| {
         let first = b.load(Scalar::I64, INPUT, index);
         let x = named(b, Scalar::I64, "x", first);
@@ -701,7 +701,7 @@ fn a_trap_carries_its_words() {
     assert_eq!(record.site, ZERO);
 }
 
-/// Compiles for the oldest and the newest architecture of interest; says loudly where that is impossible.
+/// Compiles for the oldest and the newest supported architecture. Prints a warning if that is impossible.
 fn nvrtc_accepts(source: &str) -> Vec<super::nvrtc::Compiled> {
     if let Err(e) = super::nvrtc::load() {
         eprintln!("SKIPPED: generated CUDA C++ is not checked by NVRTC: {e}");
@@ -737,7 +737,7 @@ fn nvrtc_says_what_it_refuses() {
 #[test]
 fn a_compilation_takes_the_memory_that_the_one_before_freed() {
     let emitted = emit(&plus(), &Layout::structure_of_arrays(&plus()), &kernel_name(&plus()));
-    // pages that this thread touched for the first time
+    // the pages that this thread touched for the first time
     let touched = || {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("Linux tells");
         stat.rsplit(") ").next().and_then(|s| s.split(' ').nth(7)?.parse::<u64>().ok()).expect("a number of pages")
@@ -752,7 +752,7 @@ fn a_compilation_takes_the_memory_that_the_one_before_freed() {
     assert!(pages[3] < 500, "{pages:?}, and 3000 where all is given back");
 }
 
-/// Random programs: as many as `IKRA_FUZZ` says, from the seed `IKRA_FUZZ_SEED`.
+/// Random programs: `IKRA_FUZZ` is their number, `IKRA_FUZZ_SEED` the seed.
 #[test]
 fn random_programs_do_what_the_reference_does() {
     let number = |name: &str, default| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok()).unwrap_or(default);
@@ -828,13 +828,13 @@ fn long_loops_and_those_that_poll_are_not_unrolled() {
     assert!(text(&long(9, true)).contains("  #pragma unroll 1\n  while (true) {"));
 }
 
-/// `sum = in[0]; n times { sum = op(sum, in[i]), or of a constant }`.
+/// `sum = in[0]; n times { sum = op(sum, in[i]) }`, or with a constant in place of `in[i]`.
 fn accumulated(op: CheckedOp, by: Option<i64>) -> Program {
     repeated(|b, sum, x| b.checked(op, sum, by.map_or(x, Operand::I64), OVERFLOW))
 }
 
-/// What comes of the first number, and each number in turn, within another loop, in which an assumption was perhaps
-/// wrong before.
+/// Applies `next` to the first number and each number in turn, within an outer loop, in which an assumption may have
+/// failed before.
 fn repeated(next: impl Fn(&mut Builder, Operand, Operand) -> Operand) -> Program {
     program(vec![entry(|b, index| {
         let first = b.load(Scalar::I64, INPUT, Operand::I64(0));
@@ -873,7 +873,7 @@ fn loops_that_speculate_answer_and_raise_as_the_program_says() {
             let (speculating, versions) = passes::speculate_overflow(program.clone());
             assert_eq!(versions.len(), 1);
             for a in &numbers {
-                // constants are met with one number only
+                // with constants one number suffices
                 for b in if by.is_none() { &numbers[..] } else { &[5] } {
                     let (expected, found) = (answer(&program, [*a, *b]), answer(&speculating, [*a, *b]));
                     assert_eq!(found.0, expected.0, "{op:?} of {a} and {b}, by {by:?}\n{speculating}");
@@ -886,7 +886,7 @@ fn loops_that_speculate_answer_and_raise_as_the_program_says() {
             }
         }
     }
-    // each number by a constant, -1 by the least Integer among them
+    // each number by a constant, and -1 by the least Integer among them
     for by in numbers.iter().copied() {
         let program = repeated(|b, sum, x| {
             let by = b.checked(CheckedOp::Mul, x, Operand::I64(by), OVERFLOW);
@@ -944,7 +944,7 @@ fn quick_quotients_and_roots_are_looked_at_behind_the_loop() {
         (program(Op::FSqrt, |x| vec![x]), true),
     ] {
         assert!(text(&exact).contains(if is_root { "quick_sqrt(" } else { "quick_div(" }), "{}", text(&exact));
-        // with something else in place of what is quick, the answer is that of the other loop or wrong
+        // if the quick way is replaced, the result is that of the other loop, or wrong
         let (mut wrong, versions) = passes::speculate_overflow(exact.clone());
         assert!(matches!(versions[..], [pair] if pair.floats));
         walk_mut(&mut wrong.funcs[0].body, &mut |stmt| {
@@ -966,7 +966,7 @@ fn quick_quotients_and_roots_are_looked_at_behind_the_loop() {
             assert_eq!(answer(&wrong, x), answer(&exact, x), "{x}");
         }
     }
-    // in 32 bits, by a power of two, or where something has a precondition on it, there is no quick way
+    // with 32 bits, a power of two, or a precondition there is no quick way
     let plain = |program: &Program| !text(program).contains("quick_");
     assert!(plain(&program(Op::FDiv, |x| vec![x, Operand::float(4.0)])));
     assert!(plain(&program(Op::FDiv, |x| vec![x, Operand::float(1e100)])));
@@ -990,7 +990,7 @@ fn quick_quotients_and_roots_are_looked_at_behind_the_loop() {
 
 #[test]
 fn neighbours_are_loaded_several_at_a_time() {
-    // From each element to the last, so that half of them begin between two pairs; a check in the loop raises.
+    // sums from each element to the last, half of which begin between two pairs; a check in the loop raises
     let sums = program(vec![entry(|b, index| {
         let (sum, i) = (named(b, Scalar::I64, "sum", Operand::I64(0)), named(b, Scalar::I64, "i", index));
         let n = b.i64(Op::Param(ParamId(0)), &[]);
@@ -1011,7 +1011,7 @@ fn neighbours_are_loaded_several_at_a_time() {
     (input[3], input[21]) = (i64::MAX, 1);
     let Outcome::Trapped(record) = run(&sums, &input, 40).outcome else { panic!("the first four overflow") };
     assert_eq!((record.key, record.site), (Key::new(0, 0), OVERFLOW));
-    // What is written is loaded one by one, and so is what is not the next one.
+    // rows that are written, and rows that do not follow each other, are loaded singly
     let other = |column, step| {
         text(&program(vec![entry(|b, index| {
             let i = named(b, Scalar::I64, "i", index);
@@ -1027,7 +1027,7 @@ fn neighbours_are_loaded_several_at_a_time() {
 
 #[test]
 fn short_rows_are_loaded_at_once_where_they_begin_evenly_and_one_by_one_elsewhere() {
-    // The sum of rows from `index % 8 * by` on, Integers or references.
+    // the sum of rows from `index % 8 * by` on, of Integers or references
     let sums = |by: i64, refs: bool, turns: i64| {
         let mut sums = program(vec![entry(|b, index| {
             let (sum, i) = (named(b, Scalar::I64, "sum", Operand::I64(0)), named(b, Scalar::I64, "i", Operand::I64(0)));
@@ -1064,7 +1064,7 @@ fn short_rows_are_loaded_at_once_where_they_begin_evenly_and_one_by_one_elsewher
         let expected: Vec<i64> = (0..100).map(|at| input[at % 8 * by as usize..][..8].iter().sum()).collect();
         assert_eq!(columns[1].view::<i64>(), expected, "{by} {refs}");
     }
-    // what is loaded together is all of it, or it is unrolled
+    // all neighbours are loaded together, or the loop is unrolled
     assert!(
         text(&sums(6, true, 6)).contains("#pragma unroll 6") && text(&sums(3, false, 3)).contains("#pragma unroll 3")
     );
@@ -1073,7 +1073,7 @@ fn short_rows_are_loaded_at_once_where_they_begin_evenly_and_one_by_one_elsewher
 
 #[test]
 fn no_neighbour_is_loaded_before_it_is_known_to_be_there() {
-    // The count ends behind the last row, which a check before each load says.
+    // the count ends behind the last row, which a check before each load detects
     let checked = program(vec![entry(|b, index| {
         let (sum, i) = (named(b, Scalar::I64, "sum", Operand::I64(0)), named(b, Scalar::I64, "i", Operand::I64(0)));
         let n = b.i64(Op::Param(ParamId(0)), &[]);

@@ -1,7 +1,8 @@
-//! Code for what is assigned to two jobs' registers at once ([`crate::backend::cpu::pairs`] says which).
+//! Code for statements that assign the registers of two jobs together; [`crate::backend::cpu::pairs`] chooses them.
 //!
-//! Such a pair is one vector; of truth values, one of masks, all bits or none. A lane that is wanted by itself is taken out; what is no pair is made one where it is used. Both have no effect, so
-//! Cranelift makes each once, and before the loops in which it does not change.
+//! A pair of Floats is one vector. A pair of truth values is a vector of masks, whose bits are all set or all clear. A
+//! single lane is extracted where it is used, and two values that are no pair become a vector where they are used.
+//! Neither has an effect, so Cranelift computes each once, and before the loops in which it does not change.
 
 use super::{Lowering, Register};
 use crate::error::Result;
@@ -11,12 +12,12 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 impl Lowering<'_, '_> {
-    /// Two statements that assign a pair.
+    /// Translates two statements that assign a pair.
     pub(super) fn both(&mut self, pair: usize, first: &Stmt, second: &Stmt) -> Result<()> {
         let value = match (first, second) {
             (Stmt::Let { op, args, .. }, Stmt::Let { args: others, .. }) => {
                 let operands = args.iter().zip(others).map(|(one, other)| [*one, *other]);
-                // each operation is for each lane
+                // each operation works on each lane
                 match op {
                     Op::Select => self.choose(operands.collect()),
                     Op::Not => {
@@ -38,7 +39,8 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// Of two vectors one, or each lane of one: where both ask the same, a branch is foreseen, and nothing waits for it.
+    /// Selects one of two vectors, or lane by lane. If both lanes have the same condition, one `select` of whole
+    /// vectors suffices.
     fn choose(&mut self, operands: Vec<[Operand; 2]>) -> Value {
         let [cond, one, other] = operands[..] else { unreachable!("it chooses between two") };
         let (one, other) = (self.vector(one), self.vector(other));
@@ -65,7 +67,7 @@ impl Lowering<'_, '_> {
         self.vector_of(ty, first_value, second_value)
     }
 
-    /// An operand as a vector has it.
+    /// An operand in the form of a lane.
     fn element(&mut self, operand: Operand) -> Value {
         let value = self.get(operand);
         if self.func.ty(operand) != Scalar::Bool {
@@ -80,11 +82,11 @@ impl Lowering<'_, '_> {
         self.b.ins().insertlane(all, second, 1)
     }
 
-    /// Rows beside each other at once.
+    /// Loads two rows, with one load if they are neighbours.
     fn load_both(&mut self, dsts: [VarId; 2], column: ColumnId, rows: [Operand; 2]) -> Value {
         if self.lie_beside(column, rows) {
             let (address, at, flags) = self.slot(column, rows[0]);
-            // a vector's address need not be a multiple of its size
+            // the address of a vector need not be a multiple of its size
             let mut unaligned = MemFlagsData::new().with_notrap().with_alias_region(flags.alias_region());
             if flags.readonly() {
                 unaligned.set_readonly();
@@ -95,7 +97,7 @@ impl Lowering<'_, '_> {
         self.vector_of(types::F64X2, first, second)
     }
 
-    /// Whether the second row's Float lies behind the first one's.
+    /// Whether the second row's Float follows the first one's in memory.
     fn lie_beside(&mut self, column: ColumnId, rows: [Operand; 2]) -> bool {
         let Address::Strided { stride, .. } = self.layout.address(column);
         if self.program.columns[column.index()].storage != Storage::F64 || stride != 8 {
@@ -108,11 +110,11 @@ impl Lowering<'_, '_> {
         from == other && more.checked_add(1) == Some(most)
     }
 
-    /// The vector that a pair is.
+    /// The vector of a pair.
     fn whole(&mut self, pair: usize) -> Value {
         match self.vectors[pair] {
             Register::Once(Some(value)) => value,
-            // never assigned, hence never reached
+            // never assigned, so never reached
             Register::Once(None) => {
                 let (lane, ty) = match self.facts.pairs.is_mask(pair) {
                     true => (Scalar::I64, types::I64X2),
@@ -126,7 +128,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// One of a pair.
+    /// One lane of a pair.
     pub(super) fn lane(&mut self, pair: usize, lane: u8) -> Value {
         if self.facts.pairs.is_mask(pair) {
             let bits = self.bits(pair);
@@ -143,14 +145,14 @@ impl Lowering<'_, '_> {
         self.b.ins().icmp_imm_s(how, bits, number)
     }
 
-    /// A mask's lanes as bits.
+    /// The lanes of a mask as bits.
     fn bits(&mut self, pair: usize) -> Value {
         let mask = self.whole(pair);
         self.b.ins().vhigh_bits(types::I8, mask)
     }
 }
 
-/// Two of a type.
+/// The vector type of two lanes.
 pub(super) fn vector_type(lane: Scalar) -> Type {
     if lane == Scalar::Bool { types::I64X2 } else { types::F64X2 }
 }

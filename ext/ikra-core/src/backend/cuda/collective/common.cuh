@@ -1,6 +1,6 @@
-// What all collective kernels stand on: states that pass between the threads of a warp and of a block.
+// The common part of all collective kernels: exchange of states between the threads of a warp and of a block.
 //
-// Here: trees over lanes. Not here: the operations. A state is a struct of whole 8-byte words without a constructor.
+// Here: trees over lanes. Not here: the operations. A state is a struct of whole 8-byte words, without a constructor.
 
 typedef unsigned short u16;
 typedef float f32;
@@ -20,7 +20,7 @@ template <class S> union Words {
 INLINE u32 lane_id() { return threadIdx.x % WARP; }
 INLINE u32 warp_id() { return threadIdx.x / WARP; }
 
-// What lane + delta has; past the last lane, the thread's own.
+// The state of lane + delta; of the thread itself if there is no such lane.
 template <class S> INLINE S from_above(const S &state, u32 delta) {
   Words<S> mine, theirs;
   mine.state = state;
@@ -28,7 +28,7 @@ template <class S> INLINE S from_above(const S &state, u32 delta) {
   for (u32 i = 0; i < sizeof(S) / 8; i++) theirs.words[i] = __shfl_down_sync(ALL, mine.words[i], delta);
   return theirs.state;
 }
-// What lane - delta has; before the first lane, the thread's own.
+// The state of lane - delta; of the thread itself if there is no such lane.
 template <class S> INLINE S from_below(const S &state, u32 delta) {
   Words<S> mine, theirs;
   mine.state = state;
@@ -44,7 +44,7 @@ template <class S> INLINE S from_lane(const S &state, u32 lane) {
   return theirs.state;
 }
 
-// A state in memory that other blocks write: past the caches that are not coherent.
+// Loads a state that other blocks write, without the caches that are not coherent.
 template <class S> INLINE S load_shared_state(const S *from) {
   Words<S> copy;
 #pragma unroll
@@ -58,7 +58,8 @@ template <class S> INLINE void store_shared_state(S *to, const S &state) {
   for (u32 i = 0; i < sizeof(S) / 8; i++) ((volatile u64 *)to)[i] = copy.words[i];
 }
 
-// The first lane has all lanes' states: lane l is combined with lane l + d for d = 16, 8, 4, 2, 1.
+// Combines the states of a warp; the first lane gets the result. Lane l is combined with lane l + d for d = 16, 8, 4,
+// 2, 1.
 template <class Op> INLINE typename Op::State warp_tree(typename Op::State state, u32 width = WARP) {
   for (u32 delta = width / 2; delta > 0; delta /= 2) {
     const typename Op::State other = from_above(state, delta);
@@ -67,7 +68,7 @@ template <class Op> INLINE typename Op::State warp_tree(typename Op::State state
   return state;
 }
 
-// The first thread has all threads' states. Threads: a power of two of warps.
+// Combines the states of a block; the first thread gets the result. THREADS is a power of two of warps.
 template <class Op, u32 THREADS> INLINE typename Op::State block_tree(typename Op::State state) {
   __shared__ typename Op::State warps[THREADS / WARP];
   state = warp_tree<Op>(state);
@@ -84,7 +85,7 @@ template <class Op, u32 THREADS> INLINE typename Op::State block_tree(typename O
 // ---- Floats ----
 
 INLINE bool is_finite(f64 x) { return x - x == 0.0; }
-// Of all NaNs one.
+// Replaces each NaN by the same NaN.
 INLINE f64 canonical(f64 x) { return x != x ? float_of(0x7ff8000000000000ull) : x; }
 
 // A sum of Floats, and what its additions lost.

@@ -1,25 +1,25 @@
-// Stream compaction of what a program's jobs compute (emit.rs), in one pass: the results that there are, side by side,
-// in the order of the jobs.
+// Stream compaction of the results of a program's jobs (emit.rs), in one pass: it stores the results that exist side by
+// side, in the order of the jobs.
 //
-// A tile is 16 rows of 256 threads, so that neighbours compute neighbours. What they give waits in shared memory until
-// the block knows how many there are before it.
+// A tile is 16 rows of 256 threads, so that neighbouring threads run neighbouring jobs. Results wait in shared memory
+// until the block knows how many come before its own.
 
 const u32 COMPACTION_THREADS = 256;
 const u32 COMPACTION_ROWS = 16;
 const u32 COMPACTION_TILE = COMPACTION_THREADS * COMPACTION_ROWS;
 const u32 COMPACTION_WARPS = COMPACTION_THREADS / WARP;
-// Rows of a warp, in a tile.
+// The groups of a tile: one for each row and warp.
 const u32 COMPACTION_PARTS = COMPACTION_ROWS * COMPACTION_WARPS;
 
 struct CompactionArgs {
   void *chosen;
   u64 count;
   TileStates states;
-  // How many were chosen.
+  // The number of selected results.
   u64 *hits;
 };
 
-// Computes so many rows from `row` on. `first`: the thread's job of the tile's first row.
+// Computes AHEAD rows from `row` on. `first`: the thread's job in the first row of the tile.
 template <class T, u32 AHEAD, bool ALL_THERE, class Job>
 INLINE void compact_rows(const CompactionArgs &args, const Job &job, u64 first, u32 row, T *elements, u32 *masks) {
   T x[AHEAD];
@@ -38,25 +38,25 @@ INLINE void compact_rows(const CompactionArgs &args, const Job &job, u64 first, 
   }
 }
 
-// Runs `job` for each index, and keeps what it gives, if it gives anything. So many rows are under way before the first
-// of them is kept.
+// Runs `job` for each index, and stores its result if there is one. AHEAD rows are computed before the first of them is
+// stored.
 template <class T, u32 AHEAD, class Job> INLINE void compact_each(const CompactionArgs &args, const Job &job) {
   const u32 EACH = COMPACTION_PARTS / WARP;
   __shared__ T elements[COMPACTION_TILE];
   __shared__ u32 masks[COMPACTION_PARTS];
-  // Where the first of each part goes, counted from the tile's first.
+  // The place of each group's first result, counted from the tile's first.
   __shared__ u32 places[COMPACTION_PARTS];
   __shared__ u64 prefix;
   const u32 tiles = u32((args.count + COMPACTION_TILE - 1) / COMPACTION_TILE);
   for (;;) {
     const u32 tile = take_tile<false>(args.states);
     if (tile >= tiles) {
-      // nobody takes another
+      // the last block to end: none takes another tile
       if (threadIdx.x == 0 && tile == tiles + gridDim.x - 1) *args.states.next = 0;
       return;
     }
     const u64 first = u64(tile) * COMPACTION_TILE + threadIdx.x;
-    // Others still wait for what this tile comes to.
+    // even if the launch is over, other blocks wait for this tile's state
     const bool over = job.is_over();
     if (over) {
       for (u32 part = threadIdx.x; part < COMPACTION_PARTS; part += COMPACTION_THREADS) masks[part] = 0;

@@ -1,12 +1,13 @@
-// Elements at listed places, and the rows that places are in: what sorting of rows, each by itself, needs beside the sort.
+// Picks elements at listed places, or computes the row of each place. Sorting rows separately needs both beside the
+// sort.
 
 struct GatherArgs {
   const u32 *places;
   u64 count;
-  // Null where rows are wanted.
+  // Null: rows are computed.
   const void *in;
   void *out;
-  // Elements of a row.
+  // The number of elements of a row.
   u64 row;
 };
 

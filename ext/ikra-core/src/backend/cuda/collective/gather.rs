@@ -1,4 +1,4 @@
-//! Elements at listed places, and sorting of rows: see `gather.cuh`.
+//! Picks elements at listed places, and sorts rows: see `gather.cuh`.
 
 use super::sort::{By, Payload, Tuning, sort_by_digits};
 use super::{Blocks, Machine, Parts, Text};
@@ -7,10 +7,10 @@ use crate::error::Result;
 
 const GATHER: &str = include_str!("gather.cuh");
 const THREADS: u32 = 256;
-/// Elements that a block goes over, at least.
+/// How many elements a block processes at least.
 const PIECE: u64 = 2048;
 
-/// `width`: bytes of an element.
+/// The kernel for elements of `width` bytes.
 pub(super) fn gathering(width: usize) -> Text {
     let ty = match width {
         1 => "u8",
@@ -29,7 +29,7 @@ fn blocks(count: u64) -> Blocks {
     Blocks::Resident(count.div_ceil(PIECE))
 }
 
-/// Queues that the elements of `width` bytes at `count` places, which are u32, are written to `out`.
+/// Queues the copy of elements of `width` bytes at `count` places, which are u32, to `out`.
 ///
 /// # Errors
 /// `Memory`, `Device`.
@@ -43,20 +43,22 @@ pub fn gather(machine: &impl Machine, width: usize, input: u64, places: u64, cou
     machine.run(&gathering(width), blocks(count), &mut [places, count, input, out, 0])
 }
 
-/// Keys in rows that are sorted each by itself.
+/// Keys in rows, each of which is sorted separately.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     pub keys: u64,
     pub count: u64,
-    /// Keys of a row; the last one may be shorter.
+    /// Keys of a row. The last row may be shorter.
     pub row: u64,
-    /// Floats that are equal are sorted by their signs, and NaNs by their bits.
+    /// Whether to use the exact order of Floats: by the signs of zeroes and the bits of NaNs.
     pub exact: bool,
 }
 
-/// Queues that the indices of keys are written to `places`, as u32, in the order of the keys of each row, one row behind the other.
+/// Queues that the indices of keys, as u32, are written to `places`: in sorted order within each row, one row after the
+/// other.
 ///
-/// All keys are sorted at once, then, since sorting is stable, by the rows that they are in, which have few digits.
+/// Sorts all keys together, then by their rows. That works because sorting is stable, and is cheap because row numbers
+/// have few digits.
 ///
 /// # Errors
 /// `Memory`, `Device`.

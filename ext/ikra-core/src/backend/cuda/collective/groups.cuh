@@ -1,12 +1,12 @@
 // Groups of equal keys, numbered in the order in which they first appear, by a hash table of indices.
 //
-// A slot of the table holds the least index of its key's elements so far, so the table needs no keys: an index leads to one.
-// What a key is only the functor says (hash and same). Threads come in any order; where keys land in the table depends on it,
-// the least index of each key does not, and nothing else is read from the table.
+// A slot of the table holds the least index of an element with its key so far. So the table stores no keys: the index
+// leads to one. Only the functor knows what a key is (`hash` and `same`). Threads run in any order, and the slots of
+// keys depend on that order. The least index of each key does not, and nothing else is read from the table.
 
 const u32 EMPTY = 0xffffffffu;
 const u32 GROUP_THREADS = 256;
-// So many groups are counted in shared memory.
+// Up to so many groups are counted in shared memory.
 const u32 FEW_GROUPS = 2048;
 
 INLINE u64 mixed(u64 word) {
@@ -17,12 +17,12 @@ INLINE u64 mixed(u64 word) {
   return word ^ word >> 32;
 }
 
-// Keys that are equal where their bits are.
+// Keys that are equal if their bits are equal.
 template <class T> struct Bits {
   MEMBER u64 hash(const void *keys, u32 i) { return mixed(u64(((const T *)keys)[i])); }
   MEMBER bool same(const void *keys, u32 i, u32 j) { return ((const T *)keys)[i] == ((const T *)keys)[j]; }
 };
-// Both zeroes are one key, and all NaNs are one.
+// Float keys: both zeroes are one key, and all NaNs are one.
 template <class T> struct Floats {
   MEMBER u64 word_of(const void *keys, u32 i) { return u64(float_bits(canonical(f64(((const T *)keys)[i]) + 0.0))); }
   MEMBER u64 hash(const void *keys, u32 i) { return mixed(word_of(keys, i)); }
@@ -32,16 +32,16 @@ template <class T> struct Floats {
 struct GroupArgs {
   const void *keys;
   u64 count;
-  // A power of two of slots, all EMPTY before the first kernel, and which of them each element found.
+  // The table: a power of two of slots, all EMPTY before the first kernel. `slots`: the slot of each element.
   u32 *table;
   u64 mask;
   u32 *slots;
-  // Whether an element is its group's first.
+  // Whether an element is the first of its group.
   u8 *flags;
-  // Of each group: its first element. How many groups there are.
+  // The first element of each group, and the number of groups.
   const u32 *firsts;
   const u64 *groups;
-  // The results: of each element its group; of each group how many it has (null: not wanted; 0 before).
+  // The results: the group of each element, and the size of each group (null: not wanted; 0 before).
   u32 *group_of;
   u32 *counts;
 };
@@ -71,7 +71,7 @@ INLINE void flag_firsts(const GroupArgs &args) {
     args.flags[i] = args.table[args.slots[i]] == u32(i);
 }
 
-// From here on a slot holds its group's number.
+// Replaces the content of each slot by the number of its group.
 INLINE void number_groups(const GroupArgs &args) {
   const u64 step = u64(gridDim.x) * blockDim.x, groups = *args.groups;
   for (u64 g = u64(blockIdx.x) * blockDim.x + threadIdx.x; g < groups; g += step) args.table[args.slots[args.firsts[g]]] = u32(g);

@@ -1,4 +1,4 @@
-//! Groups: see `groups.cuh`.
+//! Groups of equal keys: see `groups.cuh`.
 
 use super::{Blocks, Machine, Parts, Text, name, select};
 use crate::backend::collective::Element;
@@ -6,19 +6,19 @@ use crate::error::Result;
 
 const GROUPS: &str = include_str!("groups.cuh");
 const THREADS: u32 = 256;
-/// Elements that a block goes over, at least.
+/// How many elements a block processes at least.
 const PIECE: u64 = 2048;
 
-/// Where the results go. All have room for as many as there are elements.
+/// Addresses for the results. Each list has room for as many entries as there are elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Grouped {
-    /// u32: of each element, the number of its group.
+    /// u32: the number of each element's group.
     pub group_of: u64,
-    /// u32: of each group, its first element.
+    /// u32: the first element of each group.
     pub firsts: u64,
-    /// u32: of each group, how many elements it has; 0: not wanted.
+    /// u32: the number of elements of each group; 0: not wanted.
     pub counts: u64,
-    /// 8 bytes: how many groups there are.
+    /// 8 bytes: the number of groups.
     pub groups: u64,
 }
 
@@ -32,13 +32,13 @@ pub(super) fn finding(element: Element) -> Text {
     kernel(format!("ikra_groups_find_{ty}"), &format!("find_slots<{keys}<{ty}> >(args)"))
 }
 
-/// The kernels that follow, whatever the keys are.
+/// The further kernels, which do not depend on the type of keys.
 pub(super) fn following() -> [Text; 3] {
     ["flag_firsts", "number_groups", "tell_groups"]
         .map(|name| kernel(format!("ikra_groups_{name}"), &format!("{name}(args)")))
 }
 
-/// Queues the grouping of `count` keys at `keys`, fewer than 2^32.
+/// Queues the grouping of `count` keys at `keys`. There must be fewer than 2^32.
 ///
 /// # Errors
 /// `Memory`, `Device`.

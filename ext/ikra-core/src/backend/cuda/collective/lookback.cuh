@@ -1,13 +1,14 @@
-// What comes before a tile, known while later tiles are still computed: scans in one pass.
+// Prefixes of tiles for scans in one pass: a tile gets the combination of all tiles before it, while later tiles are
+// still being computed.
 //
-// Every tile shows its own state at once and then looks at those before it, as in the decoupled look-back of Merrill and
-// Garland. Unlike there, what is combined with what does not depend on who was first to show what: tiles stand in groups of
-// 32, those in groups of 32 again, and a tile waits for exactly these: the states of the tiles before it in its group, those
-// of the groups before its own in the larger group, and what came before the larger group. So sums of Floats are the same
-// each time, and the chain of waits has a link for each 1024 tiles.
+// Each tile publishes its own state at once and then reads those before it, as in the decoupled look-back of Merrill
+// and Garland. Unlike there, the order of combinations does not depend on timing. 32 tiles are a group, and 32 groups
+// are a larger group. A tile waits for exactly these: the states of the tiles before it in its group, those of the
+// groups before its own in the larger group, and the prefix of the larger group. So sums of Floats are the same each
+// time, and the chain of waits has one link for each 1024 tiles.
 //
-// A word is shown together with the launch's mark, in one store of 16 bytes, so that nobody waits for two things, and needs no
-// fence. What has another mark was shown to others, or never.
+// A word is published together with the launch's mark, in one store of 16 bytes. So a reader waits for one store only,
+// and needs no fence. A word with another mark is of another launch.
 
 const u32 GROUP = 32;
 
@@ -33,7 +34,7 @@ INLINE Cell see_cell(const Cell *cell) {
   return seen;
 }
 
-// A state's cells: one for each of its words.
+// The cells of a state: one for each of its words.
 template <class S> struct Shown {
   Cell cells[sizeof(S) / 8];
 };
@@ -43,7 +44,7 @@ template <class S> INLINE void show(Shown<S> *to, const S &state, u64 mark) {
 #pragma unroll
   for (u32 i = 0; i < sizeof(S) / 8; i++) show_cell(to->cells + i, words.words[i], mark);
 }
-// What was seen of a state's cells so far.
+// The words of a state that were read so far, and whether all were published.
 template <class S> struct Seen {
   Words<S> words;
   bool all;
@@ -64,16 +65,16 @@ template <class S> INLINE S see(const Shown<S> *from, Seen<S> seen, u64 mark) {
   return seen.words.state;
 }
 
-// Where tiles, groups, and larger groups with all before them are shown.
+// Where the states of tiles and of groups, and the prefixes behind larger groups, are published.
 struct TileStates {
   void *tiles, *groups, *larger;
-  // The next tile to be taken; 0 before the launch.
+  // The next tile to take; 0 before the launch.
   u32 *next;
-  // That of this launch: no cell has it before.
+  // The mark of this launch. No cell has it before.
   u64 mark;
 };
 
-// How many were chosen.
+// The number of selected elements.
 struct Hits {
   struct State {
     u64 count;
@@ -82,8 +83,8 @@ struct Hits {
   MEMBER void merge(State &state, const State &other) { state.count += other.count; }
 };
 
-// The number of the tile that this block takes: those before it were taken before. BY_INDEX: it is the block's, of which hardware starts
-// the lesser ones first, though nobody promises it; CUB's scans rely on it.
+// Returns the number of a tile for this block; all lesser tiles were taken before. BY_INDEX: it is the block's own
+// number. That relies on the hardware starting blocks in order, which is not guaranteed; CUB's scans rely on it, too.
 template <bool BY_INDEX> INLINE u32 take_tile(const TileStates &states) {
   if (BY_INDEX) return blockIdx.x;
   __shared__ u32 tile;
@@ -93,8 +94,8 @@ template <bool BY_INDEX> INLINE u32 take_tile(const TileStates &states) {
   return tile;
 }
 
-// Shows a tile's state to later ones, and answers what all tiles before it come to. Called by one whole warp, whose lanes all
-// know `state`; all get the answer.
+// Publishes the state of a tile, and returns the combination of all tiles before it. One whole warp calls it; all lanes
+// pass the same `state`, and all get the result.
 template <class Op> INLINE typename Op::State look_back(const TileStates &states, u32 tile, const typename Op::State &state) {
   typedef typename Op::State State;
   Shown<State> *tiles = (Shown<State> *)states.tiles, *groups = (Shown<State> *)states.groups, *larger = (Shown<State> *)states.larger;
@@ -102,12 +103,13 @@ template <class Op> INLINE typename Op::State look_back(const TileStates &states
   const u32 in_group = tile % GROUP, in_large = group % GROUP;
   const u64 mark = states.mark;
   if (lane == 0) show(tiles + tile, state, mark);
-  // All that is waited for is asked for at once: what is far away mostly is there, and costs no way to memory of its own.
+  // Reads all cells at once, before waiting for any. Distant ones are mostly published already, and need no separate
+  // access to memory.
   Seen<State> near_seen, far_seen, all_seen;
   if (lane < in_group) near_seen = glance(tiles + group * GROUP + lane, mark);
   if (lane < in_large) far_seen = glance(groups + large * GROUP + lane, mark);
   if (large > 0) all_seen = glance(larger + large - 1, mark);
-  // The tiles of the group before this one, and this one where it completes the group.
+  // the tiles of the group before this one, and with this one, which may complete the group
   State near = Op::none();
   if (lane < in_group) near = see(tiles + group * GROUP + lane, near_seen, mark);
   const State before = from_lane(warp_tree<Op>(near), 0);

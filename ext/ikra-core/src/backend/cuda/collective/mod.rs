@@ -1,12 +1,12 @@
-//! Reductions, scans, selections, sorting and grouping of what lies in device memory.
+//! Collective operations over device memory: reductions, scans, selections, sorting and grouping.
 //!
-//! Here: which kernels an operation runs, with how many blocks and how much scratch memory. The kernels are the templates
-//! beside this file (`*.cuh`), for NVRTC as they stand; one is compiled when it is first run, and kept on the disk. Not here:
-//! what operations mean, and their order ([`crate::backend::collective`]); memory that outlives a call, which is the
-//! caller's, as the stream is.
+//! Here: which kernels an operation runs, with how many blocks and how much scratch memory. The kernels are the
+//! templates beside this file (`*.cuh`), which NVRTC compiles. A kernel is compiled when it first runs, and kept on the
+//! disk. Not here: what operations mean, and their order ([`crate::backend::collective`]); the stream, and memory that
+//! outlives a call, which the caller has.
 //!
-//! Every function queues work and returns; its results are there once the stream has passed it. Addresses are of the device,
-//! aligned as their elements are, and of memory that nobody drops before that.
+//! Each function queues work and returns. The results exist once the stream has passed that work. Addresses are device
+//! addresses, aligned for their elements. Their memory stays allocated until then.
 
 mod compaction;
 mod gather;
@@ -47,20 +47,20 @@ pub(super) const COMMON: &str = include_str!("common.cuh");
 pub(super) const REDUCE: &str = include_str!("reduce.cuh");
 const LOOK_BACK: &str = include_str!("lookback.cuh");
 
-/// A kernel: templates, and the one that is wanted of them.
+/// A kernel: templates, and the instance that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// The kernel's name says all that it was made for.
+    /// The kernel's name, which identifies the instance.
     kernel: String,
     templates: &'static [&'static str],
-    /// Defines the kernel.
+    /// The text that defines the kernel.
     instance: String,
     threads: u32,
 }
 
 impl Text {
-    /// A kernel with one parameter of type `args`, whose body calls a template. `blocks`: at least so many are to run on a
-    /// multiprocessor at once.
+    /// A kernel with one parameter of type `args`, whose body calls a template. `blocks`: the fewest blocks that a
+    /// multiprocessor must be able to run at once.
     fn new(
         kernel: String,
         templates: &'static [&'static str],
@@ -73,7 +73,7 @@ impl Text {
         );
         Self { kernel, templates, instance, threads }
     }
-    /// All that a compiler needs, the prelude but for.
+    /// The complete source without the prelude.
     fn body(&self) -> String {
         [&[COMMON], self.templates, &[&*self.instance]].concat().join("\n")
     }
@@ -82,18 +82,18 @@ impl Text {
     }
 }
 
-/// How many blocks a launch has.
+/// The number of blocks of a launch.
 #[derive(Clone, Copy, Debug)]
 enum Blocks {
-    /// So many.
+    /// Exactly so many.
     All(u64),
-    /// As many as run at once, but no more than so many.
+    /// As many as the device runs at once, but at most so many.
     Resident(u64),
-    /// For so many tiles, shared out evenly among those that run at once.
+    /// For so many tiles, divided equally among the blocks that the device runs at once.
     Even(u64),
 }
 
-/// C++'s name of a type of elements.
+/// The C++ name of a type of elements.
 pub(super) fn name(element: Element) -> &'static str {
     match element {
         Element::I64 => "i64",
@@ -104,23 +104,23 @@ pub(super) fn name(element: Element) -> &'static str {
     }
 }
 
-/// Scratch memory, given back when dropped.
+/// Scratch memory, which is freed when dropped.
 pub trait Scratch {
     fn address(&self) -> u64;
 }
 
-/// What kernels are queued on. Who has one has promised that the addresses which it is given are those that the module asks for
+/// What kernels are queued on. Whoever has one has promised that the addresses are as the module demands
 /// ([`Collectives::on`]).
 pub trait Machine {
     /// # Errors
     /// `Memory`, `Device`.
     fn allocate(&self, bytes: usize) -> Result<Box<dyn Scratch + '_>>;
-    /// The address of a word that is 0 whenever no kernel runs: whoever counts in it leaves it so.
+    /// The address of a counter that is 0 whenever no kernel runs: each kernel resets it.
     ///
     /// # Errors
     /// `Memory`, `Device`.
     fn counter(&self) -> Result<u64>;
-    /// Queues that so many bytes become `byte`.
+    /// Queues that so many bytes are set to `byte`.
     ///
     /// # Errors
     /// `Device`.
@@ -133,23 +133,23 @@ pub trait Machine {
     fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()>;
 }
 
-/// The kernels of a device that were run.
+/// The kernels of a device that have run.
 pub struct Collectives {
     device: Arc<Device>,
     cache: Arc<DiskCache>,
     kernels: Mutex<HashMap<String, Kernel>>,
-    /// Those of reductions, found without their text: few elements are reduced in no more time than making it takes.
+    /// Kernels of reductions, found without their text, because making the text takes as long as a small reduction.
     reductions: Mutex<HashMap<(Reduction, Element), Kernel>>,
-    /// For each stream, by its handle: a word that is 0 whenever no kernel runs on it.
+    /// For each stream, by its handle: a counter that is 0 whenever no kernel runs on it.
     counters: Mutex<HashMap<usize, Block>>,
 }
 
-/// Compiled when it is first wanted.
+/// A kernel that is compiled when it is first needed.
 type Kernel = Arc<OnceCell<Loaded>>;
 
 struct Loaded {
     module: Module,
-    /// Blocks that the whole device runs at once.
+    /// How many blocks the whole device runs at once.
     resident: u64,
 }
 
@@ -158,18 +158,18 @@ impl Collectives {
         Self { device, cache, kernels: Mutex::default(), reductions: Mutex::default(), counters: Mutex::default() }
     }
 
-    /// What queues operations on a stream of this device. Its context must be current.
+    /// Queues operations on a stream of this device. Its context must be current.
     ///
     /// # Safety
-    /// All addresses that operations on it are given are of memory of this device, with room for as many elements as
-    /// the operations say, aligned as these are, which nobody drops, or writes to from elsewhere, before the stream has
-    /// passed what is queued.
+    /// All addresses that are passed to its operations are of memory of this device. That memory has room for as many
+    /// elements as the operations say, and is aligned for them. It is not dropped, nor written from elsewhere, before
+    /// the stream has passed the queued work.
     #[allow(unsafe_code, reason = "operations are given addresses")]
     pub unsafe fn on<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
         OnStream { collectives: self, stream }
     }
 
-    /// What runs a reduction of `count` elements, with the words of a [`ReductionScratch`].
+    /// The kernel and the blocks for a reduction of `count` elements, with the words of a [`ReductionScratch`].
     ///
     /// # Errors
     /// `Device`, `Internal`. The context must be current.
@@ -227,7 +227,7 @@ impl Collectives {
     }
 }
 
-/// A stream of a device.
+/// A stream of a device, as a [`Machine`].
 pub struct OnStream<'a> {
     collectives: &'a Collectives,
     stream: &'a Stream,
@@ -251,15 +251,15 @@ impl Machine for OnStream<'_> {
         }
         let counter = Block::new(&self.collectives.device, self.stream, 8)?;
         let address = counter.address();
-        // a block that is dropped may be used again at once
+        // a dropped block may be reused at once
         counter.on(self.stream).fill(0, 8, 0).inspect_err(|_| drop(self.stream.finish()))?;
         counters.insert(stream, counter);
         Ok(address)
     }
     #[allow(unsafe_code, reason = "addresses are what this module is about")]
     fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
-        // SAFETY: `address` is in scratch memory, which is freed in the order of the stream, or in memory that stays until the stream has passed
-        // this, as who asked for the machine has promised (`Collectives::on`).
+        // SAFETY: `address` is in scratch memory, which is freed in the order of the stream, or in memory that stays
+        // until the stream has passed this work. The caller of `Collectives::on` has promised the latter.
         unsafe { storage::fill(&self.collectives.device, self.stream, address, length, byte) }
     }
     #[allow(private_interfaces, reason = "as in the trait")]
@@ -278,12 +278,12 @@ fn launch(kernel: &OnceCell<Loaded>, threads: u32, stream: &Stream, wanted: Bloc
     module.launch(stream, grid.clamp(1, i32::MAX as u64) as u32, threads, args)
 }
 
-/// Tiles of a reduction.
+/// The number of tiles of a reduction.
 pub fn tiles(count: u64) -> u64 {
     count.div_ceil(TILE as u64)
 }
 
-/// Offsets of parts of scratch memory, each aligned for any state.
+/// Computes offsets of parts of scratch memory, each aligned for any state.
 #[derive(Default)]
 struct Parts {
     bytes: usize,
@@ -297,14 +297,14 @@ impl Parts {
     }
 }
 
-/// The memory through which the tiles of a scan publish their states: `struct TileStates` of `lookback.cuh`.
+/// The memory in which the tiles of a scan publish their states: `struct TileStates` of `lookback.cuh`.
 struct TileStates<'a> {
     _memory: Box<dyn Scratch + 'a>,
     words: [u64; 5],
 }
 
 impl<'a> TileStates<'a> {
-    /// For so many tiles with states of so many bytes.
+    /// Allocates for so many tiles, with states of `state` bytes.
     fn new(machine: &'a impl Machine, tiles: u64, state: u64) -> Result<Self> {
         let (bytes, offsets) = TileStates::parts(tiles, state);
         let memory = machine.allocate(bytes)?;
@@ -313,11 +313,11 @@ impl<'a> TileStates<'a> {
         Ok(Self { _memory: memory, words: [a, b, c, d, 1] })
     }
 
-    /// The bytes of its memory, and where tiles, groups, larger groups and the next tile are in it.
+    /// The size of the memory, and the offsets of tiles, groups, larger groups and the next tile.
     fn parts(tiles: u64, state: u64) -> (usize, [u64; 4]) {
-        /// Tiles of a group, and groups of a larger one.
+        /// Tiles of a group, and groups of a larger group.
         const GROUP: u64 = 32;
-        // A cell of 16 bytes for each word.
+        // a cell of 16 bytes for each word
         let shown = |count: u64| count * state * 2;
         let groups = tiles.div_ceil(GROUP);
         let mut parts = Parts::default();

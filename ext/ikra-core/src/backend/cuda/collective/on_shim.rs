@@ -1,5 +1,5 @@
-//! [`CudaShim`] as what collective kernels are queued on, for tests: its device memory is the host's, and blocks of its launches run
-//! one after the other, at once. Not here: the arguments of the kernels, which is the tests' affair.
+//! [`CudaShim`] as a [`Machine`] for collective kernels, for tests. Its device memory is host memory, and it runs each
+//! launch at once, one block after the other. Not here: the arguments of the kernels, which the tests provide.
 #![allow(unsafe_code, reason = "addresses of the host's own memory")]
 
 use super::{Blocks, Machine, Scratch, Text};
@@ -13,13 +13,13 @@ pub struct OnShim<'a> {
 }
 
 impl<'a> OnShim<'a> {
-    /// `shim` must have barriers.
+    /// `shim` must support barriers.
     pub fn new(shim: &'a CudaShim) -> Self {
         Self { shim, counter: AtomicU64::new(0) }
     }
 }
 
-/// As many blocks as run at once, so that some have several tiles.
+/// The number of blocks that "run at once". It is small, so that some have several tiles.
 const BLOCKS: u64 = 3;
 
 struct HostScratch(Vec<AtomicU64>);
@@ -32,7 +32,7 @@ impl Scratch for HostScratch {
 
 impl Machine for OnShim<'_> {
     fn allocate(&self, bytes: usize) -> Result<Box<dyn Scratch + '_>> {
-        // Full of what nobody may rely on.
+        // filled with a pattern, because kernels must not rely on the contents
         let words = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0xabab_abab_abab_abab));
         Ok(Box::new(HostScratch(words.collect())))
     }
@@ -40,7 +40,7 @@ impl Machine for OnShim<'_> {
         Ok(self.counter.as_ptr() as u64)
     }
     fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
-        // SAFETY: `address` is in scratch memory of this file's, or in what a test keeps until it has looked at it.
+        // SAFETY: `address` is in scratch memory of this file, or in memory that a test keeps until it has read it.
         unsafe { CudaShim::fill(address, length, byte) };
         Ok(())
     }
@@ -50,7 +50,8 @@ impl Machine for OnShim<'_> {
             Blocks::Resident(most) => most.min(BLOCKS),
             Blocks::Even(tiles) => super::blocks(tiles, BLOCKS),
         };
-        // SAFETY: the functions of the module above give each kernel the words of its parameter; what they point to is alive as in
+        // SAFETY: the functions of the parent module pass each kernel the words of its parameter. The memory to which
+        // they point is alive, as in `fill`.
         // `fill`.
         unsafe { self.shim.run_text(&text.kernel, &text.body(), grid.max(1) as u32, text.threads, args) }
     }

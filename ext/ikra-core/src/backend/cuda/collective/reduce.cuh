@@ -1,12 +1,12 @@
-// Reductions in one pass: each block reduces tiles, the last one to end reduces the tiles' states. Elements are loaded, or what a
-// program's jobs compute (emit.rs).
+// Reductions in one pass: each block reduces tiles, and the last block to end reduces the states of all tiles. Elements
+// are loaded, or are the results of a program's jobs (emit.rs).
 //
-// The order is that of backend/collective/mod.rs, whichever block comes last.
+// The order is that of backend/collective/mod.rs, whichever block is the last.
 
 const u32 TILE = 8192;
 const u32 LANES = 256;
 const u32 ROWS = TILE / LANES;
-// States of tiles that are.
+// How many tile states are loaded at a time.
 const u32 BATCH = 8;
 const u64 NOWHERE = ~0ull;
 
@@ -14,7 +14,7 @@ template <class T> struct Wide { typedef i64 Type; };
 template <> struct Wide<f64> { typedef f64 Type; };
 template <> struct Wide<f32> { typedef f64 Type; };
 
-// ---- Operations: none, take, merge, and finish, which leaves the words that reduce.rs reads ----
+// ---- Operations: none, take, merge, and finish, which writes the words that reduce.rs reads ----
 
 template <class T> struct IntSum {
   struct State {
@@ -43,7 +43,7 @@ template <class T> struct FloatSum {
   MEMBER void finish(const State &state, u64 *out) { out[0] = u64(float_bits(value_of(state))); }
 };
 
-// `over`: it left 64 bits. Nothing but a 0 brings it back, whatever the order.
+// `over`: the product exceeded 64 bits. Only a factor of 0 makes it fit again, in whatever order.
 template <class T> struct IntProduct {
   struct State {
     i64 product;
@@ -83,7 +83,7 @@ template <class T, bool GREATEST> struct Extreme {
   };
   MEMBER bool before(Value a, Value b) { return GREATEST ? a > b : a < b; }
   MEMBER State none() { return {NOWHERE, 0, 0}; }
-  // Indices grow, so the first of equal ones stays.
+  // indices grow, so the first of equal elements stays
   MEMBER void take(State &state, T element, u64 index) {
     const Value x = element;
     if (x != x) {
@@ -149,7 +149,7 @@ struct ReduceArgs {
   u64 count;
   // One state for each tile.
   void *tiles;
-  // Blocks that have ended; 0 before the launch, and after it.
+  // The number of blocks that have ended; 0 before and after the launch.
   u32 *ended;
   u64 *out;
 };
@@ -165,7 +165,7 @@ template <class Op> INLINE void reduce_tiles(const ReduceArgs &args, u64 tiles) 
   __threadfence();
   State state = Op::none();
   for (u64 tile = threadIdx.x; tile < tiles; tile += BATCH * LANES) {
-    // Under way at once.
+    // loaded together
     State more[BATCH];
 #pragma unroll
     for (u32 i = 0; i < BATCH; i++) {
@@ -182,7 +182,7 @@ template <class Op> INLINE void reduce_tiles(const ReduceArgs &args, u64 tiles) 
   }
 }
 
-// Takes what `job` gives for the elements of the last tile, from this one on; so many rows are under way at once.
+// Takes the results of `job` for the rest of the last tile, from `first` on. FEW rows are loaded at once.
 template <class T, class Op, u32 FEW, class Job>
 INLINE void take_rest(typename Op::State &state, u64 row, u64 count, const Job &job) {
 #pragma unroll 1
@@ -198,7 +198,8 @@ INLINE void take_rest(typename Op::State &state, u64 row, u64 count, const Job &
   }
 }
 
-// What the lanes of a tile came to becomes the tile's state; where there is one tile it is that of all: joined with none it stays what it is.
+// Combines the states of a tile's lanes, and stores the result. If there is only one tile, that is the result of the
+// reduction.
 template <class Op> INLINE void tile_ends(const ReduceArgs &args, u64 tile, u64 tiles, typename Op::State state) {
   state = block_tree<Op, LANES>(state);
   if (threadIdx.x != 0) return;
@@ -206,7 +207,7 @@ template <class Op> INLINE void tile_ends(const ReduceArgs &args, u64 tile, u64 
   else store_shared_state((typename Op::State *)args.tiles + tile, state);
 }
 
-// Reduces what `job` gives for each index, if it gives anything. So many rows are under way before the first of them is used.
+// Reduces the results of `job` for all indices that have one. AHEAD rows are computed before the first of them is used.
 template <class T, class Op, u32 AHEAD, class Job> INLINE void reduce_each(const ReduceArgs &args, const Job &job) {
   typedef typename Op::State State;
   const u64 tiles = (args.count + TILE - 1) / TILE;
@@ -235,7 +236,7 @@ template <class T, class Op, u32 AHEAD, class Job> INLINE void reduce_each(const
   if (tiles != 1) reduce_tiles<Op>(args, tiles);
 }
 
-// Elements that are in memory.
+// Elements in memory.
 template <class T> struct Loaded {
   const T *in;
   INLINE_MEMBER bool operator()(u64 i, T &element) const {
@@ -249,8 +250,8 @@ template <class T, u32 AHEAD> INLINE void load_rows(T *rows, const T *first) {
   for (u32 i = 0; i < AHEAD; i++) rows[i] = __ldg(first + i * LANES);
 }
 
-// Reduces elements that are in memory. The rows that follow are under way while some are taken, those of the block's next tile while the lanes of
-// this one are joined: memory never waits for the arithmetic.
+// Reduces elements in memory. While some rows are added, the next rows are being loaded. While the lanes of a tile are
+// combined, the first rows of the block's next tile are being loaded. So memory never waits for the arithmetic.
 template <class T, class Op> INLINE void reduce_loaded(const ReduceArgs &args, const T *in) {
   typedef typename Op::State State;
   const u32 AHEAD = sizeof(T) == 8 ? 8 : 16;
@@ -279,8 +280,8 @@ template <class T, class Op> INLINE void reduce_loaded(const ReduceArgs &args, c
   if (tiles != 1) reduce_tiles<Op>(args, tiles);
 }
 
-// The same for jobs whose block first makes ready what SIDE neighbours look at (`begin`; false: the launch was stopped). A tile is so many parts: who takes
-// which element, and when, is as above.
+// As `reduce_each`, for jobs whose block first prepares what SIDE neighbours read (`begin`; false: the launch was
+// stopped). A tile has several such parts. Each thread takes the same elements, in the same order, as above.
 template <class T, class Op, u32 SIDE, class Part> INLINE void reduce_parts(const ReduceArgs &args, Part &part) {
   typedef typename Op::State State;
   const u64 tiles = (args.count + TILE - 1) / TILE;

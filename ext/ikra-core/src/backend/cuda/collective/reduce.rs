@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ir::{Program, Stmt, walk};
 use std::sync::Arc;
 
-/// The operation as a template of `reduce.cuh`.
+/// The template of `reduce.cuh` for the operation.
 pub fn operation(reduction: Reduction, element: Element) -> String {
     let ty = name(element);
     match (reduction, element.is_float()) {
@@ -25,7 +25,7 @@ pub fn operation(reduction: Reduction, element: Element) -> String {
     }
 }
 
-/// The bytes of the operation's state.
+/// Bytes of the operation's state.
 pub fn state_bytes(reduction: Reduction, element: Element) -> u64 {
     let words = match reduction {
         Reduction::Product if element.is_float() => 1,
@@ -40,7 +40,9 @@ pub fn state_bytes(reduction: Reduction, element: Element) -> u64 {
 /// Threads of a block.
 pub const THREADS: u32 = LANES as u32;
 
-/// How many blocks a multiprocessor is to hold at least where elements are loaded: with four, of 64 registers each thread, enough rows are always under
+/// The fewest blocks that a multiprocessor must be able to run, where elements are loaded from memory. With four, and
+/// 64 registers per thread, enough rows are always being loaded. States of the least and the greatest need twice as
+/// many registers.
 /// way. States of the least and the greatest need twice as many.
 pub fn fewest_blocks(reduction: Reduction) -> u32 {
     if reduction == Reduction::MinMax { 1 } else { 4 }
@@ -54,13 +56,14 @@ pub fn text(reduction: Reduction, element: Element) -> Text {
     Text::new(kernel, &[REDUCE], bounds, "ReduceArgs", &format!("reduce<{ty}, {operation}>(args)"))
 }
 
-/// Of so many tiles and so many blocks that run at once: how many blocks there are, so that each has as many tiles as any other, but for one.
+/// The number of blocks for so many tiles, if the device runs `resident` blocks at once. The numbers of tiles per block
+/// then differ by at most one.
 pub fn blocks(tiles: u64, resident: u64) -> u64 {
     let most = resident.max(1);
     tiles.div_ceil(tiles.div_ceil(most).max(1)).max(1)
 }
 
-/// Queues the reduction of `count` elements at `input`; [`Reduction::WORDS`] words at `out` then hold what
+/// Queues the reduction of `count` elements at `input`. It writes [`Reduction::WORDS`] words to `out`, which
 /// [`Reduction::read`] reads.
 ///
 /// # Errors
@@ -79,14 +82,14 @@ pub fn reduce(
     machine.run(&text(reduction, element), Blocks::Even(tiles), &mut args)
 }
 
-/// Statements of a program, at most, whose jobs are run by the threads that reduce.
+/// Jobs of programs with at most so many statements run on the threads that reduce.
 const MAX_FUSED_STATEMENTS: usize = 200;
 
-/// Whether a program's elements are reduced, or compacted, by the kernel that computes them. A tile is gone over by few
-/// threads, which is right where memory is what takes time; jobs that compute for long have a thread each, and what
-/// they store is little beside that.
+/// Whether the kernel that computes a program's elements also reduces, or compacts, them. A tile is processed by few
+/// threads, which suffices if memory is the bottleneck. Jobs that compute for long need a thread each, and their stores
+/// cost little in comparison.
 pub fn at_once(program: &Program, epilogue: Epilogue) -> bool {
-    // tiles of several dimensions are in no order of elements; a compaction has tiles of its own
+    // tiles of several dimensions are not in the order of elements; a compaction has tiles of its own
     let most = usize::from(matches!(epilogue, Epilogue::Fold(_)));
     let (mut size, mut light) = (0, !program.uses_slots());
     for func in &program.funcs {
@@ -99,17 +102,17 @@ pub fn at_once(program: &Program, epilogue: Epilogue) -> bool {
     light && size <= MAX_FUSED_STATEMENTS
 }
 
-/// The memory in which one reduction at a time leaves its tiles' states and its result. It is kept, so that a reduction
-/// copies nothing, and allocates nothing unless it is the largest so far.
+/// Scratch memory of reductions, for one at a time: the states of its tiles, and its result. It is reused, so a
+/// reduction copies nothing, and allocates only if it is the largest so far.
 pub struct ReductionScratch {
-    /// The count of blocks that have ended, which is 0 whenever no kernel runs, then the states.
+    /// The counter of blocks that have ended, which is 0 whenever no kernel runs, then the states.
     states: Block,
-    /// In the host's memory, to which the kernel writes.
+    /// Host memory to which the kernel writes.
     out: PageLockedBuffer,
 }
 
 impl ReductionScratch {
-    /// With room for so many tiles' states. Waits for the stream.
+    /// Makes room for states of so many bytes. Waits for the stream.
     ///
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
@@ -117,7 +120,7 @@ impl ReductionScratch {
         let out = PageLockedBuffer::new(device, 1)?;
         let states = Block::new(device, stream, ALIGNMENT + bytes)?;
         let filled = states.on(stream).fill(0, ALIGNMENT, 0);
-        // whatever came of it: a block that is dropped may be used again at once
+        // also after an error: a dropped block may be reused at once
         stream.finish()?;
         filled?;
         Ok(Self { states, out })
@@ -125,12 +128,12 @@ impl ReductionScratch {
     pub fn has_room(&self, bytes: usize) -> bool {
         self.states.bytes() >= ALIGNMENT + bytes
     }
-    /// `struct ReduceArgs`.
+    /// The words of `struct ReduceArgs`.
     pub fn words(&self, input: u64, count: u64) -> [u64; 5] {
         let counter = self.states.address();
         [input, count, counter + ALIGNMENT as u64, counter, self.out.address(0)]
     }
-    /// What the last kernel left, which the host has waited for.
+    /// The result of the last kernel, for which the host has waited.
     pub fn result(&self, reduction: Reduction, element: Element) -> Reduced {
         let slot = self.out.read(0);
         let (words, _) = slot.as_chunks::<8>();

@@ -1,7 +1,7 @@
-// Scans in one pass: each element becomes what it and all before it come to.
+// Scans in one pass: each element becomes the combination of itself and all elements before it.
 //
-// The order is that of backend/collective/scan.rs. A tile is 15 neighbours for each of 256 threads: an odd number, so that
-// threads that go over their own find different banks of shared memory.
+// The order is that of backend/collective/scan.rs. A tile is 15 neighbours for each of 256 threads. The number is odd,
+// so that threads that access their own elements use different banks of shared memory.
 
 const u32 SCAN_THREADS = 256;
 const u32 SCAN_ITEMS = 15;
@@ -14,8 +14,8 @@ template <class T> struct Total { typedef i64 Type; };
 template <> struct Total<f64> { typedef f64 Type; };
 template <> struct Total<f32> { typedef f64 Type; };
 
-// ---- Operations: none, take, merge (what stands to the left comes first), and step: take an element, leave the value and
-// the flags of what was met ----
+// ---- Operations: none, take, merge (the left operand comes first), and step, which takes an element, stores the value
+// and returns the flags ----
 
 template <class T> struct ScanIntSum {
   typedef i64 Out;
@@ -25,7 +25,7 @@ template <class T> struct ScanIntSum {
   MEMBER State none() { return {0}; }
   MEMBER void take(State &state, T x) { state.sum = add(state.sum, i64(x)); }
   MEMBER void merge(State &state, const State &other) { state.sum = add(state.sum, other.sum); }
-  // Sums wrap around. Up to the first that leaves 64 bits they are exact, so that one is found.
+  // Sums wrap around. All sums before the first that exceeds 64 bits are exact, so that one is detected.
   MEMBER u32 step(State &state, T x, Out &out) {
     const bool over = add_overflows(state.sum, i64(x), state.sum);
     out = state.sum;
@@ -74,7 +74,7 @@ template <class T> struct ScanFloatProduct {
   }
 };
 
-// A NaN is left out; before the first that compares, the value is NaN.
+// A NaN is skipped. Before the first number, the value is NaN.
 template <class T, bool GREATEST> struct ScanExtreme {
   typedef T Out;
   typedef typename Wide<T>::Type Value;
@@ -100,11 +100,11 @@ struct ScanArgs {
   void *out;
   u64 count;
   TileStates states;
-  // Bits are set in it.
+  // A word in which bits are set.
   u32 *flags;
 };
 
-// Of each lane, what it and all lanes of lower numbers come to, of the first `width`.
+// For each of the first `width` lanes, the combination of it and all lanes before it.
 template <class Op> INLINE typename Op::State warp_scan(typename Op::State state, u32 width = WARP) {
 #pragma unroll
   for (u32 delta = 1; delta < width; delta *= 2) {
@@ -124,7 +124,8 @@ template <class T, class Op, bool BY_INDEX> INLINE void scan(const ScanArgs &arg
     T in[SCAN_TILE];
     Out out[SCAN_TILE];
   };
-  // Values take their elements' places, so elements need not be kept while the block waits for the tiles before.
+  // If values fit the places of their elements, the elements need not be kept while the block waits for the tiles
+  // before.
   const bool SAME = sizeof(T) == sizeof(Out);
   const u32 WARPS = SCAN_THREADS / WARP;
   __shared__ Exchange exchange;
@@ -160,8 +161,8 @@ template <class T, class Op, bool BY_INDEX> INLINE void scan(const ScanArgs &arg
   State start = from_below(state, 1);
   if (lane_id() == 0) start = Op::none();
   __syncthreads();
-  // Each warp finds by itself what those before it come to; the first one goes on with what all come to. So when that is back one
-  // step is left.
+  // Each warp scans the states of the warps itself. The first warp also looks back, with the state of the whole tile.
+  // So after that only one step is left.
   const State upto = warp_scan<Op>(warps[lane_id() % WARPS], WARPS);
   State mine = from_lane(upto, warp_id() == 0 ? 0 : warp_id() - 1);
   if (warp_id() == 0) mine = Op::none();
@@ -174,7 +175,7 @@ template <class T, class Op, bool BY_INDEX> INLINE void scan(const ScanArgs &arg
   State running = prefix;
   Op::merge(running, mine);
 
-  // Where they are of several widths, all have read their elements.
+  // if widths differ, all threads have read their elements by now
   u32 flags = 0;
 #pragma unroll
   for (u32 i = 0; i < SCAN_ITEMS; i++) {

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 const SCAN: &str = include_str!("scan.cuh");
 
-/// The operation as a template of `scan.cuh`, and the bytes of its state.
+/// The template of `scan.cuh` for the operation, and the bytes of its state.
 fn operation(scan: Scan, element: Element) -> (String, u64) {
     let ty = name(element);
     match (scan, element.is_float()) {
@@ -20,18 +20,19 @@ fn operation(scan: Scan, element: Element) -> (String, u64) {
     }
 }
 
-/// What changes how long a scan takes, and nothing else.
+/// Parameters that only affect how long a scan takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Blocks that are to run on a multiprocessor at once, at least: registers are shared out for so many.
+    /// The fewest blocks that a multiprocessor must be able to run at once, which limits the registers of a thread.
     pub blocks: u32,
-    /// Blocks take the tiles of their numbers, not the next one.
+    /// Whether a block takes the tile with its own number, not the next free one.
     pub by_index: bool,
 }
 
 impl Tuning {
-    /// While a block waits for the tiles before its own, others work: more of them are better, as long as they find registers. Where
-    /// elements are narrower than values, they are kept in registers, too. Measured by `examples/collective.rs` on an H200.
+    /// While a block waits for the tiles before its own, other blocks work. More blocks are better, as long as
+    /// registers suffice. Elements that are narrower than values are kept in registers, too. Measured with
+    /// `examples/collective.rs` on an H200.
     pub fn of(scan: Scan, element: Element) -> Self {
         let blocks = match (scan, element) {
             (Scan::Sum, Element::F64) => 6,
@@ -54,7 +55,7 @@ pub(super) fn text(scan: Scan, element: Element, tuning: Tuning) -> Text {
     Text::new(kernel, &[REDUCE, LOOK_BACK, SCAN], (THREADS as u32, blocks), "ScanArgs", &body)
 }
 
-/// Where a scan reads and writes. `output` may be `input` where the types are of one width.
+/// Addresses that a scan reads and writes. `output` may be `input` if both types have the same width.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     pub input: u64,
@@ -64,7 +65,7 @@ pub struct Way {
     pub flags: u64,
 }
 
-/// Queues the scan of elements to as many of [`Scan::total`]'s type. The word at `flags` then is what
+/// Queues the scan of elements, with as many results of [`Scan::total`]'s type. It writes to `flags` the word that
 /// [`crate::backend::collective::scan::ScanFlags`] reads.
 ///
 /// # Errors
@@ -73,7 +74,7 @@ pub fn scan(machine: &impl Machine, scan: Scan, element: Element, way: Way) -> R
     scan_tuned(machine, scan, element, way, Tuning::of(scan, element))
 }
 
-/// As [`scan`], for measuring.
+/// As [`scan`], with other parameters, for measurements.
 ///
 /// # Errors
 /// As [`scan`].

@@ -1,7 +1,7 @@
-// Selections in one pass: elements whose flags are not 0, in their order, and those whose flags are.
+// Selections in one pass: elements whose flags are not 0, in their order, and the other elements in theirs.
 //
-// A tile is 16 neighbours for each of 256 threads, whose flags are one load of 16 bytes. The places of the chosen are listed
-// in shared memory; then threads go over the list, so that neighbours write to neighbours.
+// A tile is 16 neighbours for each of 256 threads, whose flags are one load of 16 bytes. The places of selected
+// elements are listed in shared memory. Then threads go over the list, so that neighbouring threads write neighbours.
 
 const u32 SELECT_THREADS = 256;
 const u32 SELECT_ITEMS = 16;
@@ -12,11 +12,11 @@ struct SelectArgs {
   // Null: the elements are their own indices.
   const void *in;
   void *chosen;
-  // Null: they are not wanted.
+  // Null: the other elements are not wanted.
   void *others;
   u64 count;
   TileStates states;
-  // How many were chosen.
+  // The number of selected elements.
   u64 *hits;
 };
 
@@ -28,7 +28,7 @@ template <> struct Elements<Indices> {
   MEMBER u32 at(const void *, u64 index) { return u32(index); }
 };
 
-// T: the elements' type; R: what of each is written.
+// T: the type of the elements. R: the type of what is written for each.
 template <class T, class R, bool OTHERS> INLINE void select(const SelectArgs &args) {
   __shared__ u16 places[SELECT_TILE];
   __shared__ u32 warps[SELECT_THREADS / WARP];
@@ -50,7 +50,7 @@ template <class T, class R, bool OTHERS> INLINE void select(const SelectArgs &ar
       if (own + i < count) bits |= u32(flags[i] != 0) << i;
   }
 
-  // Lane l: hits of lanes 0 to l of its warp.
+  // In lane l: the number of hits in lanes 0 to l of its warp.
   const u32 mine = u32(__popc(bits));
   u32 sum = mine;
 #pragma unroll
@@ -66,7 +66,7 @@ template <class T, class R, bool OTHERS> INLINE void select(const SelectArgs &ar
     if (w < warp_id()) before += warps[w];
     hits += warps[w];
   }
-  // The chosen first, then the others.
+  // first the selected elements, then the others
   u32 other = hits + own - before;
 #pragma unroll
   for (u32 i = 0; i < SELECT_ITEMS; i++) {

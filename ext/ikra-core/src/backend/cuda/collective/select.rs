@@ -8,7 +8,7 @@ const THREADS: u32 = 256;
 /// Elements of a tile.
 pub(super) const SELECT_TILE: u64 = 4096;
 
-/// `width`: bytes of an element; 0: its index is written.
+/// The kernel for elements of `width` bytes; 0: it writes their indices.
 pub(super) fn text(width: usize, others: bool) -> Text {
     let (from, to) = match width {
         0 => ("Indices", "u32"),
@@ -42,7 +42,7 @@ fn run(machine: &impl Machine, from: Flagged, to: u64, others: u64, hits: u64) -
     machine.run(&text(from.width, others != 0), Blocks::All(tiles), &mut args)
 }
 
-/// Queues that the elements whose flags are not 0 are written to `to`, in their order, and how many they are, in 8 bytes, to
+/// Queues that the elements whose flags are not 0 are written to `to`, in their order, and their number, in 8 bytes, to
 /// `hits`.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ pub fn chosen(machine: &impl Machine, from: Flagged, to: u64, hits: u64) -> Resu
     run(machine, from, to, 0, hits)
 }
 
-/// As [`chosen`], and the elements whose flags are 0 are written to `others`, in their order.
+/// As [`chosen`]. Also writes the elements whose flags are 0 to `others`, in their order.
 ///
 /// # Errors
 /// `Memory`, `Device`.
@@ -65,7 +65,8 @@ pub fn split(machine: &impl Machine, from: Flagged, to: u64, others: u64, hits: 
     run(machine, from, to, others, hits)
 }
 
-/// Queues that the indices of flags that are not 0 are written to `to`, as u32, and how many they are, in 8 bytes, to `hits`.
+/// Queues that the indices of flags that are not 0 are written to `to`, as u32, and their number, in 8 bytes, to
+/// `hits`.
 ///
 /// # Errors
 /// `Memory`, `Device`.

@@ -1,10 +1,10 @@
-// Radix sort, from the least digit of 8 bits to the greatest, stable: one kernel counts all digits of all keys, then each
-// digit is one pass that reads and writes every key once (Onesweep, Adinets and Merrill).
+// Radix sort, stable, from the least digit of 8 bits to the greatest. One kernel counts all digits of all keys. Then
+// each digit is one pass that reads and writes each key once (Onesweep, Adinets and Merrill).
 //
-// Keys are unsigned words that compare as the numbers do (`coded`) from the first pass to the last, so that a pass knows bits
-// alone. For Floats there are two such codes. The exact one is undone at the end: -0.0 comes before 0.0, NaNs after all numbers, in
-// the order of their bits. In the other one both zeroes are one key, and all NaNs are: they stay as they stand, but of the keys
-// themselves signs and bits are lost.
+// From the first pass to the last, keys are unsigned words that compare as the numbers do (`coded`), so passes only
+// work on bits. Floats have two such codes. The exact one is decoded at the end: -0.0 comes before 0.0, and NaNs come
+// after all numbers, in the order of their bits. In the other code both zeroes are one key, and all NaNs are one. These
+// keep their order, but the keys lose their signs and bits.
 
 const u32 BINS = 256;
 const u32 DIGIT = 8;
@@ -33,7 +33,7 @@ template <bool EXACT> struct Coding<i32, EXACT> : SignedCoding<u32> {};
 template <bool EXACT> struct Coding<i64, EXACT> : SignedCoding<u64> {};
 template <class Key_, u64 INFINITE, bool EXACT> struct FloatCoding {
   typedef Key_ Key;
-  // Negative infinity is 0; what would be less, NaNs with a sign, goes round to the end.
+  // Negative infinity is 0. Negative NaNs, which would be less, wrap around to the end.
   MEMBER Key least() { return Key(~(Key(INFINITE) | top_bit<Key>())); }
   MEMBER Key coded(Key bits) {
     if (!EXACT) {
@@ -55,12 +55,12 @@ template <bool DESCENDING, class Key> INLINE u32 digit_of(Key key, u32 shift) {
   return u32((DESCENDING ? Key(~key) : key) >> shift) % BINS;
 }
 
-// ---- All digits of all keys, counted ----
+// ---- Counting all digits of all keys ----
 
 struct CountArgs {
   const void *keys;
   u64 count;
-  // For each digit, how many keys have each value of it; 0 before the launch.
+  // For each digit, how many keys have each of its values; 0 before the launch.
   u64 *bins;
 };
 
@@ -91,7 +91,7 @@ template <class T, bool DESCENDING, bool EXACT> INLINE void count_digits(const C
     if (bins[i]) atomicAdd(args.bins + i, u64(bins[i]));
 }
 
-// Of each digit, how many keys have lesser values: a block of 256 threads for each digit.
+// Computes for each value of each digit how many keys have lesser values, with a block of 256 threads for each digit.
 struct StartArgs {
   u64 *bins;
 };
@@ -117,10 +117,10 @@ INLINE void start_digits(const StartArgs &args) {
 
 // ---- One pass ----
 
-// The lanes that have this digit.
+// The lanes whose digit is this one.
 INLINE u32 lanes_with(u32 digit) {
 #ifdef __CUDA_ARCH__
-  // Faster than __match_any_sync.
+  // faster than __match_any_sync
   u32 same = ALL;
 #pragma unroll
   for (u32 bit = 0; bit < DIGIT; bit++) {
@@ -137,13 +137,13 @@ INLINE u32 lanes_with(u32 digit) {
 struct PassArgs {
   const void *keys;
   void *sorted;
-  // Null where there are none, or where they are the keys' own indices.
+  // Null: there are none, or they are the indices of the keys.
   const u32 *values;
   u32 *sorted_values;
   u64 count;
-  // Of this digit.
+  // The starts of this digit's bins.
   const u64 *starts;
-  // For each tile and value of the digit what `seen_word` makes; 0 before the launch.
+  // For each tile and value of the digit, the word of `own_count` or `whole_count`; 0 before the launch.
   void *seen;
   u32 *next;
   alignas(8) u32 shift;
@@ -153,7 +153,8 @@ struct PassArgs {
 
 enum Values { NO_VALUES = 0, VALUES = 1, INDICES = 2 };
 
-// What a tile shows of a bin: its own count, or with all tiles before it. The two highest bits say which.
+// The word that a tile publishes for a bin: its own count, or the count of it and all tiles before. The two highest
+// bits say which.
 template <class W> INLINE W own_count(u64 count) { return W(count) | top_bit<W>() >> 1; }
 template <class W> INLINE W whole_count(u64 count) { return W(count) | top_bit<W>(); }
 template <class W> INLINE u64 counted(W shown) { return shown & ((top_bit<W>() >> 1) - 1); }
@@ -169,20 +170,20 @@ template <class Code, bool DESCENDING, u32 THREADS, u32 ITEMS, int VALUED, class
   };
   struct Shared {
     Exchange exchange;
-    // Of each digit, where the tile's keys go, less their ranks: modulo what the word holds.
+    // For each value of the digit, where the tile's keys go, less their ranks, modulo the width of the word.
     W targets[BINS];
     u32 warps[BINS / WARP];
     u32 tile;
   };
 
-  // FULL: all keys of the tile are there.
+  // FULL: the tile has all keys.
   template <bool FULL> MEMBER void run(const PassArgs &args, Shared &shared, u32 tile, u32 count) {
     Exchange &exchange = shared.exchange;
     const u64 first = u64(tile) * TILE_KEYS;
     const u32 own = warp_id() * WARP * ITEMS + lane_id();
     u32 *ranks = exchange.ranks + warp_id() * BINS;
 
-    // What is beyond the end comes behind all keys of the last bin, and is not written.
+    // places behind the end sort after all keys of the last bin, and are not written
     Key key[ITEMS];
     const Key *keys = (const Key *)args.keys + first;
 #pragma unroll
@@ -198,7 +199,8 @@ template <class Code, bool DESCENDING, u32 THREADS, u32 ITEMS, int VALUED, class
     }
     __syncthreads();
 
-    // A thread for each bin: what earlier warps have of it, and the tile's count, which later tiles wait for.
+    // One thread for each bin: it sums the counts of earlier warps, and publishes the tile's count, for which later
+    // tiles wait.
     const u32 bin = threadIdx.x;
     u32 in_tile = 0;
     W *seen = (W *)args.seen + u64(tile) * BINS + bin;
@@ -230,7 +232,7 @@ template <class Code, bool DESCENDING, u32 THREADS, u32 ITEMS, int VALUED, class
     }
     __syncthreads();
 
-    // Where each key goes within the tile: behind those of lesser digits, and of its digit before it.
+    // the place of each key within the tile: behind keys with lesser digits, and earlier keys with the same digit
     u32 rank[ITEMS];
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
@@ -248,7 +250,7 @@ template <class Code, bool DESCENDING, u32 THREADS, u32 ITEMS, int VALUED, class
       rank[i] = base + u32(__popc(below));
     }
 
-    // Meanwhile other tiles may have shown what they have.
+    // other tiles may have published their counts meanwhile
     if (bin < BINS) {
       u64 earlier = 0;
       for (u32 t = tile; t > 0;) {

@@ -7,20 +7,20 @@ use crate::error::Result;
 const SORT: &str = include_str!("sort.cuh");
 const BINS: u64 = 256;
 const DIGIT: u64 = 8;
-/// Threads that count.
+/// Threads of a block that counts.
 const COUNTING: u32 = 256;
-/// Blocks that count at once have at least so many keys each.
+/// Each block that counts has at least so many keys.
 const COUNTED: u64 = 16_384;
 /// From so many keys on, counts need words of 64 bits.
 const MIN_WIDE_COUNT_KEYS: u64 = 1 << 30;
 
-/// What moves along with keys.
+/// The payload: what moves along with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     None,
-    /// u32 from the first address to the second.
+    /// Values, as u32, from the first address to the second.
     Values(u64, u64),
-    /// The keys' indices, as u32, to this address.
+    /// The indices of the keys, as u32, to this address.
     Indices(u64),
 }
 
@@ -36,19 +36,19 @@ fn ty(key: Key) -> &'static str {
     }
 }
 
-/// What changes how long a pass takes, and nothing else.
+/// Parameters that only affect how long a pass takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Threads of a block: a multiple of 32, at least one for each value of a digit.
+    /// Threads of a block: a multiple of 32, and at least one for each value of a digit.
     pub threads: u32,
-    /// Blocks that are to run on a multiprocessor at once, at least: registers are shared out for so many.
+    /// The fewest blocks that a multiprocessor must be able to run at once, which limits the registers of a thread.
     pub blocks: u32,
     /// Keys of each thread.
     pub items: u32,
 }
 
 impl Tuning {
-    /// Of those that `examples/collective.rs` tries, the fastest on an H200.
+    /// The fastest on an H200 of those that `examples/collective.rs` tries.
     pub fn of(key: Key, moves: bool) -> Self {
         let (threads, blocks, items) = match (key.bytes(), moves) {
             (8, false) => (256, 4, 16),
@@ -69,7 +69,7 @@ impl Tuning {
 pub(super) struct By {
     pub key: Key,
     pub descending: bool,
-    /// Of Floats: by their bits where they are equal, and NaNs.
+    /// Whether to use the exact order of Floats: by the signs of zeroes and the bits of NaNs.
     pub exact: bool,
 }
 
@@ -79,7 +79,7 @@ impl By {
         let exact = if float && self.exact { "_exact" } else { "" };
         format!("{}{exact}{}", ty(self.key), if self.descending { "_descending" } else { "" })
     }
-    /// As arguments of a template.
+    /// The form as arguments of a template.
     fn arguments(self) -> String {
         format!("{}, {}, {}", ty(self.key), self.descending, self.exact)
     }
@@ -111,23 +111,24 @@ pub(super) fn pass(by: By, payload: Payload, many: bool, tuning: Tuning) -> Text
     Text::new(kernel, &[SORT], (threads, blocks), "PassArgs", &body)
 }
 
-/// Keys, and where they go.
+/// Keys to sort, and addresses for the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Sorting {
     pub key: Key,
     pub descending: bool,
     pub keys: u64,
     pub count: u64,
-    /// May be `keys`, but for keys of one byte.
+    /// It may be `keys`, except for keys of one byte.
     pub sorted: u64,
-    /// What of it moves along may stay where it is likewise.
+    /// Likewise, its values may be sorted in place.
     pub payload: Payload,
 }
 
-/// Queues that keys are written in their order, equal ones as they stand.
+/// Queues that keys are written in sorted order. Equal keys keep their order.
 ///
-/// Where nothing moves along, Floats that are equal are sorted by their signs (-0.0 comes before 0.0), and NaNs by their bits; else
-/// they stay as they stand, and of the keys signs of zeroes and bits of NaNs are lost.
+/// Without a payload, Floats are sorted in the exact order: -0.0 comes before 0.0, and NaNs are in the order of their
+/// bits. With a payload, equal Floats keep their order, and the sorted keys lose the signs of zeroes and the bits of
+/// NaNs.
 ///
 /// # Errors
 /// `Memory`, `Device`.
@@ -135,7 +136,7 @@ pub fn sort(machine: &impl Machine, sorting: Sorting) -> Result<()> {
     sort_tuned(machine, sorting, Tuning::of(sorting.key, sorting.payload != Payload::None))
 }
 
-/// As [`sort`], which takes the tuning that was found the fastest.
+/// As [`sort`], with other parameters than the fastest known ones.
 ///
 /// # Errors
 /// As [`sort`].
@@ -145,8 +146,8 @@ pub fn sort_tuned(machine: &impl Machine, sorting: Sorting, tuning: Tuning) -> R
     sort_by_digits(machine, (by, key.bytes() as u64), keys, count, sorted, payload, tuning)
 }
 
-/// As [`sort`], by so many of the keys' lowest digits of 8 bits, which are all that differ. Of an odd number of them, nothing
-/// may stay where it is.
+/// As [`sort`], by so many of the lowest digits of 8 bits; keys differ in no others. If their number is odd, nothing
+/// may be sorted in place.
 ///
 /// # Errors
 /// `Memory`, `Device`.
@@ -188,7 +189,7 @@ pub(super) fn sort_by_digits(
     let text = pass(by, payload, many, tuning);
     let (mut from, mut from_values) = (keys, values);
     for digit in 0..digits {
-        // The last pass ends where it should.
+        // the last pass must write to the final address
         let away = (digits - 1 - digit) % 2 == 1;
         let (to, to_values) = if away { (at + other, at + other_values) } else { (sorted, sorted_values) };
         machine.fill(at + seen, seen_bytes as usize, 0)?;

@@ -1,4 +1,4 @@
-//! Kernels against the host's own code, on the shim, and on a GPU where there is one.
+//! Tests of kernels against the host's code, on the shim, and on a GPU if there is one.
 
 use super::on_shim::OnShim;
 use super::*;
@@ -77,7 +77,7 @@ fn reductions_of_kernels_and_of_the_host_agree_to_the_bit() {
     }
 }
 
-/// Memory that kernels write, and a test reads afterwards.
+/// Memory that kernels write and a test reads.
 struct Out(Vec<AtomicU64>);
 
 impl Out {
@@ -158,7 +158,7 @@ fn what_tunes_changes_no_result() {
     assert!(sorted(SortTuning::of(Key::F64, false)) == sorted(SortTuning { threads: 512, blocks: 2, items: 9 }));
 }
 
-/// Groups, and a larger one, are complete.
+/// complete groups, and a complete larger group
 #[test]
 fn scans_of_many_tiles_agree_to_the_bit() {
     let mut r = Random(5);
@@ -176,7 +176,7 @@ fn selections_of_kernels_are_those_of_the_host() {
     for n in [0, 1, 15, 16, 33, 1000, tile - 1, tile, tile + 1, 3 * tile + 9] {
         for share in [0.0, 0.3, 1.0] {
             let mut r = Random(n as u64 + 1);
-            // Not aligned for whole loads.
+            // not aligned for loads of 16 bytes
             let padded: Vec<u8> =
                 (0..n + 3).map(|_| if r.unit() < share { 1 + (r.word() % 255) as u8 } else { 0 }).collect();
             let flags = &padded[3..];
@@ -210,11 +210,11 @@ fn selections_of_kernels_are_those_of_the_host() {
     }
 }
 
-/// Sorts by kernels with indices, and checks the order against the host's, keys and another payload likewise.
+/// Sorts indices with kernels, and compares the order with the host's. Checks keys and another payload likewise.
 fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
     let (n, width) = (wrapped.len(), key.bytes());
     let machine = OnShim::new(&SHIM);
-    // What of a key is left where something moves along: no sign of a zero, and of all NaNs one.
+    // the key that is left with a payload: without signs of zeroes, and with one NaN for all
     let left = |key: &[u8]| match wrapped {
         Keys::F64(_) => {
             let x = f64::from_ne_bytes(key.try_into().expect("8 bytes")) + 0.0;
@@ -259,7 +259,7 @@ fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
 fn kernels_sort_as_the_host_does() {
     let tile = SortTuning::of(Key::F64, false).tile() as usize;
     for n in [0, 1, 2, 33, 1000, tile, tile + 1, 2 * tile + 100] {
-        // Of many keys, some: each takes a while here.
+        // for many keys only some samples: each takes long here
         let samples: Vec<Owned> = testing::samples(&[n]);
         for (i, sample) in samples.iter().enumerate() {
             if n >= 1000 && i % 7 != 0 || n > tile && i % 2 != 0 {

@@ -1,6 +1,7 @@
-//! The text of one function's body: structured control flow as it is, expressions folded.
+//! Emits the body of one function: control flow keeps its structure, and expressions are folded into their uses.
 //!
-//! Here: [`Function`], statement by statement. Not here: where registers live ([`super::places`]), signatures and kernels ([`super`]).
+//! Here: [`Function`], which emits statement by statement. Not here: where registers are declared ([`super::places`]),
+//! signatures and kernels ([`super`]).
 
 use super::places::{ListId, Places};
 use super::{Shared, cells_name, identifier, scalar};
@@ -15,25 +16,25 @@ use crate::passes;
 use crate::passes::loops::Counting;
 use std::fmt::Write;
 
-/// Statements of a loop up to which the compiler may unroll it. Longer ones gain nothing, and take several times as long to
-/// compile and a third more registers.
+/// The compiler may unroll a loop of up to so many statements. Longer ones gain nothing, take several times as long to
+/// compile, and use a third more registers.
 const UNROLL_SIZE: usize = 10;
-/// The same where the loop has no loop or call in it, and does not poll: four repetitions at a time, so that loads of the next
-/// ones are under way while this one computes.
+/// The same for a loop without inner loops, calls and polls. Four repetitions are unrolled, so that the loads of the
+/// next ones overlap with the computation of this one.
 pub(super) const UNROLL_PLAIN: usize = 40;
-/// Statements of all repetitions of a loop of which nothing is left then.
+/// A loop is unrolled completely if all its repetitions have up to so many statements.
 const UNROLL_WHOLE: usize = 160;
-/// Statements of a loop that [assumes](passes::speculate_overflow) that nothing overflows, for one of another, at most:
-/// marks in place of a check are more statements, and fewer instructions.
+/// A loop that [assumes](passes::speculate_overflow) that nothing overflows may have so many times as many statements
+/// as another. Its marks in place of checks are more statements, and fewer instructions.
 const MARKS: usize = 4;
-/// Longest expression that is folded into another.
+/// The longest expression that is folded into another.
 const FOLD_WIDTH: usize = 72;
 
-/// An expression that is not yet written.
+/// An expression that is not written yet.
 #[derive(Clone, Debug)]
 pub(super) struct Expr {
     pub(super) text: String,
-    /// Needs parentheses inside another.
+    /// Whether it needs parentheses inside another expression.
     pub(super) compound: bool,
     pub(super) reads: Vec<VarId>,
 }
@@ -44,20 +45,20 @@ impl Expr {
     }
 }
 
-/// A block or loop around the cursor.
+/// A block or loop that is open at the cursor.
 pub(super) struct Open {
     pub(super) label: LabelId,
     pub(super) is_loop: bool,
-    /// Its body, and how many statements that has.
+    /// The list of its body, and how many statements that has.
     pub(super) list: ListId,
     pub(super) length: usize,
-    /// Nothing follows it in the block around it, so that leaving this one leaves that one.
+    /// Whether nothing follows it in the enclosing block, so that leaving it also leaves that block.
     pub(super) last: bool,
-    /// Was left by `goto`.
+    /// Whether a `goto` leaves it.
     pub(super) left: bool,
 }
 
-/// Text of one function's body.
+/// The text of one function's body, while it is written.
 pub(super) struct Function<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) id: FuncId,
@@ -68,15 +69,15 @@ pub(super) struct Function<'a> {
     pub(super) places: Places,
     pub(super) pending: Vec<(VarId, Expr)>,
     pub(super) next_list: ListId,
-    /// Blocks and loops around the cursor, innermost last.
+    /// Blocks and loops that are open at the cursor, innermost last.
     pub(super) open: Vec<Open>,
     pub(super) indent: usize,
     pub(super) out: String,
-    /// Stages whose values it reads.
+    /// Stages whose shared values it reads.
     pub(super) sharing: Option<&'a [(&'a Stage, Reach)]>,
-    /// What loops around the cursor load several neighbours of at a time, or what the thread has loaded for several jobs.
+    /// Registers whose rows are loaded in advance: neighbours in an open loop, or the rows of several jobs of a thread.
     pub(super) nexts: Vec<VarId>,
-    /// Columns of which the thread stores the rows of several jobs behind these; none: it runs one.
+    /// Columns of which the thread stores the rows of several jobs after them. Empty: it runs one job.
     pub(super) taken: Vec<ColumnId>,
 }
 
@@ -131,12 +132,13 @@ impl<'a> Function<'a> {
         self.shared.short[self.id.index()][v.index()]
     }
 
-    /// Whether all operands are held in 32 bits, and none is a constant, with which a product may be something cheaper.
+    /// Whether all operands are registers of 32 bits. Products with a constant are excluded, because they may have
+    /// cheaper forms.
     fn are_short_registers(&self, args: &[Operand]) -> bool {
         args.iter().all(|arg| matches!(arg, Operand::Var(v) if self.is_short(*v)))
     }
 
-    /// Whether all operands are held in 32 bits, or are constants of that size.
+    /// Whether all operands have 32 bits, constants included.
     fn are_short(&self, args: &[Operand]) -> bool {
         args.iter().all(|arg| match arg {
             Operand::Var(v) => self.is_short(*v),
@@ -153,11 +155,11 @@ impl<'a> Function<'a> {
         for (position, stmt) in body.iter().enumerate() {
             self.stmt(stmt, list, position);
         }
-        // Whatever is left was for statements that cannot be reached.
+        // expressions that are left belonged to unreachable statements
         self.pending.clear();
     }
 
-    /// Writes out a folded register after all.
+    /// Writes folded registers that match after all.
     fn materialise(&mut self, which: impl Fn(&(VarId, Expr)) -> bool) {
         let mut kept = Vec::new();
         for (var, expr) in std::mem::take(&mut self.pending) {
@@ -171,7 +173,7 @@ impl<'a> Function<'a> {
         self.pending = kept;
     }
 
-    /// The operand as an expression, folding what waits for this use.
+    /// An operand as an expression. Folds the pending expression for it, if there is one.
     pub(super) fn operand(&mut self, operand: Operand) -> Expr {
         match operand {
             Operand::Var(v) => match self.pending.iter().position(|(p, _)| *p == v) {
@@ -191,7 +193,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// The operand where C++ must not take a literal for an `int`.
+    /// An operand where C++ must not take a literal for an `int`.
     fn typed(&mut self, operand: Operand) -> Expr {
         let ty = scalar(self.func.ty(operand));
         let mut expr = self.operand(operand);
@@ -213,7 +215,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// Declares what `stmt` is the first to mention; answers those that it declares itself.
+    /// Declares the registers that `stmt` is the first to mention. Returns those that the statement itself declares.
     pub(super) fn declare(&mut self, stmt: &Stmt, list: ListId, position: usize) -> Vec<VarId> {
         let mut own = Vec::new();
         for (var, direct) in self.places.declare.remove(&(list, position)).unwrap_or_default() {
@@ -232,12 +234,12 @@ impl<'a> Function<'a> {
         own
     }
 
-    /// A call whose value is that of its expression.
+    /// Whether a call's value is that of its expression.
     fn returns_value(&self, stmt: &Stmt) -> bool {
         matches!(stmt, Stmt::Call { func, dsts, .. } if dsts.len() == 1 && !self.shared.by_reference(*func))
     }
 
-    /// `dst = text`, with its declaration where this is the first assignment.
+    /// Writes `dst = text`, with a declaration if this is the first assignment.
     fn assign(&mut self, dst: VarId, own: &[VarId], text: &str) {
         let name = self.name(dst);
         let line = if own.contains(&dst) {
@@ -250,18 +252,18 @@ impl<'a> Function<'a> {
     }
 
     pub(super) fn stmt(&mut self, stmt: &Stmt, list: ListId, position: usize) {
-        // What this statement consumes is rendered before anything else is written.
+        // operands of this statement are rendered before anything else is written
         match stmt {
             Stmt::Let { dst, op, args } => {
                 let folds = self.places.foldable[dst.index()];
                 let short = self.is_short(*dst);
                 let expr = match (op, folds) {
                     (Op::Copy, false) => self.operand(args[0]),
-                    // Nothing wraps. That is said in C++'s own arithmetic, so that what counts can be made to count addresses.
+                    // It cannot wrap. The plain `+` lets the compiler replace a counter by an address.
                     (Op::Add, _) if short && self.are_short(args) => self.infix("+", args),
                     (Op::Sub, _) if short && self.are_short(args) => self.infix("-", args),
                     (Op::Mul, _) if short && self.are_short(args) => self.infix("*", args),
-                    // the lower half of a sum needs only lower halves
+                    // the lower half of a sum needs only the lower halves of its operands
                     (Op::Add, _) if short => self.helper("add32", args),
                     (Op::Sub, _) if short => self.helper("sub32", args),
                     (Op::Mul, _) if short => self.helper("mul32", args),
@@ -400,7 +402,7 @@ impl<'a> Function<'a> {
                 let target =
                     self.open.iter().rposition(|o| o.label == *label).expect("a break is inside what it leaves");
                 let innermost = self.open.iter().rposition(|o| o.is_loop);
-                // `break` leaves the innermost loop, and what ends with it.
+                // `break` leaves the innermost loop, and the blocks that end with it
                 let leaves = innermost.is_some_and(|i| {
                     target == i
                         || target < i
@@ -434,7 +436,7 @@ impl<'a> Function<'a> {
                 let (index, tick) = (self.operand(*index).text, self.operand(*tick).text);
                 self.materialise(|_| true);
                 self.declare(stmt, list, position);
-                // several jobs of a thread have no limit
+                // a thread with several jobs has no limit
                 if *check && self.taken.is_empty() {
                     let begin = if self.open.iter().any(|o| o.is_loop) { "begin_watching" } else { "begin_checked" };
                     self.line(&format!("if ({begin}(ctx, {index}, {tick})) return true;"));
@@ -445,7 +447,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// Writes out what reads registers that are about to change.
+    /// Writes pending expressions that read registers which are about to change.
     fn before_assignment(&mut self, dsts: &[VarId]) {
         self.materialise(|(_, expr)| dsts.iter().any(|d| expr.reads.contains(d)));
     }
@@ -470,7 +472,7 @@ impl<'a> Function<'a> {
         self.line("}");
     }
 
-    /// Statements, those of callees included.
+    /// The number of statements, those of callees included.
     pub(super) fn size(&self, body: &[Stmt]) -> usize {
         let mut size = 0;
         walk(body, &mut |s| {
@@ -512,7 +514,7 @@ impl<'a> Function<'a> {
             self.nest(then);
             match otherwise {
                 [] => self.next_list += 1,
-                // An `else if`, unless registers are to be declared between.
+                // an `else if`, unless declarations are needed in between
                 [Stmt::If { cond, then, otherwise }] if !self.places.declare.contains_key(&(self.next_list, 0)) => {
                     self.next_list += 1;
                     let cond = self.operand(*cond);
@@ -527,7 +529,7 @@ impl<'a> Function<'a> {
         self.line("}");
     }
 
-    /// How many statements of a plain loop count as one; none where it runs too rarely to be more than its text.
+    /// For a plain loop, how many statements count as one. None: the loop runs too rarely to pay for more text.
     pub(super) fn scale(&self, label: LabelId) -> Option<usize> {
         let versions = || self.shared.versions.iter().filter(|pair| pair.func == self.id);
         let rare = versions().any(|pair| pair.exact == label);
@@ -539,12 +541,12 @@ impl<'a> Function<'a> {
         self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
         if is_loop {
             match (self.scale(label), self.size(body)) {
-                // each repetition would have its own branch again
+                // unrolling would repeat the branch of each repetition
                 _ if passes::is_turned(label, body) => self.line("#pragma unroll 1"),
                 (Some(_), size) if let Some(turns) = few_turns(label, body, size) => {
                     self.line(&format!("#pragma unroll {turns}"));
                 }
-                // roots and quotients of several repetitions are computed side by side, and each is a long chain
+                // square roots and quotients are long chains, which overlap between repetitions
                 (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) && self.is_quick_loop(label) => {
                     self.line("#pragma unroll 8")
                 }
@@ -680,7 +682,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// Whether what an operation gives without a branch will do: a loop around looks behind itself whether it was right.
+    /// Whether the result of an operation without its checks suffices, because an enclosing loop checks afterwards.
     fn is_quick(&self, op: Op, args: &[Operand]) -> bool {
         passes::is_quick(op, args) && self.open.iter().any(|o| o.is_loop && self.is_quick_loop(o.label))
     }
@@ -754,7 +756,7 @@ pub(super) fn math(function: MathFn) -> &'static str {
     }
 }
 
-/// Whether control never runs past the end of the list.
+/// Whether control never reaches the end of the list.
 pub(super) fn ends(body: &[Stmt]) -> bool {
     match body.last() {
         Some(Stmt::Return(_) | Stmt::Trap { .. } | Stmt::Break(_)) => true,
@@ -763,7 +765,7 @@ pub(super) fn ends(body: &[Stmt]) -> bool {
     }
 }
 
-/// The least and the greatest Integer whose product with `by` is one of 64 bits; none where that is all of them.
+/// The least and the greatest Integer whose product with `by` fits 64 bits; None if all do.
 fn factors(by: i64) -> Option<(i64, i64)> {
     match by {
         0 | 1 => None,
@@ -774,9 +776,9 @@ fn factors(by: i64) -> Option<(i64, i64)> {
     }
 }
 
-/// Whether there is anything in several repetitions of a loop to be done side by side: they load something each time round, or all threads go the same way
-/// through them. What only a branch loads, few threads load in few repetitions; all that unrolling makes of such a loop is text, which was half of what traffic
-/// took to compile, and a sixth of ten lines with one loop.
+/// Whether repetitions of a loop can overlap. They can if each repetition loads something, or if all threads take the
+/// same way. Loads inside branches do not count, because few threads run them in few repetitions. Unrolling such a loop
+/// only adds text: that was half of the compile time of traffic, and a sixth for ten lines with one loop.
 fn overlaps(body: &[Stmt]) -> bool {
     let (mut loads, mut parts) = (false, false);
     let (mut lists, mut within) = (vec![body], Vec::new());
@@ -803,7 +805,7 @@ fn overlaps(body: &[Stmt]) -> bool {
     loads || !parts
 }
 
-/// How often a loop goes round that counts from 0, if that is known and little.
+/// The number of repetitions of a loop that counts from 0, if it is known and small.
 pub(super) fn few_turns(label: LabelId, body: &[Stmt], size: usize) -> Option<usize> {
     let (counting, _) = Counting::of_body(label, body, false)?;
     let Operand::I64(end) = counting.end else { return None };
@@ -811,7 +813,7 @@ pub(super) fn few_turns(label: LabelId, body: &[Stmt], size: usize) -> Option<us
     (turns > 0 && turns * size <= UNROLL_WHOLE).then_some(turns)
 }
 
-/// `progress_12` for the register of a Ruby variable, `v12` for one without a name.
+/// The names of registers: `progress_12` for a Ruby variable, `v12` for a register without a name.
 pub(super) fn names(func: &Func) -> Vec<String> {
     let name = |(index, var): (usize, &crate::ir::Var)| match var.name.as_deref().map(identifier) {
         Some(name) if !name.trim_matches('_').is_empty() => format!("{}_{index}", name.trim_start_matches('_')),

@@ -1,8 +1,9 @@
-//! Loops of a thread over neighbours: several of them at a time.
+//! Loops of a thread over neighbouring rows, which load several of them at a time.
 //!
-//! A load of a warp takes a cycle for each line of the cache that it touches, which are 32 where each thread goes over elements of its own,
-//! one after the other, however little each takes of its line. So neighbours are loaded 16 bytes at once, which is half as many loads, and
-//! several such loads are under way together, before the first repetition needs what they bring:
+//! A load of a warp takes a cycle for each cache line that it touches. If each thread goes over elements of its own,
+//! one after the other, that is 32 lines, however little each thread uses of its line. So these loops load neighbours
+//! with loads of 16 bytes, which halves the number of loads. Several such loads overlap before the first repetition
+//! needs a value:
 //!
 //! ```text
 //! while (true) { x = c[i]; …; i += 1; if (i >= end) break; }
@@ -14,8 +15,10 @@
 //! }
 //! ```
 //!
-//! A loop of so few repetitions is two, one of all of them at once, and one that goes round. Here: which loops these are, and their text. They load what nothing writes, and their only way out is the test at the end, but for results that leave
-//! 64 bits. What else raises may be what says that a row is there, and before it nothing is loaded that is behind it in Ruby's order.
+//! A loop of few repetitions is emitted as two: one for all of them at once, and the plain one. Here: which loops these
+//! are, and their text. The columns that they load are never written. Their only exit is the test at the end, except
+//! for results that exceed 64 bits. Other traps may be checks that a row exists, and rows after such a check in Ruby's
+//! order must not be loaded before it.
 
 use super::function::{Function, Open, UNROLL_PLAIN, few_turns};
 use super::scalar;
@@ -23,43 +26,44 @@ use crate::ir::{ColumnId, LabelId, Op, Operand, Scalar, Space, Stmt, Storage, Va
 use crate::passes::loops::Counting;
 use std::fmt::Write;
 
-/// Repetitions whose neighbours are loaded at once, and the same where there is one load and little else: 32 registers then hold what is under way.
+/// The repetitions whose neighbours are loaded at once; and the same for loops with one load and few other statements.
+/// The loaded values then take 32 registers.
 const AT_ONCE: usize = 8;
-/// Rows of 8 bytes that one load brings.
+/// How many rows of 8 bytes one load reads.
 const PAIR: usize = 2;
 const MAX_AT_ONCE: usize = 16;
 const MAX_STATEMENTS_FOR_MOST: usize = 4;
-/// Fewer are not worth the question whether they are even.
+/// With fewer, the test for alignment does not pay.
 const MIN_AT_ONCE: usize = 4;
 
 /// A loop over neighbours.
 pub(super) struct Neighbours {
     loads: Vec<Next>,
-    /// It counts from here to there.
+    /// The register that counts, and the bound.
     count: VarId,
     end: Operand,
     at_once: usize,
-    /// These are all repetitions, where it counts from 0.
+    /// Whether these are all repetitions, and the loop counts from 0.
     all: bool,
 }
 
-/// A load whose row is the next one each time round.
+/// A load whose row is one more in each repetition.
 struct Next {
     dst: VarId,
     column: ColumnId,
     row: Row,
 }
 
-/// The row of a load, each time one more than the time before.
+/// The row of a load, which is one more in each repetition.
 #[derive(Clone, Copy)]
 enum Row {
     Counted(VarId),
-    /// As far as it has counted, from a row on that stays.
+    /// A constant row plus the count.
     From(Operand),
 }
 
 impl Function<'_> {
-    /// What a loop loads, if it is one over neighbours.
+    /// The loads of a loop, if it is a loop over neighbours.
     pub(super) fn neighbours(&self, stmt: &Stmt) -> Option<Neighbours> {
         let (Counting { i: count, step: 1, end }, repeated) = Counting::of(stmt, false)? else { return None };
         let (mut assigned, mut straight) = (vec![0u32; self.func.vars.len()], true);
@@ -74,12 +78,13 @@ impl Function<'_> {
         }
         let turns = few_turns(*label, body, self.size(body));
         let once = |v: VarId| assigned[v.index()] == 1;
-        // Whether a register becomes one more behind a statement, and changes nowhere else.
+        // whether a register is increased by one after a statement, and changes nowhere else
         let steps = |v: VarId, behind: usize| {
             let step = |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op: Op::Add, args } if *dst == v && args[..] == [v.into(), Operand::I64(1)]);
             v == count || once(v) && repeated[behind..].iter().any(step)
         };
-        // A list of objects from what the launch says on is mostly every thread's: those of a warp load the same, which is one line.
+        // A list of objects that begins at a parameter is usually the same for all threads. A warp then loads the same
+        // row, which is one line.
         let is_shared = |from: Operand| {
             let mut is_param = false;
             walk(&self.func.body, &mut |stmt| {
@@ -88,7 +93,7 @@ impl Function<'_> {
             is_param
         };
         let stays = |operand: Operand| !matches!(operand, Operand::Var(v) if v == count || assigned[v.index()] > 0);
-        // Whether it is so many more than what stays as was counted.
+        // whether a register is the sum of the count and a value that does not change
         let counted_from = |v: VarId, before: usize| {
             repeated[..before].iter().find_map(|stmt| match stmt {
                 Stmt::Let { dst, op: Op::Add, args } if *dst == v && once(v) => match args[..] {
@@ -112,7 +117,8 @@ impl Function<'_> {
             _ => None,
         };
         let mut loads: Vec<(Next, usize)> = repeated.iter().enumerate().filter_map(next).collect();
-        // Of references, where it is known that all come at once: most lists of them are shorter than what is loaded else.
+        // References are loaded together only if all repetitions are loaded at once: most lists of them are shorter
+        // than a block of loads.
         loads.retain(|(_, at_once)| turns.map_or(*at_once == PAIR, |turns| turns.is_multiple_of(*at_once)));
         let at_once = match turns {
             Some(turns) => turns,
@@ -124,7 +130,7 @@ impl Function<'_> {
         fits.then_some(Neighbours { loads, count, end, at_once, all: turns.is_some() })
     }
 
-    /// How many rows of a column, which the register holds one of, are loaded at once.
+    /// How many rows of a column are loaded at once, if the register holds one of them.
     fn at_once(&self, column: ColumnId, dst: VarId) -> Option<usize> {
         let shared = self.shared;
         let storage = shared.program.columns[column.index()].storage;
@@ -136,12 +142,12 @@ impl Function<'_> {
         (!shared.written[column.index()] && shared.own_buffer(column)).then_some(rows)
     }
 
-    /// What a load gives that this loop has made before.
+    /// The name of a value that the loop has loaded in advance.
     pub(super) fn next_name(&self, dst: VarId) -> String {
         format!("{}_next", self.name(dst))
     }
 
-    /// The text of the loop.
+    /// Writes the loop.
     pub(super) fn over_neighbours(&mut self, loop_: &Neighbours, label: LabelId, body: &[Stmt]) {
         self.nexts = loop_.loads.iter().map(|next| next.dst).collect();
         let open = Open { label, is_loop: true, list: self.next_list, length: body.len(), last: false, left: false };
@@ -151,7 +157,7 @@ impl Function<'_> {
         let body = self.out.split_off(start);
         self.open.pop();
         self.nexts.clear();
-        // written as what stands in a loop here; the way out is the last line
+        // written at the depth of a loop body; the exit is the last line
         let depth = self.indent + 1;
         let (repetition, exit) = body.trim_end().rsplit_once('\n').unwrap_or(("", &body));
         let column = |next: &Next| {
@@ -225,7 +231,7 @@ impl Function<'_> {
         }
     }
 
-    /// Lines that were written at another depth.
+    /// Writes lines again that were written at another depth.
     fn again(&mut self, lines: &str, depth: usize) {
         for line in lines.lines() {
             let _ = writeln!(self.out, "{}{line}", "  ".repeat(self.indent - depth));

@@ -1,20 +1,20 @@
-//! Where the registers of a function live: declared where they are first assigned, or folded into their only use.
+//! Places of a function's registers: each is declared where it is first assigned, or folded into its only use.
 //!
-//! Here: [`Places`], by a survey of all occurrences. Not here: the text ([`super::function`]).
+//! Here: [`Places`], which is made from all occurrences of registers. Not here: the text ([`super::function`]).
 
 use crate::ir::{Func, Op, Operand, Stmt, VarId};
 use std::collections::HashMap;
 
-/// A list of statements of a function, numbered outer ones first, in the order of the text.
+/// The number of a list of statements in a function. Lists are numbered in the order of the text, outer ones first.
 pub(super) type ListId = usize;
 
-/// Where the registers of a function live.
+/// Where registers of a function are declared.
 pub(super) struct Places {
-    /// Registers to declare before the statement at a position of a list; true: the statement itself declares it.
+    /// The registers to declare before the statement at a position of a list. True: the statement itself declares it.
     pub(super) declare: HashMap<(ListId, usize), Vec<(VarId, bool)>>,
-    /// Assigned exactly once.
+    /// Whether a register is assigned exactly once.
     pub(super) constant: Vec<bool>,
-    /// May be folded into its only use.
+    /// Whether a register may be folded into its only use.
     pub(super) foldable: Vec<bool>,
 }
 
@@ -57,12 +57,12 @@ impl Places {
     }
 }
 
-/// Registers that a statement itself (not those nested in it) reads.
+/// Visits the operands that a statement itself reads, without statements nested in it.
 pub(super) fn operands(stmt: &Stmt, visit: impl FnMut(Operand)) {
     stmt.reads(visit);
 }
 
-/// Registers that a statement itself assigns.
+/// The registers that a statement itself assigns.
 pub(super) fn results(stmt: &Stmt) -> &[VarId] {
     stmt.assigns()
 }
@@ -75,13 +75,13 @@ pub(super) fn nested(stmt: &Stmt) -> [Option<&Vec<Stmt>>; 2] {
     }
 }
 
-/// First pass: the innermost list that holds all occurrences of each register.
+/// The first pass: finds the innermost list with all occurrences of each register.
 pub(super) struct Survey {
     pub(super) parents: Vec<Option<ListId>>,
     pub(super) home: Vec<Option<ListId>>,
     pub(super) defs: Vec<usize>,
     pub(super) uses: Vec<usize>,
-    /// The list of the only assignment, where that can be folded.
+    /// The list of the only assignment of each register, if that can be folded.
     pub(super) def_list: Vec<Option<ListId>>,
     pub(super) use_list: Vec<Option<ListId>>,
 }
@@ -111,7 +111,7 @@ impl Survey {
     }
     fn occurs(&mut self, v: VarId, list: ListId) {
         let home = &mut self.home[v.index()];
-        // A list's number is greater than its parent's.
+        // the number of a list is greater than its parent's
         let (mut a, mut b) = (home.unwrap_or(list), list);
         while a != b {
             let higher = if a > b { &mut a } else { &mut b };
@@ -121,11 +121,11 @@ impl Survey {
     }
 }
 
-/// Second pass: the first statement of its home list in which each register occurs.
+/// The second pass: finds the first statement of its list in which each register occurs.
 pub(super) struct First<'a> {
     pub(super) home: &'a [Option<ListId>],
     pub(super) next: ListId,
-    /// Open lists with the position in each.
+    /// The open lists, with the position in each.
     pub(super) path: Vec<(ListId, usize)>,
     pub(super) found: Vec<Option<((ListId, usize), bool)>>,
 }

@@ -1,8 +1,9 @@
-//! Threads with several jobs each, where what these load and store lies side by side.
+//! Threads with several jobs each, whose rows are contiguous.
 //!
-//! A multiprocessor has so many threads at most, and what each of them asks for before it waits is what memory has under way. That is too little where elements are
-//! narrow: one of 4 bytes for each thread moves two thirds of what a copy does, one of a byte less. So a thread runs as many jobs as fit into 16 bytes, and loads and stores
-//! what these have in a column at once:
+//! A multiprocessor has a limited number of threads. The loads that each thread issues before it waits are all that
+//! memory can work on. With narrow elements that is too little: with one element of 4 bytes per thread, a kernel
+//! reaches two thirds of the speed of a copy, and with one byte less. So a thread runs as many jobs as fit 16 bytes,
+//! and loads and stores their rows of a column at once:
 //!
 //! ```text
 //! if (there are fewer threads than jobs) {
@@ -14,11 +15,14 @@
 //! … the jobs one after the other, as they were …
 //! ```
 //!
-//! Jobs of which one raises have stored nothing by then, so that they can run from the beginning, and what raises is told by them. What a job would not have come to may be
-//! loaded; that it is there the launch sees ([`Several::are_there`]). Rows that do not begin at a multiple of their bytes are asked for one by one, but together.
+//! If one of the jobs raises, none has stored anything. So all of them run again from the start, one after the other,
+//! and that run reports the trap. The thread may load rows that a job would not have reached. The launch checks that
+//! these exist ([`Several::are_there`]). Rows that are not aligned to their total size are loaded singly, but together.
 //!
-//! Here: which programs these are, the text of their kernels, and which launches may run so. They repeat nothing, load what nothing writes, by rows that follow each other as jobs do or are
-//! the same for all, and store each job's own. Not here: how many jobs are enough to be shared out so, which is the launch's to say.
+//! Here: which programs can run so, the text of their kernels, and which launches may. The jobs of such a program have
+//! no loops and load only columns that nothing writes. Their loads are of rows that follow each other from job to job,
+//! or that are the same for all. Each job stores its own rows. Not here: how many jobs are needed for that, which the
+//! launch decides.
 
 use super::{Function, Shared, scalar, storage};
 use crate::backend::Launch;
@@ -30,59 +34,59 @@ use std::fmt::Write;
 
 /// Bytes that are loaded or stored at once.
 const AT_ONCE: usize = 16;
-/// Fewer are not worth it.
+/// Fewer bytes do not pay.
 const MIN_AT_ONCE: usize = 8;
-/// Statements of all jobs of a thread, at most: they take registers.
+/// The most statements of all jobs of a thread together, because they need registers.
 const MAX_STATEMENTS_OF_THREAD: usize = 256;
-/// Statements, at most, of a job that has a row of 8 bytes, for a thread to have another such job: one row is nearly
-/// enough for a thread's loads.
+/// If a job has a row of 8 bytes, a thread gets a second job only if a job has at most so many statements. A single
+/// such row nearly suffices for a thread's loads.
 const MAX_STATEMENTS_OF_WIDE_JOB: usize = 16;
-/// Statements that a quotient or a root counts for.
+/// How many statements a quotient or a square root counts for.
 const STATEMENTS_OF_DIVISION: usize = 8;
 
-/// How the threads of a kernel may have several jobs each.
+/// How threads of a kernel may run several jobs each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Several {
-    /// Jobs of a thread.
+    /// The jobs of a thread.
     pub jobs: u64,
     loads: Vec<Ahead>,
     stores: Vec<Stored>,
-    /// What computes the rows that are loaded, in order: a register, its type, and what it is assigned.
+    /// The computations of the loaded rows, in order: a register, its type, and its value.
     before: Vec<(VarId, Scalar, Op, Vec<Operand>)>,
     job: VarId,
 }
 
-/// A load of a row that is the next one for the next job.
+/// A load whose row is one more for the next job.
 #[derive(Clone, Debug, PartialEq)]
 struct Ahead {
     dst: VarId,
     column: ColumnId,
     buffer: usize,
     row: VarId,
-    /// It is the job's own.
+    /// Whether the row is the job's own.
     own: bool,
 }
 
-/// A column of which each job stores its row.
+/// A column of which each job stores its own row.
 #[derive(Clone, Debug, PartialEq)]
 struct Stored {
     column: ColumnId,
     buffer: usize,
 }
 
-/// How what a register holds differs from job to job.
+/// How the value of a register changes from job to job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Not at all.
+    /// It does not.
     Same,
-    /// It is the job's number.
+    /// It is the number of the job.
     Job,
     /// It is one more for the next job.
     Next,
 }
 
 impl Several {
-    /// None: the program's threads run one job each.
+    /// None: the threads of the program run one job each.
     pub(super) fn of(shared: &Shared<'_>) -> Option<Self> {
         let program = shared.program;
         if !shared.once
@@ -154,7 +158,8 @@ impl Several {
         Some(Self { jobs: jobs as u64, loads, stores, before, job })
     }
 
-    /// Whether the rows of all jobs are there, of every column that a thread loads or stores several of. The launch's columns are the layout's buffers.
+    /// Whether the rows of all jobs exist, in each column of which a thread loads or stores several. The columns are
+    /// the layout's buffers.
     pub fn are_there(&self, launch: &Launch<'_>) -> bool {
         let mut known = HashMap::from([(self.job, Value::I64(0))]);
         for (dst, ty, op, args) in &self.before {
@@ -185,7 +190,8 @@ impl Several {
     }
 }
 
-/// How registers differ from job to job, as far as it is one of these ways. None: jobs run several elements, or another than their own.
+/// How registers change from job to job, if it is in one of these ways. None: a job runs several elements, or one that
+/// is not its own.
 fn steps(entry: &Func, job: VarId) -> Option<HashMap<VarId, Step>> {
     let (mut assigned, mut begins) = (HashMap::new(), Vec::new());
     walk(&entry.body, &mut |stmt| {
@@ -212,7 +218,7 @@ fn steps(entry: &Func, job: VarId) -> Option<HashMap<VarId, Step>> {
             (Op::Copy, [step]) => *step,
             (_, of) if of.iter().all(|step| *step == Step::Same) => Step::Same,
             (Op::Add, [Step::Same, _] | [_, Step::Same]) | (Op::Sub, [_, Step::Same]) => Step::Next,
-            // a mask of the sign, which no row has
+            // a mask that only clears the sign, which no row has
             (Op::And, [_, Step::Same]) if args[1] == Operand::I64(i64::MAX) => Step::Next,
             _ => return,
         };
@@ -221,7 +227,7 @@ fn steps(entry: &Func, job: VarId) -> Option<HashMap<VarId, Step>> {
     Some(steps)
 }
 
-/// What registers are computed by, of the job's number.
+/// The computations of registers from the number of the job.
 fn before(entry: &Func, job: VarId, wanted: impl Iterator<Item = VarId>) -> Vec<(VarId, Scalar, Op, Vec<Operand>)> {
     let mut all = Vec::new();
     walk(&entry.body, &mut |stmt| {
@@ -260,7 +266,7 @@ fn weight(stmt: &Stmt) -> usize {
 }
 
 impl Shared<'_> {
-    /// Where the column's rows are, if they are a plain array.
+    /// The buffer of the column's rows, if they are a plain array.
     fn buffer(&self, column: ColumnId) -> Option<usize> {
         self.layout.own_buffer(self.program, column)
     }
@@ -269,7 +275,7 @@ impl Shared<'_> {
         format!("Rows<{}, {jobs}>", storage(self.program.columns[column.index()].storage))
     }
 
-    /// The entry as a thread with several jobs runs it, and what says where the rows of these begin.
+    /// Writes the entry for a thread with several jobs, and the function that computes where their rows begin.
     pub(super) fn several_functions(&self, out: &mut String, several: &Several) {
         let id = self.program.entry;
         let entry = &self.program.funcs[id.index()];
@@ -310,12 +316,12 @@ impl Shared<'_> {
         let _ = writeln!(out, "{head}) {{\n{}}}\n", function.emit());
     }
 
-    /// What a job stores that runs beside others of its thread.
+    /// The name of the value that one of several jobs of a thread stores.
     pub(super) fn taken_name(&self, column: ColumnId) -> String {
         format!("{}_next", self.column_name(column))
     }
 
-    /// The kernel, whose threads run several jobs where there are fewer of them than jobs.
+    /// The kernel whose threads run several jobs if there are fewer threads than jobs.
     pub(super) fn several_kernel(&self, kernel: &str, bounds: &str, several: &Several) -> String {
         let id = self.program.entry;
         let (name, n) = (self.func_name(id), several.jobs);

@@ -1,24 +1,26 @@
-//! The kernel of a program whose elements share what stencils look at ([`crate::ir::stages`]).
+//! Kernels whose elements share the values that stencils read ([`crate::ir::stages`]).
 //!
-//! Here: its text. A block of threads goes over tiles of elements. For each tile it computes the values of every stage that its elements
-//! may ask for, the tile's own positions and those around it, into shared memory, meets at a barrier, and then runs the elements, in
-//! whose code a call of the stage is a read. Positions that are none (outside the array) are not computed; nobody asks for them.
+//! Here: their text. A block of threads processes tiles of elements. For each tile, it computes into shared memory all
+//! stage values that the elements may read: those at the tile's own positions and around it. After a barrier it runs
+//! the elements, in which a call of the stage is a read of shared memory. Positions outside the array are not computed,
+//! because no element reads them.
 //!
-//! What raises in a stage is not told there: another element may be the one to tell it, or nobody asks for that position. Such a
-//! tile's elements run as if nothing was shared. Functions that can raise are there twice for that.
+//! A trap in a stage is not reported there: another element may have to report it, or none reads that position. The
+//! elements of such a tile run without sharing instead. For that, functions that can raise are emitted twice.
 
 use super::{Function, MAX_THREADS, Shared, scalar};
 use crate::ir::stages::{self, Reach, Stage};
 use crate::ir::{FuncId, Operand, ParamId};
 use std::fmt::Write;
 
-/// Bytes of shared memory that a block may have on every device without asking for more, beside what the kernel itself keeps there.
+/// Bytes of shared memory that a block may use on all devices without a special request, less those that the kernel
+/// itself uses.
 pub const SHARED_MEMORY: u64 = (48 << 10) - OWN;
-/// Whether to go on, and the states of a reduction's warps.
+/// Shared memory for the flag whether to go on, and for the states of a reduction's warps.
 const OWN: u64 = 1 << 10;
 
 impl Shared<'_> {
-    /// The stages whose values are shared, those that others of them ask first.
+    /// The stages whose values are shared. A stage comes before those that read it.
     pub(super) fn sharing(&self) -> Vec<(&Stage, Reach)> {
         let reaches = stages::reaches(self.program).into_iter();
         let shared = reaches.filter_map(|reach| {
@@ -28,17 +30,17 @@ impl Shared<'_> {
         shared.collect()
     }
 
-    /// Where a stage's values are.
+    /// The name of the shared array of a stage.
     fn cells_name(&self, func: FuncId) -> String {
         format!("{}_cells", self.func_name(func))
     }
 
-    /// Coordinates of an element, or of a position of a stage, from those of the tile's first element.
+    /// The coordinates of an element, or of a position of a stage, relative to the tile's first element.
     fn coordinates(dimensions: usize) -> String {
         (0..dimensions).map(|d| format!(", i32 c{d}")).collect()
     }
 
-    /// Declares what blocks share, and the functions that read it: the stages', and the entry.
+    /// Declares the shared memory of blocks, and the functions that read it: those of stages, and the entry.
     pub(super) fn sharing_functions(&self, body: &mut String, sharing: &[(&Stage, Reach)]) {
         for (stage, reach) in sharing {
             let ty = scalar(self.program.funcs[reach.func.index()].results[0]);
@@ -57,12 +59,12 @@ impl Shared<'_> {
         }
     }
 
-    /// Whether some stage can raise, so that a tile may have to do without sharing.
+    /// Whether a stage can raise, so that a tile may have to run without sharing.
     pub(super) fn sharing_may_fail(&self, sharing: &[(&Stage, Reach)]) -> bool {
         sharing.iter().any(|(_, reach)| self.may_stop[reach.func.index()])
     }
 
-    /// The kernel, whose blocks run tiles.
+    /// The kernel whose blocks run tiles.
     pub(super) fn sharing_kernel(&self, kernel: &str, sharing: &[(&Stage, Reach)]) -> String {
         let (given, args) = self.given();
         let tile = &sharing[0].0.tile;
@@ -76,7 +78,7 @@ impl Shared<'_> {
         out += "  __shared__ bool over, raised;\n";
         let _ = writeln!(out, "  const i64 first = {first};");
         for (d, size) in last.sizes.iter().enumerate() {
-            // a list may be gone over in parts
+            // a launch may process a part of a list
             let size = if dimensions == 1 { "i64(args.launch.jobs)".to_owned() } else { parameter(*size) };
             let _ = writeln!(out, "  const i64 size{d} = {size};");
         }
@@ -112,7 +114,7 @@ impl Shared<'_> {
         out + "    }\n    __syncthreads();\n  }\n}\n"
     }
 
-    /// Before a tile is begun: whether the launch is over.
+    /// The code before a tile: checks whether the launch is over.
     fn begun(&self, sharing: &[(&Stage, Reach)], leave: &str) -> String {
         if !self.sharing_may_fail(sharing) && !self.looks() {
             return String::new();
@@ -123,7 +125,7 @@ impl Shared<'_> {
         )
     }
 
-    /// Computes what the elements of a tile ask for, where `shares` is true, and says by it whether that succeeded.
+    /// Computes the values that the elements of a tile read, if `shares` is true. Clears `shares` if that fails.
     fn filling(&self, sharing: &[(&Stage, Reach)]) -> String {
         let (_, args) = self.given();
         let tile = &sharing[0].0.tile;
@@ -147,7 +149,7 @@ impl Shared<'_> {
                 .map(|(d, size)| format!("at{d} < 0 || at{d} >= {}", parameter(*size)))
                 .collect();
             let _ = writeln!(out, "      if ({}) continue;", outside.join(" || "));
-            // its key is beyond all others: whoever looks at it stops nobody
+            // its key is greater than all others, so no job that reads it stops
             out += "      Ctx ctx = {args.launch, 0xffffffffu, 0xfffffffeu, 0, 0, 0, NO_SITE};\n";
             let position = Self::position(&stage.sizes.iter().map(|size| parameter(*size)).collect::<Vec<_>>());
             let away = ", 0".repeat(dimensions);
@@ -173,14 +175,14 @@ impl Shared<'_> {
         out
     }
 
-    /// A parameter of the launch.
+    /// The text of a parameter of the launch.
     fn parameter(&self, param: ParamId) -> String {
         let args = if self.indirect() { "args.args->" } else { "args." };
         format!("{args}{}", self.param_name(param))
     }
 
-    /// What a kernel that reduces calls for the elements of a tile, in their order ([`super::super::collective::REDUCE`], `reduce_parts`). `run`: the text that runs a
-    /// job.
+    /// The functor that a reducing kernel calls for the elements of a tile, in their order
+    /// ([`super::super::collective::REDUCE`], `reduce_parts`). `run`: the code that runs a job.
     pub(super) fn sharing_part(&self, sharing: &[(&Stage, Reach)], element: &str, run: &str) -> String {
         let (given, _) = self.given();
         let first = sharing[sharing.len() - 1].0.first.map_or_else(|| "0".to_owned(), |first| self.parameter(first));
@@ -206,7 +208,7 @@ impl Shared<'_> {
         )
     }
 
-    /// The call of a job whose values are shared, if they are.
+    /// The call of a job, with shared values if there are some.
     pub(super) fn sharing_call(&self, sharing: &[(&Stage, Reach)], arguments: &str) -> String {
         let entry = self.func_name(self.program.entry);
         let coordinates: String = (0..sharing[0].0.tile.len()).map(|d| format!(", c{d}")).collect();
@@ -214,7 +216,7 @@ impl Shared<'_> {
         if self.sharing_may_fail(sharing) { format!("shares ? {call} : {entry}({arguments})") } else { call }
     }
 
-    /// From a cell's number, its coordinates, and where that is.
+    /// Computes from the number of a cell its coordinates and its position.
     fn places(widths: &[u64], least: &[i64]) -> String {
         let mut out = String::new();
         let mut below = String::new();
@@ -237,7 +239,7 @@ impl Shared<'_> {
 }
 
 impl Function<'_> {
-    /// The value of a stage that is shared, in place of a call.
+    /// The shared value of a stage, in place of a call. None: the stage is not shared.
     pub(super) fn shared_value(&self, func: FuncId, args: &[Operand]) -> Option<String> {
         let (stage, reach) = self.sharing?.iter().find(|(_, reach)| reach.func == func)?;
         let away = stages::distances(args, stage.tile.len())?;

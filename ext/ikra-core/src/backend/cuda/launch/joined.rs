@@ -1,7 +1,7 @@
-//! Code for several ticks at once, beside a kernel for one.
+//! Joined kernels: code for several ticks at once, beside a kernel for one.
 //!
-//! Here: [`Joined`], which has it made in the background once many launches followed each other that did the same. Not here: which of them become one launch
-//! ([`super::super::queue`]), and what such a program is ([`FusedTicks`]).
+//! Here: [`Joined`], which compiles such code in the background, once many launches in a row did the same. Not here:
+//! which launches become one ([`super::super::queue`]), and how such a program is made ([`FusedTicks`]).
 
 use super::emit;
 use super::kernel::{BLOCK, CudaKernel, Maker};
@@ -16,17 +16,17 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// See the module.
+/// The joined kernel of a kernel; see the module.
 pub(super) struct Joined {
-    /// Until it begins.
+    /// Makes the program; taken when that begins.
     make: Mutex<Option<FusedTicks>>,
-    /// None: there is none.
+    /// The kernel; None inside: there is none.
     kernel: Arc<OnceCell<Option<CudaKernel>>>,
-    /// Launches that did what the one before did.
+    /// How many launches repeated the one before.
     repeated: AtomicU64,
 }
 
-/// Repetitions from which on the joined kernel is worth its compilation.
+/// The joined kernel is compiled after so many repetitions.
 const MIN_REPETITIONS: u64 = 32;
 
 impl Joined {
@@ -34,19 +34,20 @@ impl Joined {
         Self { make: Mutex::new(Some(make)), kernel: Arc::default(), repeated: AtomicU64::new(0) }
     }
 
-    /// How a launch runs on it, as soon as it is there.
+    /// The code and size of a launch on the joined kernel, if that is ready.
     ///
     /// # Errors
-    /// `Device`, as of any launch.
+    /// `Device`, as for any launch.
     pub(super) fn spread(&self, launch: &Launch<'_>) -> Result<Option<Spread>> {
         let Some(Some(kernel)) = self.kernel.get() else { return Ok(None) };
         let module = kernel.module()?;
-        // of blocks of a size that somebody wants, these may be too large for it alone
+        // if the user set a block size, it may be too large for this kernel only
         let spread = kernel.blocks(module, launch, BLOCK).ok();
         Ok(spread.map(|(grid, block)| Spread { module: module.clone(), grid, block }))
     }
 
-    /// A launch of `kernel`, for one tick, did once more what the one before did. Where making the code for several fails, they go on one by one.
+    /// Records that a launch of `kernel`, for one tick, repeated the one before. Starts the compilation when it pays.
+    /// If that fails, ticks are launched singly as before.
     pub(super) fn repeats(&self, kernel: &CudaKernel) {
         if self.repeated.fetch_add(1, Ordering::Relaxed) + 1 != MIN_REPETITIONS {
             return;
@@ -61,7 +62,7 @@ impl Joined {
     }
 }
 
-/// The code, on the device; None: it needs more than launches of one tick have.
+/// The code, on the device. None: it needs more than launches of one tick provide.
 fn joined(maker: &Maker, make: FusedTicks, layout: &Layout, options: &CodeOptions) -> Result<Option<CudaKernel>> {
     let Some(program) = make()? else { return Ok(None) };
     let name = emit::kernel_name(&program);

@@ -1,6 +1,7 @@
-//! A compiled program: code from the disk or from NVRTC, and how a launch of it is spread over blocks and threads.
+//! Compiled programs: code from the disk or from NVRTC, and how a launch is divided into blocks and threads.
 //!
-//! Here: [`CudaKernel`], and [`Maker`], which makes it. Not here: the launch ([`super`]), and the text of the code ([`crate::backend::cuda::emit`]).
+//! Here: [`CudaKernel`], and [`Maker`], which makes it. Not here: the launch ([`super`]), and the text of the code
+//! ([`crate::backend::cuda::emit`]).
 
 use super::joined::Joined;
 use super::plan::Use;
@@ -29,27 +30,30 @@ use std::time::{Duration, Instant};
 
 /// Threads of a block, unless the kernel or the caller says otherwise.
 pub(super) const BLOCK: u32 = 256;
-/// The same where blocks add up rows for themselves: as large as may be, for each adds its sums to memory in the end.
+/// Threads of a block that privatizes reductions: as many as possible, because each block adds its sums to memory at
+/// the end.
 const PRIVATIZED_BLOCK: u32 = 512;
 /// The most blocks of a grid.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
-/// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
-/// fewer than these.
+/// The depth of nested calls at which SystemStackError is raised. It is less if the stacks of all threads would take
+/// too much memory, but at least [`MIN_CALL_DEPTH`].
 pub(super) const CALL_DEPTH: u32 = 1_000;
 const MIN_CALL_DEPTH: u32 = 16;
-/// How long a launch that ran out of stack waits for other processes to give memory back, one time after the other.
+/// How long a launch without memory for stacks waits, in several attempts, for other processes to free memory.
 const STACK_PAUSES: [Duration; 4] =
     [Duration::from_millis(10), Duration::from_millis(20), Duration::from_millis(40), Duration::from_millis(80)];
-/// Nested calls that there is room for before some launch has needed more: CUDA reserves stacks for all threads that the device can run, in each process.
+/// The depth of nested calls for which stacks are reserved at first. CUDA reserves stacks for all threads that the
+/// device can run, in each process.
 const FIRST_CALL_DEPTH: u32 = 32;
-/// How much more there is room for then.
+/// The factor by which that depth grows when a launch needs more.
 const DEEPER: u32 = 4;
-/// Bytes of stack that a thread can have.
+/// The most bytes of stack that a thread can have.
 const MAX_STACK_BYTES: u64 = 500 << 10;
-/// Threads for each multiprocessor from which on they have several jobs each: half of what it holds, which then ask for more than all of them would for one job each.
+/// Threads get several jobs if there are so many threads per multiprocessor. That is half of what it holds. Half as
+/// many threads with several jobs each have more loads under way than all threads with one job.
 const MIN_THREADS_OF_SEVERAL: u64 = 1_024;
 
-/// Makes kernels of programs.
+/// Makes kernels from programs.
 #[derive(Clone)]
 pub(super) struct Maker {
     pub(super) device: Arc<Device>,
@@ -57,56 +61,56 @@ pub(super) struct Maker {
     pub(super) cache: Arc<DiskCache>,
 }
 
-/// A compiled program; its code reaches the device at the first launch, or earlier in the background.
+/// A compiled program. Its code is loaded onto the device at the first launch, or earlier in the background.
 pub struct CudaKernel {
     pub(super) emitted: Emitted,
     pub(super) artifact: Artifact,
     pub(super) compiled_in: Duration,
     pub(super) from_cache: bool,
     pub(super) fused_ticks: bool,
-    /// Asks for the number of its thread.
+    /// Whether it reads the number of its thread.
     pub(super) slots: bool,
-    /// It surely ends soon, and raises nothing.
+    /// Whether it surely ends soon, and raises nothing.
     pub(super) harmless: bool,
-    /// It draws, which each section does anew.
+    /// Whether it draws random numbers, which differ in each section.
     pub(super) draws: bool,
-    /// What does several ticks at once, where launches of it may become one.
+    /// The kernel for several ticks at once, if launches of this one may become one launch.
     pub(super) joined: OnceCell<Joined>,
-    /// For what is made of it later.
+    /// Makes further kernels later.
     pub(super) maker: Maker,
     pub(super) options: CodeOptions,
-    /// It surely ends, and its errors can be deferred.
+    /// Whether it surely ends, and its errors can be deferred.
     pub(super) defers_errors: bool,
-    /// It surely ends soon, whatever it raises, and needs nothing on the way.
+    /// Whether it surely ends soon, even if it raises, and needs nothing of the host meanwhile.
     pub(super) ends_alone: bool,
-    /// By buffer.
+    /// The use of each buffer.
     pub(super) columns: Vec<Use>,
     pub(super) layout: Layout,
     pub(super) module: OnceCell<Arc<Module>>,
-    /// How deep calls may nest, once there is room for that.
+    /// How deep calls may nest, once stacks are reserved.
     pub(super) call_depth: Mutex<Option<u32>>,
-    /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
+    /// Nanoseconds that one tick of one job took in the last launch, as the bits of an f64; 0: not known.
     pub(super) pace: AtomicU64,
-    /// The same for several jobs at once.
+    /// The same program for several jobs at once.
     pub(super) jammed: Option<Jammed>,
 }
 
-/// Code for several jobs at once, which is compiled while other code is, or runs.
+/// The kernel for several jobs at once. It is compiled while other code is compiled or runs.
 pub(super) struct Jammed {
     pub(super) jam: Jam,
     pub(super) kernel: OnceCell<Arc<CudaKernel>>,
 }
 
-/// How a launch is spread.
+/// How a launch is divided.
 pub(super) struct Shape {
     pub(super) grid: u32,
     /// Threads of a block.
     pub(super) block: u32,
-    /// The words behind the parameters.
+    /// The words after the parameters.
     pub(super) cells: Vec<u64>,
 }
 
-/// What the disk cache keeps: code, and the largest stack frame of its functions.
+/// An entry of the disk cache: code, and the largest stack frame of its functions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Artifact {
     code: Code,
@@ -127,13 +131,13 @@ impl Artifact {
     }
 }
 
-/// The largest stack frame that the assembler's log speaks of.
+/// The largest stack frame in the assembler's log.
 fn largest_frame(log: &str) -> Option<u32> {
     log.lines().filter_map(|l| l.split_once(" bytes stack frame")?.0.rsplit(' ').next()?.parse().ok()).max()
 }
 
 impl Maker {
-    /// Code for this program, from the disk or from NVRTC.
+    /// The code of the program, from the disk or from NVRTC.
     fn artifact(&self, emitted: &Emitted, options: &CodeOptions) -> Result<(Artifact, bool)> {
         let source = emitted.source();
         let key = KeyBuilder::new("cuda")
@@ -146,7 +150,7 @@ impl Maker {
             return Ok((artifact, true));
         }
         let compiled = nvrtc::compile(&source, self.device.facts.capability, options, emitted.recursive)?;
-        // PTX says nothing of its frames.
+        // the log has no frames for PTX
         let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
         let artifact = Artifact { code: compiled.code, frame };
         self.cache.save(&key, &artifact.encode());
@@ -192,7 +196,7 @@ impl Maker {
 }
 
 impl CudaKernel {
-    /// The code on the device.
+    /// The code, on the device. Loads it if necessary.
     pub(super) fn module(&self) -> Result<&Arc<Module>> {
         self.module.get_or_try_init(|| {
             self.maker.device.enter()?;
@@ -200,12 +204,12 @@ impl CudaKernel {
         })
     }
 
-    /// Registers, memory and so on; none before the code is on the device.
+    /// Registers, memory and so on. None before the code is on the device.
     pub fn facts(&self) -> Option<KernelFacts> {
         self.module.get().map(|m| m.facts)
     }
 
-    /// How a launch is spread. Its columns are the layout's buffers.
+    /// How a launch is divided. Its columns are the layout's buffers.
     pub(super) fn shape(&self, module: &Module, launch: &Launch<'_>) -> Result<Shape> {
         let cells = Cells::of(&self.emitted.privatized, launch);
         let apart = Cells::none(self.emitted.privatized.len());
@@ -213,7 +217,7 @@ impl CudaKernel {
             let (grid, block) = self.blocks(module, launch, PRIVATIZED_BLOCK)?;
             let grid = grid
                 .min(module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1));
-            // What blocks add to memory in the end is to be less than what their jobs would.
+            // privatization pays only if blocks add fewer sums to memory than there are jobs
             if u64::from(grid) * cells.rows <= launch.jobs {
                 return Ok(Shape { grid, block, cells: cells.words });
             }
@@ -222,7 +226,7 @@ impl CudaKernel {
         Ok(Shape { grid, block, cells: apart.words })
     }
 
-    /// Blocks and threads of each, `wanted` where there are many jobs.
+    /// The number of blocks, and of threads in each: `wanted` if there are many jobs.
     pub(super) fn blocks(&self, module: &Module, launch: &Launch<'_>, wanted: u32) -> Result<(u32, u32)> {
         let (jobs, slots) = (launch.jobs, launch.slots);
         let facts = &self.maker.device.facts;
@@ -240,7 +244,7 @@ impl CudaKernel {
             Some(wanted) => wanted,
             None if self.emitted.tile > 0 => BLOCK.min(most),
             None => {
-                // Few jobs are spread over all multiprocessors.
+                // few jobs are divided among all multiprocessors
                 let spread =
                     jobs.div_ceil(u64::from(facts.multiprocessors.max(1))).next_multiple_of(u64::from(facts.warp));
                 let block = spread.clamp(u64::from(facts.warp), u64::from(wanted)) as u32;
@@ -257,29 +261,29 @@ impl CudaKernel {
             return Ok((grid as u32, emit::EPILOGUE_THREADS));
         }
         let jobs = jobs.div_ceil(self.jobs_of_a_thread(launch));
-        // a grid has so many blocks at most, and these are to be threads for all jobs
+        // a grid has a limited number of blocks, which must have a thread for each job
         let block = block.max(jobs.div_ceil(MAX_BLOCKS).try_into().unwrap_or(u32::MAX));
-        // there may be nearly twice as many tiles as are filled: blocks without one end at once
+        // up to twice as many tiles as full ones are possible: blocks without a tile end at once
         let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
         let grid = jobs.div_ceil(each).min(MAX_BLOCKS) as u32;
         if !self.slots {
             return Ok((grid, block));
         }
-        // No more threads than there are slots.
+        // no more threads than slots
         let block = u64::from(block).min(slots.max(1)) as u32;
         Ok((grid.min((slots / u64::from(block)).max(1) as u32), block))
     }
 
-    /// How many jobs each thread of a launch is to have.
+    /// How many jobs each thread of a launch runs.
     fn jobs_of_a_thread(&self, launch: &Launch<'_>) -> u64 {
         let Some(several) = &self.emitted.several else { return 1 };
         let least = MIN_THREADS_OF_SEVERAL * u64::from(self.maker.device.facts.multiprocessors.max(1));
-        // blocks that somebody sizes are of jobs
+        // a block size that the user set counts jobs
         let one = launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * several.jobs;
         if one || !several.are_there(launch) { 1 } else { several.jobs }
     }
 
-    /// How deep calls may nest, after making room for that.
+    /// How deep calls may nest. Reserves stacks for that.
     pub(super) fn call_depth(&self) -> Result<u32> {
         if !self.emitted.recursive {
             return Ok(CALL_DEPTH);
@@ -293,13 +297,13 @@ impl CudaKernel {
         Ok(depth)
     }
 
-    /// Makes room for calls that nest so deep, or less deep where there is not so much: how deep.
+    /// Reserves stacks for calls that nest `depth` deep, or less deep if memory does not suffice. Returns the depth.
     fn room_for(&self, depth: u32) -> Result<u32> {
         let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
         let beside = 2 * frame + 2048;
         let [least, most] = [MIN_CALL_DEPTH, depth].map(|depth| u64::from(depth) * frame + beside);
         let stack = self.maker.device.reserve_stack(most.min(MAX_STACK_BYTES).max(least), least)?;
-        // other kernels may have needed more
+        // other kernels may have reserved more
         Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
     }
 }
@@ -314,7 +318,7 @@ impl Executable for CudaKernel {
         self.maker.device.enter()?;
         let wanted = depth.saturating_mul(DEEPER).min(CALL_DEPTH);
         let mut deeper = self.room_for(wanted)?;
-        // other processes on the device may have what is missing, and may give it back
+        // other processes may free the missing memory soon
         for pause in STACK_PAUSES {
             if deeper > depth {
                 break;
@@ -327,7 +331,7 @@ impl Executable for CudaKernel {
     }
     fn join_ticks(&self, make: FusedTicks) {
         let Emitted { privatized, indirect, epilogue, .. } = &self.emitted;
-        // the words of a launch are to be those of the other kernel
+        // both kernels of a launch must have the same words
         if self.harmless && privatized.is_empty() && !indirect && epilogue.is_none() {
             let _ = self.joined.set(Joined::new(make));
         }

@@ -1,6 +1,6 @@
-//! Lanes: a stream with page-locked memory and events, for one launch at a time.
+//! Lanes: a lane is a stream with page-locked memory and events, for one launch at a time.
 //!
-//! Here: [`Lanes`] at rest, and what one consists of. Not here: what is done on them.
+//! Here: [`Lanes`], the pool of unused ones, and [`Lane`]. Not here: the work on them.
 
 use crate::backend::cuda::driver::{Device, Event, Stream};
 use crate::backend::cuda::storage::{HostLocker, PageLockedBuffer, Staging};
@@ -10,15 +10,15 @@ use once_cell::sync::Lazy;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Idle lanes, and so on, that are kept.
+/// How many unused lanes, and scratch memories, are kept at most.
 pub(super) const LANES: usize = 4;
 
-/// Lanes at rest.
+/// The pool of unused lanes.
 pub(super) struct Lanes {
     pub(super) device: Arc<Device>,
     pub(super) idle: Mutex<Vec<Lane>>,
     pub(super) copiers: Lazy<Arc<rayon::ThreadPool>>,
-    /// Of the host's memory, for columns that come from the device or go there.
+    /// Host memory for columns that are copied to or from the device.
     pub(super) pool: Arc<Pool>,
 }
 
@@ -34,7 +34,7 @@ impl Lanes {
         Self { device, idle: Mutex::default(), copiers: Lazy::new(copying_threads as fn() -> _), pool }
     }
 
-    /// Works on one, with the context current. One on which something failed is not used again.
+    /// Runs `work` with a lane, and the context current. A lane on which something failed is not reused.
     pub(super) fn on_one<T>(&self, work: impl FnOnce(&mut Lane) -> Result<T>) -> Result<T> {
         self.device.enter()?;
         let idle = self.idle.lock().pop();
@@ -49,7 +49,7 @@ impl Lanes {
                 idle.push(lane);
             }
         } else {
-            // what it was to do uses memory that others hold only until they hear of the error
+            // queued work may use memory that its owners drop once they get the error
             let _ = lane.stream.finish();
             let _ = lane.beside.finish();
         }
@@ -73,15 +73,15 @@ impl Lanes {
 /// What one launch at a time uses.
 pub(super) struct Lane {
     pub(super) stream: Stream,
-    /// On which the stop key is overwritten while the other is busy.
+    /// A stream for overwriting the stop key while the other one is busy.
     pub(super) beside: Stream,
     pub(super) staging: Staging,
-    /// Two slots for the status of batches under way, one that stays zero ([`ZERO_SLOT`]), one that holds the stream
-    /// ([`GATE_SLOT`]).
+    /// Two slots for the status of batches under way, one that stays zero ([`ZERO_SLOT`]), and one that holds the
+    /// stream ([`GATE_SLOT`]).
     pub(super) page_locked: PageLockedBuffer,
-    /// Behind each batch under way.
+    /// The events behind the batches under way.
     pub(super) batches: [Event; 2],
-    /// Start, behind the upload, behind the kernels, behind the download.
+    /// Events at the start, and behind the upload, the kernels and the download.
     pub(super) marks: [Event; 4],
 }
 
@@ -89,7 +89,8 @@ pub(super) const ZERO_SLOT: usize = 2;
 pub(super) const GATE_SLOT: usize = 3;
 pub(super) const SLOTS: usize = 4;
 
-/// Threads that fill and empty page-locked memory. A pool of its own: the global one hangs in forked processes.
+/// Threads that copy to and from page-locked memory. They are a pool of their own, because the global one hangs in
+/// forked processes.
 fn copying_threads() -> Arc<rayon::ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("ikra copy {i}"));

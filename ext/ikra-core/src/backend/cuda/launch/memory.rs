@@ -1,7 +1,8 @@
-//! Memory of the device that outlives launches: arrays' contents.
+//! Device memory that outlives launches: the contents of arrays.
 //!
-//! Here: [`CudaMemory`], and [`CudaBackend`] as the store that makes it; how launches find the rows in it, and wait for those that still write them. Not here: the memory of
-//! a launch ([`super::plan`]), what is queued ([`super::super::queue`]), and copies ([`super::super::storage`]).
+//! Here: [`CudaMemory`]; [`CudaBackend`] as the store that makes it; how launches find rows in it, and wait for queued
+//! work that writes them. Not here: the memory of a launch ([`super::plan`]), queued work ([`super::super::queue`]),
+//! and copies ([`super::super::storage`]).
 
 use super::over::cuda;
 use super::{CudaBackend, Lanes, internal};
@@ -15,7 +16,7 @@ use crate::memory::words::HostWords;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Until what the queue does to memory is done.
+/// Waits until queued work on these memories is done.
 pub(super) fn wait_for<'a>(mut memories: impl Iterator<Item = &'a Arc<dyn DeviceMemory>>) -> Result<()> {
     memories.try_for_each(|memory| match memory.as_any().downcast_ref::<CudaMemory>() {
         Some(memory) => memory.wait(),
@@ -23,7 +24,7 @@ pub(super) fn wait_for<'a>(mut memories: impl Iterator<Item = &'a Arc<dyn Device
     })
 }
 
-/// Where rows are that a device has already; those of another one cannot be used.
+/// The address of rows that are on the device; None: they are on the host. An error for rows on another device.
 pub(super) fn address_of(device: &Device, column: &HostColumn) -> Result<Option<u64>> {
     let Some(memory) = column.device() else { return Ok(None) };
     match memory.as_any().downcast_ref::<CudaMemory>() {
@@ -32,7 +33,7 @@ pub(super) fn address_of(device: &Device, column: &HostColumn) -> Result<Option<
     }
 }
 
-/// Memory that outlives launches. No launch is under way that uses it when the last drops it: launches hold what they use.
+/// Memory that outlives launches. When its last owner drops it, no launch uses it, because launches hold their memory.
 pub(super) struct CudaMemory {
     pub(super) block: Block,
     pub(super) lanes: Arc<Lanes>,
@@ -41,11 +42,11 @@ pub(super) struct CudaMemory {
 }
 
 impl CudaMemory {
-    /// What memory waits for, if it is such.
+    /// The pending work of memory, if it is of this type.
     pub(super) fn pending(memory: &dyn DeviceMemory) -> Option<&Pending> {
         memory.as_any().downcast_ref::<Self>().map(|memory| &memory.pending)
     }
-    /// Until it holds what it is to hold.
+    /// Waits until queued work on the memory is done.
     fn wait(&self) -> Result<()> {
         self.pending.wait(&self.queue)
     }
@@ -140,7 +141,7 @@ impl DeviceStore for CudaBackend {
     fn copy(&self, from: &Arc<dyn DeviceMemory>) -> Result<Arc<dyn DeviceMemory>> {
         let copy = self.allocate(from.bytes())?;
         let (source, target) = (cuda(from)?, cuda(&copy)?);
-        // what writes to the memory is queued before, or was waited for
+        // work that writes to the memory is queued before, or was waited for
         let mark = self.queue.add(vec![from.clone(), copy.clone()], Length::Any, |stream| {
             target.block.on(stream).copy_from(&source.block.on(stream))
         })?;

@@ -1,8 +1,8 @@
 //! Collective operations over rows that are on the device.
 //!
-//! Here: which memory they read and make, and the words that the host must see before it goes on. They are queued behind the
-//! launches that nobody waits for ([`super::super::queue`]), so that they find what those make, and nobody waits for them either, but
-//! for those words. Not here: kernels ([`super::super::collective`]).
+//! Here: the memory that they read and allocate, and the results that the host must read before it goes on. They are
+//! queued after the asynchronous launches ([`super::super::queue`]), so they see the results of those. The host waits
+//! only for the results that it must read. Not here: kernels ([`super::super::collective`]).
 
 #![allow(unsafe_code, reason = "operations over addresses of memory that is held here")]
 
@@ -22,14 +22,14 @@ use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
 use std::sync::Arc;
 
-/// Bytes of memory for a word that the host is to see.
+/// Bytes of memory for a word that the host reads.
 const WORD: usize = 8;
 
 pub(super) fn cuda(memory: &Arc<dyn DeviceMemory>) -> Result<&CudaMemory> {
     memory.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))
 }
 
-/// The first word of some memory, once it is there.
+/// The first word of memory, after queued work on it is done.
 fn word(memory: &Arc<dyn DeviceMemory>) -> Result<u64> {
     let mut bytes = [0; 8];
     memory.read(0, &mut bytes)?;
@@ -37,7 +37,7 @@ fn word(memory: &Arc<dyn DeviceMemory>) -> Result<u64> {
 }
 
 impl CudaBackend {
-    /// Where a stretch begins. Its memory is held.
+    /// The address at which a stretch begins. Adds its memory to `holds`.
     fn begin(&self, from: &Stretch<'_>, holds: &mut Vec<Arc<dyn DeviceMemory>>) -> Result<u64> {
         let memory = from.rows.device().filter(|memory| self.owns(&***memory));
         let memory = memory.ok_or_else(|| internal("rows that are elsewhere"))?;
@@ -45,7 +45,7 @@ impl CudaBackend {
         Ok(cuda(memory)?.block.address() + (from.range.start * from.element.bytes()) as u64)
     }
 
-    /// Memory for what is made, which is held.
+    /// Allocates memory for a result, and adds it to `holds`.
     fn room(&self, bytes: usize, holds: &mut Vec<Arc<dyn DeviceMemory>>) -> Result<(Arc<dyn DeviceMemory>, u64)> {
         let memory = self.allocate(bytes)?;
         holds.push(memory.clone());
@@ -53,7 +53,7 @@ impl CudaBackend {
         Ok((memory, address))
     }
 
-    /// Queues work. Whoever reads what it made waits for it.
+    /// Queues work. Later readers of the result wait for it.
     fn over(
         &self,
         holds: Vec<Arc<dyn DeviceMemory>>,
@@ -61,8 +61,9 @@ impl CudaBackend {
         work: impl FnOnce(&OnStream<'_>) -> Result<()>,
     ) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the operations of this file are given addresses of what `begin` and `room` put into `holds`, with the lengths of those stretches, or of
-        // scratch memory of their own; the queue keeps what it holds until the stream has passed the work, and whoever else writes there waits for that.
+        // SAFETY: the operations of this file get addresses of memory that `begin` and `room` put into `holds`, with
+        // the lengths of those stretches, or of scratch memory of their own. The queue holds that memory until the
+        // stream has passed the work. Other writers wait for that.
         let mark = self.queue.add(holds, Length::Any, |stream| work(&unsafe { self.collectives.on(stream) }))?;
         made.iter().try_for_each(|memory| {
             cuda(memory)?.pending.set(mark.clone());
@@ -85,7 +86,8 @@ impl Collective for CudaBackend {
     }
 
     fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>> {
-        // Flags are much less than what they choose from: counting them first costs less than memory for all, or a copy.
+        // Flags are much smaller than the elements that they select. Counting them first is cheaper than memory for all
+        // elements, or another copy.
         let Reduced::Count(hits) = self.reduce(Reduction::Count, Element::U8, flags.rows, flags.range.clone())? else {
             return Err(internal("a count is no count"));
         };
@@ -155,7 +157,7 @@ impl Collective for CudaBackend {
     fn pick(&self, from: Stretch<'_>, places: &HostColumn) -> Result<Option<HostColumn>> {
         let (mut holds, n, width, storage) = (Vec::new(), places.len(), from.element.bytes(), from.element.storage());
         let input = self.begin(&from, &mut holds)?;
-        // as wide as a Float of 32 bits
+        // places have the width of a Float of 32 bits
         let at = self.begin(&Stretch { element: Element::F32, rows: places, range: 0..n }, &mut holds)?;
         let (out, to) = self.room(n * width, &mut holds)?;
         self.over(holds, &[&out], |on| collective::gather(on, width, input, at, n as u64, to))?;
@@ -190,8 +192,9 @@ impl Collective for CudaBackend {
         holds.push(scratch);
         let mut taken = false;
         let mark = self.making_room(self.queue.add(holds, Length::Any, |stream| {
-            // SAFETY: the addresses are of memory that the queue holds until the stream has passed this; both sides' elements are all
-            // there (just asked), what is made has room for all, and only products on the queue's stream use the scratch memory.
+            // SAFETY: the queue holds the memory of the addresses until the stream has passed this work. All elements
+            // of both operands exist (just checked), and the output has room for all products. Only products on the
+            // queue's stream use the scratch memory.
             taken = unsafe { blas.multiply(stream, product, at, room)? };
             Ok(())
         }))?;

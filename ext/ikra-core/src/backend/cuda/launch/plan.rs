@@ -1,10 +1,11 @@
-//! Where the columns of a launch lie while it lasts, and which of their bytes move.
+//! The layout of a launch's arena, and which bytes of columns are copied.
 //!
-//! Here: what becomes of each column ([`Use`]), their places in the launch's arena ([`Plan`]), and what goes there in one copy ([`runs`]). Not here: the copies.
+//! Here: the use of each column ([`Use`]), their places in the launch's arena ([`Plan`]), and which parts share a copy
+//! ([`runs`]). Not here: the copies.
 //!
-//! The arena of a launch, in this order: columns that are only read; arguments, where a launch does not take so many;
-//! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
-//! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
+//! The arena of a launch has, in this order: columns that are only read; arguments that exceed those of a launch;
+//! columns that are partly written; the status block, which is the stop key and the trap record of the prelude; columns
+//! that are completely written, which need not be uploaded. Small parts share one copy in each direction.
 
 use super::{ALIGNMENT, SMALL_SLOT_BYTES, STATUS_WORDS};
 use crate::backend::Fresh;
@@ -13,20 +14,21 @@ use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 use std::ops::Range;
 
-/// What becomes of a column.
+/// The use of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// It is not moved.
+    /// It is not copied.
     None,
     Read,
-    /// In part: what is not written is as before.
+    /// Partly written: the other rows keep their values.
     Written,
-    /// Every row, by its own element.
+    /// Completely written: each row by its own element.
     Filled,
 }
 
 impl Use {
-    /// Of a layout's buffers. What several columns share is never written whole by each of them.
+    /// The use of a layout's buffers. A buffer of several columns counts as partly written, because no column writes
+    /// all of it.
     pub(super) fn of_buffers(program: &Program, layout: &Layout) -> Vec<Self> {
         let columns = Self::of_columns(program);
         let one = |buffer| {
@@ -52,16 +54,16 @@ impl Use {
     }
 }
 
-/// Where the columns of a launch lie in its arena.
+/// The places of a launch's columns in its arena.
 pub(super) struct Plan {
-    /// Offset of each column; none for those that do not move.
+    /// The offset of each column. None: it is not copied.
     pub(super) offsets: Vec<Option<usize>>,
-    /// Of the arguments in memory.
+    /// The offset of the arguments in memory.
     pub(super) arguments: usize,
-    /// From the first written column on.
+    /// The offset of the first written column.
     pub(super) written: usize,
     pub(super) status: usize,
-    /// From the first column on that is written whole.
+    /// The offset of the first column that is completely written.
     pub(super) filled: usize,
     pub(super) end: usize,
 }
@@ -86,18 +88,19 @@ impl Plan {
         Self { offsets, arguments: read, written, status, filled, end }
     }
 
-    /// Where all of a column goes, if it goes up; with `whole`, as all do.
+    /// The offset of a column, if all of it is uploaded. `whole`: completely written columns are uploaded, too.
     pub(super) fn goes_up(&self, column: usize, fresh: &[Fresh], whole: bool) -> Option<usize> {
         let offset = self.offsets[column].filter(|offset| whole || *offset < self.filled);
         offset.filter(|_| fresh.iter().all(|fresh| fresh.column.index() != column))
     }
 
-    /// Where all of a column comes from, if it comes back.
+    /// The offset of a column, if all of it is downloaded.
     pub(super) fn comes_back(&self, column: usize, fresh: &[Fresh]) -> Option<usize> {
         self.goes_up(column, fresh, true).filter(|offset| *offset >= self.written)
     }
 
-    /// What goes up, at ascending offsets; with `whole`, all of it. Without columns that are `there` already.
+    /// The parts to upload, at ascending offsets, without columns that are `there` already. `whole`: completely written
+    /// columns are uploaded, too.
     pub(super) fn parts_up<'a>(
         &self,
         columns: &'a [HostColumn],
@@ -120,7 +123,7 @@ impl Plan {
         parts
     }
 
-    /// What comes back, at ascending offsets. Without columns that are `there` already.
+    /// The parts to download, at ascending offsets, without columns that are `there` already.
     pub(super) fn parts_back<'a>(
         &self,
         columns: &'a mut [HostColumn],
@@ -128,7 +131,7 @@ impl Plan {
         status: &'a mut [u8],
         there: &[bool],
     ) -> Vec<(usize, &'a mut [u8])> {
-        // So many rows of each stretch were taken.
+        // so many rows of each range of fresh rows were allocated
         let taken = |f: &Fresh| f.taken.map_or(0, |c| columns[c.index()].view::<u64>()[0]);
         let taken: Vec<u64> = fresh.iter().map(taken).collect();
         let mut parts = Vec::new();
@@ -156,7 +159,7 @@ fn is_there(there: &[bool], column: usize) -> bool {
     there.get(column).copied().unwrap_or(false)
 }
 
-/// The bytes of a column but for rows that mean nothing: of each stretch of fresh ones, all but the first `taken`.
+/// The bytes of a column without unspecified rows: of each range of fresh rows, only the first `taken` count.
 pub(super) fn meaningful<'a>(
     column: &HostColumn,
     fresh: impl Iterator<Item = &'a Fresh>,
@@ -182,8 +185,8 @@ pub(super) fn meaningful<'a>(
     ranges
 }
 
-/// Parts that lie close enough to each other to be moved in one go; those between which much lies that nobody wants are
-/// moved apart.
+/// Groups parts that are close enough to each other to share one copy. Parts with many other bytes between them are
+/// copied separately.
 pub(super) fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)>> {
     let mut runs: Vec<Vec<(usize, T)>> = Vec::new();
     let mut end = 0;
@@ -216,12 +219,12 @@ mod tests {
         let mut status = [0; 64];
         let back = plan.parts_back(&mut columns, &[], &mut status, &[]);
         assert_eq!(back.iter().map(|p| p.0).collect::<Vec<_>>(), [512, 768, 1024, 1280]);
-        // Arguments go up with what is read, and do not come back.
+        // arguments are uploaded with the columns that are read, and not downloaded
         let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 5000);
         assert_eq!((plan.arguments, plan.written, plan.end), (512, 5632, 7424));
         assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 5000], &[0; 64], false, &[])), [0, 512, 5632, 5888, 6144]);
         assert_eq!(plan.parts_back(&mut columns, &[], &mut status, &[])[0].0, 5632);
-        // A column that was copied already is left out; one of which some rows mean nothing is not copied whole.
+        // a column that was copied already is omitted; one with unspecified rows is not copied completely
         let there = [false, false, true, true, false];
         assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], true, &there)), [5632, 5888, 6144]);
         assert_eq!([0, 1, 2, 3].map(|i| plan.goes_up(i, &[], false)), [Some(5632), None, None, Some(0)]);

@@ -1,7 +1,7 @@
-//! A launch that somebody waits for: columns into an arena, ticks in batches, and back.
+//! Synchronous launches: upload the columns into an arena, run the ticks in batches, download.
 //!
-//! Here: [`run`], on a lane, with an eye on the cancel token. Not here: launches that nobody waits for ([`crate::backend::cuda::queue`]), and where columns lie in the arena
-//! ([`super::plan`]).
+//! Here: [`run`], which uses a lane and watches the cancel token. Not here: asynchronous launches
+//! ([`crate::backend::cuda::queue`]), and the places of columns in the arena ([`super::plan`]).
 
 use super::kernel::{CudaKernel, Shape};
 use super::lanes::{GATE_SLOT, Lane, ZERO_SLOT};
@@ -19,13 +19,13 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Fused ticks run for about this long before the host looks at them.
+/// Fused ticks run for about so long before the host checks for a stop.
 const SLICE: Duration = Duration::from_millis(100);
-/// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
+/// The most launches of single ticks between two checks of the status. CUDA queues more before it blocks.
 const MAX_LAUNCHES: u64 = 384;
 
-/// Runs all ticks; the launch's columns are the layout's buffers.
-/// `jobs`: of the program; those of the launch may be groups of them. `epilogue`: the words of a kernel's epilogue.
+/// Runs all ticks of a launch over the layout's buffers. `jobs`: the program's jobs, while those of the launch may be
+/// groups of them. `epilogue`: the words of a kernel's epilogue.
 pub(super) fn run(
     device: &Device,
     kernel: &CudaKernel,
@@ -35,7 +35,7 @@ pub(super) fn run(
     launch: Launch<'_>,
     epilogue: &[u64],
 ) -> Result<Outcome> {
-    // Columns that are on the device already take no part in what moves.
+    // columns that are on the device already are not copied
     let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
     let moves = |(used, resident): (&Use, &Option<u64>)| if resident.is_some() { Use::None } else { *used };
     let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
@@ -79,11 +79,11 @@ pub(super) fn run(
 
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
-    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
+    // Rows that no element stores would be lost. A launch with a limit must keep all rows.
     let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= jobs;
     let whole =
         plan.end <= SMALL_SLOT_BYTES || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
-    // What is page-locked is copied from where it is.
+    // page-locked columns are copied directly
     let mut held = Held::new(stream);
     let mut direct = vec![false; launch.columns.len()];
     for (i, column) in launch.columns.iter().enumerate() {
@@ -94,17 +94,18 @@ pub(super) fn run(
     for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole, &direct)) {
         staging.upload(&arena, &run)?;
     }
-    // What the host does before the kernel is queued would count as the kernel's time, wherever the device waits for it: after short uploads.
+    // After a short upload the device waits for the host to queue the kernel. That time would count as the kernel's, so
+    // the gate holds the stream until the kernel is queued.
     let mut gate = None;
     if launch.timings.exact {
-        // A mark behind a copy says when the copy engine was done, and what computes begins up to 7 µs later: the way from one to the other is the upload's. The word
-        // is zero, and stays so.
+        // An event behind a copy has the time at which the copy engine was done. A kernel begins up to 7 µs later,
+        // which should count for the upload. So a memory operation comes in between, on a word that is zero anyway.
         arena.fill(plan.status + 8, 8, 0)?;
         gate = page_locked.hold(GATE_SLOT, stream);
     }
     marks[1].record(stream)?;
 
-    // Batches of ticks under way, and behind the last of them, if everything is small, the way back.
+    // The batches of ticks under way. If all is small, the download follows the last of them.
     let small = plan.end - plan.written <= SMALL_SLOT_BYTES;
     let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
     let mut download = None;
@@ -135,7 +136,7 @@ pub(super) fn run(
             watch.wait(&batches[slot])?;
             if download.is_none() || !under_way.is_empty() || !ticks.are_over() {
                 bytes = page_locked.read(slot);
-                // Later ticks do not start once something stopped the launch.
+                // later ticks do not start after the launch was stopped
                 stopped |= Status::read(&bytes).stop_key <= range.end << 32;
             }
             ticks.adapt(&range, queued.elapsed());
@@ -148,7 +149,7 @@ pub(super) fn run(
     drop(gate);
     drop(held);
     if let Err(e) = ended.and_then(|()| watch.end()) {
-        // Nothing may use the lane's memory after it is gone.
+        // no queued work may use the lane's memory after an error
         let _ = watch.stop();
         let _ = watch.end();
         let _ = stream.finish();
@@ -166,7 +167,7 @@ pub(super) fn run(
         Outcome::Cancelled => false,
     };
     if !came_back && meaningful {
-        // How many rows were taken says what is wanted of them.
+        // the number of allocated rows says which ones to download
         for counter in launch.fresh.iter().filter_map(|f| f.taken) {
             let Some(offset) = plan.offsets[counter.index()] else { continue };
             let column = &mut launch.columns[counter.index()];
@@ -221,7 +222,7 @@ impl Ticks<'_> {
         self.next == self.total
     }
 
-    /// Queues the next batch: fused ticks are one launch, others one each.
+    /// Queues the next batch. Fused ticks are one launch, others one each.
     fn queue_batch(&mut self) -> Result<Range<u64>> {
         if self.batch == 0 {
             self.batch = self.first_batch();
@@ -242,16 +243,16 @@ impl Ticks<'_> {
         let pace = f64::from_bits(self.kernel.pace.load(Ordering::Relaxed));
         let slice = (SLICE.as_nanos() as f64 / (pace * self.jobs as f64)).max(1.0) as u64;
         match (self.kernel.fused_ticks, pace > 0.0) {
-            // between two batches the status is brought back, and kernels wait for that
+            // the status is read back between two batches, and kernels wait for that
             (false, true) => slice.min(MAX_LAUNCHES),
             (false, false) => 16,
             (true, true) => slice,
-            // a few milliseconds of a light block on a large device
+            // a few milliseconds of a short block on a large device
             (true, false) => ((1 << 25) / self.jobs).clamp(1, 1 << 16),
         }
     }
 
-    /// Sizes the next batch after one that took so long.
+    /// Chooses the size of the next batch, after one that took `took`.
     fn adapt(&mut self, range: &Range<u64>, took: Duration) {
         let ticks = range.end - range.start;
         if self.kernel.fused_ticks {
@@ -265,7 +266,7 @@ impl Ticks<'_> {
     }
 }
 
-/// Waits for the device with an eye on the cancel token.
+/// Waits for the device, and watches the cancel token.
 struct Watch<'a> {
     cancel: &'a CancelToken,
     /// When the stop key was last sent to the device.
@@ -277,14 +278,14 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Spins at first, since most kernels are short; then sleeps, longer and longer.
+    /// Spins at first, because most kernels are short. Then sleeps, longer and longer.
     fn wait(&mut self, event: &Event) -> Result<()> {
         let start = Instant::now();
         loop {
             if event.is_past()? {
                 return Ok(());
             }
-            // Sent again from time to time: the upload may be still under way, and bring the first stop key after it.
+            // Sent repeatedly: the upload may still be under way and overwrite the stop key.
             if self.cancel.is_cancelled() && self.stop_sent.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
                 self.stop()?;
             }
@@ -296,13 +297,13 @@ impl Watch<'_> {
         }
     }
 
-    /// Makes all jobs end as soon as they look.
+    /// Makes all jobs end at their next check.
     fn stop(&mut self) -> Result<()> {
         self.stop_sent = Some(Instant::now());
         self.page_locked.send_zero(ZERO_SLOT, self.arena, self.status, self.beside)
     }
 
-    /// Waits until nothing of that is on its way: the arena is freed in the order of the other stream.
+    /// Waits until the stop key has been sent: the arena is freed in the order of the other stream.
     fn end(&self) -> Result<()> {
         self.stop_sent.map_or(Ok(()), |_| self.beside.finish())
     }

@@ -1,9 +1,9 @@
-//! A completion flag: a word of page-locked host memory that the stream writes. To read it takes no call of the driver, and
-//! the word is there about a microsecond before the driver would say that an event has passed.
+//! The completion flag: a word of page-locked host memory that the stream writes. Reading it takes no driver call. The
+//! word arrives about a microsecond before the driver would report that an event has passed.
 //!
-//! Here: [`CompletionFlag`], and [`Signal`], one wait for it. Not here: which work is waited for, and what happens after it
-//! ([`super`]). After a fault on the device the flag never changes: a wait gives up after [`PATIENCE`], and its caller asks the
-//! driver, which knows.
+//! Here: [`CompletionFlag`], and [`Signal`], one wait for it. Not here: which work is waited for, and what happens
+//! after it ([`super`]). After a fault on the device the flag never changes. So a wait gives up after [`PATIENCE`], and
+//! its caller asks the driver, which knows of the fault.
 
 use super::Stream;
 use crate::backend::cuda::driver::Device;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Waits of a program before the flag's memory is allocated: a program that waits seldom does without.
+/// The flag's memory is allocated after so many waits of a program: a program that rarely waits does not need it.
 const WAITS_BEFORE_USE: u32 = 16;
 /// Longer than a short launch takes behind a few others.
 const PATIENCE: Duration = Duration::from_micros(50);
 
-/// See the module.
+/// The flag of a queue; see the module.
 #[derive(Default)]
 pub struct CompletionFlag {
     waits: AtomicU32,
     /// The number of the newest signal. Signals are numbered in the stream's order.
     newest: AtomicU32,
     word: OnceCell<Option<PageLockedBuffer>>,
-    /// The device's streams cannot write to the host's memory.
+    /// The device's streams cannot write to host memory.
     unsupported: AtomicBool,
 }
 
@@ -36,8 +36,8 @@ pub struct Signal<'a> {
 }
 
 impl CompletionFlag {
-    /// Queues a write of the flag at this place of the stream. None: the caller must wait for an event. The caller holds the lock
-    /// under which work is added to the stream, so that only one signal is queued at a time.
+    /// Queues a write of the flag at this place of the stream. None: the caller must wait for an event. The caller must
+    /// hold the lock under which work is added to the stream, so that signals are queued one at a time.
     pub fn signal(&self, stream: &Stream, device: &Arc<Device>) -> Option<Signal<'_>> {
         let seldom = self.word.get().is_none() && self.waits.fetch_add(1, Ordering::Relaxed) < WAITS_BEFORE_USE;
         if seldom || self.unsupported.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ impl CompletionFlag {
 }
 
 impl Signal<'_> {
-    /// Spins until the stream has written this signal, at most for [`PATIENCE`]. Returns whether it has.
+    /// Spins until the stream has written this signal, for [`PATIENCE`] at most. Returns whether it has.
     pub fn is_reached(&self) -> bool {
         let began = Instant::now();
         loop {
@@ -71,8 +71,8 @@ impl Signal<'_> {
     }
 }
 
-/// Whether the number last written is this one or a later one. Numbers wrap around after 2³²; fewer signals than half of that are
-/// pending at a time.
+/// Whether the number written last is this one or a later one. Numbers wrap around after 2³², and fewer than half as
+/// many signals are pending at a time.
 fn is_at(written: u32, number: u32) -> bool {
     (written.wrapping_sub(number) as i32) >= 0
 }

@@ -1,18 +1,20 @@
-//! A thread that gives launches to the driver.
+//! The launcher: a thread that passes launches to the driver.
 //!
-//! A launch takes two to four microseconds of the thread that asks the driver for it, more than all else in a warm call. Where little launches follow each other and nobody waits for any
-//! of them, a thread of the queue's own asks for them, in their order, and whoever calls goes on.
+//! A launch takes two to four microseconds of the thread that calls the driver, more than all other steps of a warm
+//! call. When short launches follow each other and no thread waits for one, the launcher's thread makes these calls, in
+//! order. The caller goes on meanwhile.
 //!
-//! Here: [`Launcher`], when that thread is awake, and [`Step`], what it does. Not here: what is left to it ([`super`]). While it has something to do nobody else puts work
-//! on the stream: who wants to waits for it first ([`Launcher::drain`]).
+//! Here: [`Launcher`], which decides when that thread is awake, and [`Step`], what it does. Not here: which steps it
+//! gets ([`super`]). While it has steps left, no other thread may put work on the stream, but has to wait for it first
+//! ([`Launcher::drain`]).
 //!
-//! | where | what becomes of it |
+//! | situation | what happens |
 //! | --- | --- |
-//! | nothing came for a while ([`PATIENCE`]) | it sleeps, and takes no time; callers launch themselves |
-//! | calls that wait for what they launched, or for a few of them | it stays asleep, or falls asleep again: two threads that hand each launch over take longer than one |
-//! | a launch fails | as that code had run before, the device is lost: the fault is what everybody is told from then on |
-//! | a fork | the child has no such thread, and uses no device of its parent's |
-//! | the process ends | before the driver's own end it is done with the call that it is in, and makes no other |
+//! | no step came for a while ([`PATIENCE`]) | it sleeps; callers launch themselves |
+//! | callers wait for each launch, or for each few | it sleeps: one thread is faster than two that hand over each launch |
+//! | a launch fails | since that code had run before, the device is lost, and all later calls report the fault |
+//! | a fork | the child has no such thread, and does not use its parent's device |
+//! | the process ends | before the driver's own end, it finishes its current call, and makes no other |
 
 use super::ticks::Spread;
 use super::{Mark, Stream};
@@ -25,20 +27,21 @@ use std::sync::{Arc, Once, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// So many little launches in a row wake the thread, if they follow each other fast enough to keep it awake.
+/// So many short launches in a row wake the thread, if they follow each other fast enough to keep it awake.
 const WAKING_LAUNCHES: u32 = 8;
-/// Steps that wait, at most. A caller with one more waits until there are fewer.
+/// How many steps may wait. A caller with one more waits until there are fewer.
 const MAX_WAITING_STEPS: u64 = 256;
-/// It looks for more for so long before it sleeps: longer than the host takes from one call to the next, shorter than anybody's notice.
+/// How long it looks for more steps before it sleeps. That is longer than the host takes from one call to the next, and
+/// too short to matter.
 const PATIENCE: Duration = Duration::from_micros(50);
-/// What a process that ends waits for the last call.
+/// How long a process that ends waits for the last call.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
-/// What is done on the stream.
+/// An action on the stream.
 pub enum Step {
-    /// One run of a kernel; the words of its parameter.
+    /// One run of a kernel, with the words of its parameter.
     Launch(Spread, Vec<u64>),
-    /// An event that is a mark's from then on.
+    /// Records an event, which becomes the mark's.
     Record(Arc<Mark>, Arc<Event>),
 }
 
@@ -50,7 +53,7 @@ impl Step {
             Step::Launch(code, mut args) => code.launch(stream, &mut args),
             Step::Record(mark, event) => {
                 event.record(stream)?;
-                // who waits for the mark records no other before this is done
+                // a thread that waits for the mark records no other event before this is done
                 let _ = mark.event.set(event);
                 Ok(())
             }
@@ -58,16 +61,16 @@ impl Step {
     }
 }
 
-/// See the module.
+/// The launcher of a queue; see the module.
 pub struct Launcher {
     shared: Arc<Shared>,
     row: Row,
-    /// Steps that were given when somebody waited for them last.
+    /// How many steps were given before the last drain.
     drained: u64,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Launches that followed each other while it was asleep.
+/// Launches that followed each other while the thread was asleep.
 struct Row {
     launches: u32,
     since: Instant,
@@ -78,7 +81,7 @@ struct Shared {
     stream: Arc<Stream>,
     todo: Mutex<Todo>,
     wakes: Condvar,
-    /// Steps that were given, and those that are done, since ever.
+    /// How many steps were ever given, and how many are done.
     given: AtomicU64,
     done: AtomicU64,
 }
@@ -101,7 +104,8 @@ impl Launcher {
         Self { shared: Arc::new(shared), row: Row { launches: 0, since: Instant::now() }, drained: 0, thread: None }
     }
 
-    /// Leaves a step to the thread, if it is awake; gives it back if not: then nothing is before it that is not on the stream. `row`: whether it is one more of those that wake it.
+    /// Gives a step to the thread, if it is awake. Otherwise returns the step; then all earlier steps are on the
+    /// stream. `row`: whether the step counts towards waking the thread.
     pub fn leave(&mut self, step: Step, row: bool) -> Option<Step> {
         let Self { shared, row: before, thread, .. } = self;
         if shared.waiting() >= MAX_WAITING_STEPS {
@@ -126,10 +130,10 @@ impl Launcher {
         None
     }
 
-    /// Until the thread has done all that was left to it. What waits is no row.
+    /// Waits until the thread has done all its steps. A caller that waits ends the row of launches.
     ///
     /// # Errors
-    /// `Device`: after a fork, and if the device was lost.
+    /// `Device`, after a fork or if the device was lost.
     pub fn drain(&mut self) -> Result<()> {
         self.row.launches = 0;
         let shared = &*self.shared;
@@ -138,11 +142,11 @@ impl Launcher {
         if since == 0 && shared.waiting() == 0 {
             return Ok(());
         }
-        // a child has no such thread
+        // a child of `fork` has no such thread
         shared.device.enter()?;
         shared.until(|| shared.waiting() == 0);
         if since < u64::from(WAKING_LAUNCHES) {
-            // it may look for more still, which does no harm
+            // it may be looking for more steps, which does no harm
             shared.todo.lock().awake = false;
         }
         shared.device.enter()
@@ -163,9 +167,9 @@ impl Row {
     }
 }
 
-/// Starts the thread; None: there is none to be had.
+/// Starts the thread. None: the system cannot start one, or it would not help.
 fn begin(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
-    // on one core it would only be in the way
+    // with one core the thread would only delay the others
     if std::thread::available_parallelism().map_or(1, NonZero::get) < 2 {
         return None;
     }
@@ -176,10 +180,10 @@ fn begin(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        // a child has no such thread
+        // a child of `fork` has no such thread
         if let Some(thread) = self.thread.take().filter(|_| self.shared.device.is_ours()) {
             self.shared.end();
-            // which takes microseconds: what it holds is not to be let go while the process ends
+            // takes microseconds: what the thread holds must not be dropped while the process ends
             let _ = thread.join();
         }
     }
@@ -191,7 +195,7 @@ impl Shared {
         self.given.load(Ordering::Acquire) - done
     }
 
-    /// Waits for the thread, which needs microseconds.
+    /// Waits for the thread, which takes microseconds.
     fn until(&self, done: impl Fn() -> bool) {
         for turn in 0u32.. {
             if done() {
@@ -201,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// What the thread does.
+    /// The thread's main loop.
     fn work(&self) {
         let mut steps = Vec::new();
         loop {
@@ -222,7 +226,7 @@ impl Shared {
                 }
                 std::mem::swap(&mut steps, &mut todo.steps);
             }
-            // after a fault it says so, and nothing is launched
+            // after a fault this is an error, and nothing is launched
             let entered = self.device.enter();
             for step in steps.drain(..) {
                 if entered.is_ok()
@@ -235,7 +239,7 @@ impl Shared {
         }
     }
 
-    /// Looks for a while whether there is more to do.
+    /// Looks for more steps for a while. Returns whether there are some.
     fn comes_soon(&self) -> bool {
         let began = Instant::now();
         loop {
@@ -251,7 +255,7 @@ impl Shared {
         }
     }
 
-    /// Has the thread end as soon as it has nothing to do.
+    /// Makes the thread end as soon as it has no steps.
     fn end(&self) {
         self.todo.lock().ends = true;
         self.wakes.notify_one();
@@ -266,7 +270,7 @@ fn end_with_the_process(shared: &Arc<Shared>) {
     all.push(Arc::downgrade(shared));
 }
 
-/// When the process ends: the driver is not called any more.
+/// Called when the process ends: makes sure that no thread calls the driver any more.
 extern "C" fn end_all() {
     let all: Vec<Arc<Shared>> = ALL.lock().iter().filter_map(Weak::upgrade).collect();
     for shared in all.iter().filter(|shared| shared.device.is_ours()) {
@@ -278,7 +282,7 @@ extern "C" fn end_all() {
         shared.done.fetch_add(dropped.len() as u64, Ordering::Release);
         let began = Instant::now();
         shared.until(|| shared.waiting() == 0 || began.elapsed() > LAST_CALL);
-        // what they hold is not given back: the driver may be gone
+        // not dropped, because the driver may be unloaded
         std::mem::forget(dropped);
     }
     std::mem::forget(all);

@@ -1,10 +1,12 @@
-//! Calls of one tick that follow each other, as one launch of several ticks.
+//! Joins consecutive calls of one tick into one launch of several ticks.
 //!
-//! A loop of calls whose ticks can be fused ([`crate::backend::FusedTicks`]) is mostly ahead of the device: a launch takes the device longer than a call takes the host. While
-//! the device computes the tick that was launched last, the calls that follow are counted, and launched as one once it is done. What an element keeps from tick to tick then
-//! stays in registers, and a launch's own time is paid once.
+//! Consider a loop of calls whose ticks can be fused ([`crate::backend::FusedTicks`]). It is mostly ahead of the
+//! device, because a launch takes the device longer than a call takes the host. While the device runs the ticks that
+//! were launched last, further calls are only counted. When it is done, they become one launch. The state of an element
+//! then stays in registers from tick to tick, and the cost of a launch is paid once.
 //!
-//! Here: [`Tick`], what is launched; [`Ticks`], which of them wait. Not here: who has to launch them first ([`super`]): whoever queues anything else, or wants to know when they are done.
+//! Here: [`Tick`], a launch of one tick; [`Ticks`], which of them wait. Not here: when waiting ticks must be launched
+//! ([`super`]): before any other work is queued, and when a thread waits for them.
 
 use crate::backend::cuda::driver::{Device, Event, Module, Stream};
 use crate::backend::cuda::emit::Header;
@@ -12,7 +14,7 @@ use crate::error::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Code, and how many blocks of how many threads run it.
+/// Code, and the numbers of blocks and threads that run it.
 pub struct Spread {
     pub module: Arc<Module>,
     pub grid: u32,
@@ -20,7 +22,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Puts a run on the stream.
+    /// Queues a run on the stream.
     ///
     /// # Errors
     /// `Device`. The context must be current.
@@ -32,20 +34,20 @@ impl Spread {
 /// A launch of one tick.
 pub struct Tick {
     pub one: Spread,
-    /// What does several, if that is there yet.
+    /// The code for several ticks, if that is ready.
     pub joined: Option<Spread>,
-    /// The words of either kernel's parameter, of ticks from 0 to 1.
+    /// The words of either kernel's parameter, for ticks from 0 to 1.
     pub args: Vec<u64>,
 }
 
 impl Tick {
-    /// Whether it is the same work once more: the same code, over the same memory.
+    /// Whether it repeats the other tick: the same code over the same memory.
     fn repeats(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.one.module, &other.one.module)
             && (self.one.grid, self.one.block) == (other.one.grid, other.one.block)
             && self.args == other.args
     }
-    /// What may run.
+    /// The code that may run.
     pub fn modules(&self) -> impl Iterator<Item = &Arc<Module>> {
         [&self.one].into_iter().chain(&self.joined).map(|code| &code.module)
     }
@@ -58,14 +60,14 @@ impl Tick {
     }
 }
 
-/// What the batch decides about one more tick.
+/// What a batch decides about one more tick.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BatchDecision {
-    /// It is launched: it is not a repetition of the tick before it.
+    /// It is launched, because it does not repeat the tick before it.
     First,
-    /// It is launched at once: no tick waits before it, and the device is idle, or ticks are too long to wait.
+    /// It is launched at once: no tick waits, and the device is idle, or ticks are too long to wait.
     Launched,
-    /// It waits as the first of a batch: it is behind all that was queued before.
+    /// It waits as the first tick of a batch, after all work that was queued before.
     Waits,
     /// It joins a batch that waits, and shares that batch's mark.
     Joined,
@@ -77,35 +79,35 @@ pub struct Ticks {
     last: Option<Tick>,
     /// How many of those wait.
     waiting: u64,
-    /// Behind one of their launches.
+    /// An event behind one of their launches.
     event: Option<Event>,
-    /// What is known to be on the way to it.
+    /// The ticks whose end is being measured with `event`.
     under_way: Option<Way>,
-    /// Ticks that were launched behind it.
+    /// How many ticks were launched behind the event.
     behind: u64,
-    /// What a tick took at most, as far as that was looked at.
+    /// The upper bound for the duration of a tick, if one was measured.
     pace: Option<Duration>,
 }
 
-/// From what the stream was seen to have done to an event.
+/// The ticks that were launched before an event, and the time at which it was recorded on an idle device.
 struct Way {
     since: Instant,
     ticks: u64,
 }
 
-/// Ticks wait for each other while together they take less: longer ones would leave the device idle if the host did
+/// Ticks wait only if they take less than this together. Longer ones would leave the device idle if the host did
 /// something else meanwhile.
 const MAX_BATCH_TIME: Duration = Duration::from_micros(500);
 
 impl Ticks {
-    /// Takes one more.
+    /// Adds one more tick.
     ///
     /// # Errors
     /// `Device`. The context must be current.
     pub fn take(&mut self, tick: Tick, stream: &Stream, device: &Arc<Device>) -> Result<BatchDecision> {
         if !self.last.as_ref().is_some_and(|last| last.repeats(&tick)) {
             self.flush(stream)?;
-            // once means little
+            // a single repetition is not a loop yet
             self.last.insert(tick).launch(stream, 1)?;
             (self.under_way, self.behind, self.pace) = (None, 1, None);
             return Ok(BatchDecision::First);
@@ -140,22 +142,22 @@ impl Ticks {
         Ok(decision)
     }
 
-    /// Whether the device computes what was launched, as far as that is looked at.
+    /// Whether the device is still running launched ticks, as far as the event tells.
     fn is_busy(&mut self) -> Result<bool> {
         let (Some(way), Some(event)) = (&self.under_way, &self.event) else { return Ok(false) };
         if !event.is_past()? {
             return Ok(true);
         }
-        // more, if it was past long since: then the next look tells
+        // an upper bound, too high if the event passed long ago; the next measurement corrects it
         self.pace = Some(way.since.elapsed() / u32::try_from(way.ticks).unwrap_or(u32::MAX).max(1));
         self.under_way = None;
         Ok(false)
     }
 
-    /// Launches what waits.
+    /// Launches the ticks that wait.
     ///
     /// # Errors
-    /// `Device`: then it waits still.
+    /// `Device`. Then the ticks still wait.
     pub fn flush(&mut self, stream: &Stream) -> Result<()> {
         if let Some(last) = self.last.as_mut().filter(|_| self.waiting > 0) {
             last.launch(stream, self.waiting)?;
@@ -165,7 +167,7 @@ impl Ticks {
         Ok(())
     }
 
-    /// Launches what waits; what comes next comes behind something else.
+    /// Launches the ticks that wait, and ends the sequence: the next tick follows other work.
     ///
     /// # Errors
     /// As [`Ticks::flush`].

@@ -1,4 +1,4 @@
-//! Threads with several jobs each: which programs have them, and that nobody can tell.
+//! Threads with several jobs each: which programs have them, and that results are the same.
 
 use super::*;
 use crate::ir::testing::over_elements;
@@ -16,7 +16,7 @@ fn register(storage: Storage) -> Scalar {
     }
 }
 
-/// What is computed of an element, as an Integer that is stored without loss.
+/// A computation on an element; the result is an Integer that fits its storage.
 fn computed(b: &mut Builder, x: Operand) -> Operand {
     let x = match b.ty(x) {
         Scalar::F64 => b.i64(Op::FloatToInt, &[x]),
@@ -47,7 +47,7 @@ fn shifted(from: Storage, to: Storage) -> Program {
     })
 }
 
-/// `out[i] = in[i] + beside[i]`, which raises where it is more than 255, or `in[i]` is 13.
+/// `out[i] = in[i] + beside[i]`, which raises if it is more than 255, or if `in[i]` is 13.
 fn checked() -> Program {
     let columns =
         [("in", Storage::U8, true, false), ("out", Storage::U8, false, true), ("beside", Storage::F32, true, false)];
@@ -92,7 +92,7 @@ fn launched(machine: &dyn Backend, program: &Program, columns: &[HostColumn], jo
     Run { outcome: outcome.unwrap_or_else(|e| panic!("{}: {e}", machine.name())), columns }
 }
 
-/// Everywhere as the reference has it.
+/// All machines must agree with the reference.
 fn agree(program: &Program, columns: &[HostColumn], jobs: u64, n: u64, limit: Key) -> Run {
     let expected = launched(&ReferenceBackend::default(), program, columns, jobs, n, limit);
     for machine in MACHINES.iter() {
@@ -273,7 +273,7 @@ fn as_many_as_fit_into_16_bytes() {
     assert_eq!(of(Storage::F64, Storage::U8), Some(2));
     assert_eq!(of(Storage::F64, Storage::I64), None);
     assert_eq!(jobs_of_a_thread(&checked()), Some(4));
-    // fewer where there is more to do for each, and one where it is much
+    // fewer jobs per thread if a job has more statements, and one if it has many
     let long = |statements| {
         jobs_of_a_thread(&over_elements(
             &[("in", Storage::U8, true, false), ("out", Storage::U8, false, true)],
@@ -301,7 +301,7 @@ fn a_thread_has_one_job_where_jobs_look_elsewhere_repeat_something_or_write_here
         b.store(OUT, to, x);
     };
     assert_eq!(of(false, &|b, job| copy(b, job, job)), Some(4));
-    // the same row for all
+    // the same row for all jobs
     assert_eq!(of(false, &|b, job| copy(b, Operand::I64(3), job)), Some(4));
     assert_eq!(of(true, &|b, job| copy(b, job, job)), None);
     let other = |op, b: &mut Builder, job: Operand| b.i64(op, &[job, Operand::I64(2)]);
@@ -339,7 +339,7 @@ fn a_thread_has_one_job_where_jobs_look_elsewhere_repeat_something_or_write_here
         copy(b, job, job);
     };
     assert_eq!(of(false, &looping), None);
-    // one register, of which a thread would have to have two for each job
+    // one register that would need two values per job
     let twice = |b: &mut Builder, job: Operand| {
         let x = b.temp(Scalar::F64);
         let one = b.i64(Op::Add, &[job, Operand::I64(1)]);
@@ -417,7 +417,7 @@ fn what_one_of_them_raises_is_told_as_if_it_were_alone() {
         let outcome = agree(&program, &columns, 200, 0, Key::NONE).outcome;
         let Outcome::Trapped(record) = outcome else { panic!("260 is too much") };
         assert_eq!((record.key, record.words[0]), (Key::new(0, wrong as u64), 260));
-        // what is before it is there when the launch goes as far as this one
+        // a launch up to this element's limit does all that comes before it
         let Outcome::Trapped(record) = agree(&program, &columns, 200, 0, record.key).outcome else { panic!("it does") };
         assert_eq!(record.key, Key::new(0, wrong as u64));
     }
@@ -446,7 +446,7 @@ fn rows_that_may_not_be_there_are_not_loaded_ahead() {
         panic!("there are 150")
     };
     assert_eq!(record.key, Key::new(0, 150));
-    // before the first row is none either
+    // rows before the first do not exist either
     let shifted = shifted(Storage::F32, Storage::F32);
     let several =
         emit(&shifted, &Layout::structure_of_arrays(&shifted), "kernel").several.expect("loads follow each other");
