@@ -342,7 +342,7 @@ impl Buffer {
     /// Records that a device's memory has the same contents as the host.
     ///
     /// # Panics
-    /// If there is less memory.
+    /// If the memory is too small for the contents.
     pub fn also_on(&self, memory: Arc<dyn DeviceMemory>) {
         assert!(memory.bytes() >= self.byte_len(), "the memory holds the rows");
         self.version.lock().device = Some(memory);

@@ -1,11 +1,11 @@
-//! How launches that are not waited for have ended, as far as that is known.
+//! Completions: what is known of how asynchronous launches ended.
 //!
 //! Here: [`Completion`], the completion of one launch, on which the contents that the launch made depend
 //! ([`super::buffer`]). Not here: how a backend finds out how a launch ended, and the exception that the bridge makes
 //! of a failure.
 //!
-//! A completion is pending until it is looked at after the launch has ended; then it is ok or failed for good. Contents
-//! that were computed from others depend on the completions of those, so that a read of any of them reports the first
+//! A completion is pending until it is asked after the launch has ended. From then on it is ok or failed. Contents that
+//! a launch computes depend on the completions of the launch's inputs, too. So a read of any of them reports the first
 //! launch that failed.
 
 use crate::error::{Error, Poison, Result};
@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a launch ended; None where that is not known yet, and was not to be waited for.
+/// How a launch ended. None: that is not known yet, and the caller does not wait.
 type Ended = Option<std::result::Result<(), Poison>>;
 
-/// See the module.
+/// The completion of one launch; see the module.
 pub struct Completion(Mutex<State>);
 
 enum State {
@@ -32,8 +32,8 @@ impl fmt::Debug for Completion {
 }
 
 impl Completion {
-    /// The completion of a launch that is under way. `look` is called until it says how the launch ended; its argument
-    /// says whether to wait for that.
+    /// The completion of a launch that is under way. `look` is called until it returns how the launch ended. Its
+    /// argument says whether to wait for that.
     pub fn pending(look: impl FnMut(bool) -> Result<Ended> + Send + 'static) -> Self {
         Self(Mutex::new(State::Pending(Box::new(look))))
     }
@@ -53,7 +53,7 @@ impl Completion {
     pub fn is_failed(&self) -> bool {
         matches!(self.is_ok(), Err(Error::Poisoned(_)))
     }
-    /// Whether the launch is known to have failed, and a failure was reported since then.
+    /// Whether the launch is known to have failed, and its failure was reported after the time `since`.
     pub fn was_reported(&self, since: u64) -> bool {
         matches!(self.is_ok(), Err(Error::Poisoned(poison)) if poison.was_reported(since))
     }
@@ -77,7 +77,7 @@ impl Completion {
             _ => Ok(true),
         }
     }
-    /// Adds those to `completions` that are not known to be ok, each once.
+    /// Adds the completions in `more` that are not known to be ok to `completions`, each once.
     ///
     /// # Errors
     /// As [`Completion::is_ok`].

@@ -1,27 +1,27 @@
-//! The free list: host memory of 64 KiB to 4 MiB that was freed, for reuse.
+//! The free list: freed host memory of 64 KiB to 4 MiB, for reuse.
 //!
-//! Here: [`put`] and [`take`]: the allocator's words that were freed, for the next request of about as many. Not here:
+//! Here: [`put`] and [`take`]: words that were freed are kept for the next request of about the same size. Not here:
 //! larger memory, which a pool lends ([`super::pool`]); smaller memory, which the allocator keeps itself.
 //!
 //! The allocator returns such memory to the system at once. The first touch of fresh pages takes longer than most
 //! computations on them: a map of 100 000 Floats takes 50 µs, its pages 150.
 //!
-//! No caller waits for the lock: the GC drops memory, and so does a child of `fork`, in which a thread that it does not
-//! have may hold the lock. Words that cannot be put or taken at once go to the allocator, or come from it.
+//! No caller waits for the lock. The GC may drop memory at any time, and in a child of `fork` the lock may be held by a
+//! thread that does not exist there. Words that cannot be put or taken at once go to the allocator, or come from it.
 
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
-/// Bytes of an entry: at least the first, and fewer than the second. A pool has the larger ones of these, but a child
-/// of `fork` has no pool.
+/// The size of an entry in bytes: at least the first number, and less than the second. A pool also serves the larger
+/// ones of these sizes, but a child of `fork` has no pool.
 const MIN_BYTES: usize = 64 << 10;
 const LIMIT_BYTES: usize = 4 << 20;
-/// Bytes of all entries, at most: what programs make between two runs of the GC.
+/// Bytes of all entries at most: about what programs allocate between two runs of the GC.
 const MAX_HELD_BYTES: usize = 64 << 20;
-/// An entry that was not taken for so long goes back to the allocator.
+/// An entry that was not taken for so long is returned to the allocator.
 const MAX_IDLE: Duration = Duration::from_secs(30);
 
-/// The entries, in the order in which they came.
+/// The entries, oldest first.
 static FREE_LIST: Mutex<Vec<(Vec<u64>, Instant)>> = Mutex::new(Vec::new());
 
 fn is_kept(bytes: usize) -> bool {
@@ -64,7 +64,7 @@ pub fn put(words: Vec<u64>) {
     drop(gone);
 }
 
-/// Gives all entries back to the allocator.
+/// Returns all entries to the allocator.
 pub fn clear() {
     let gone = FREE_LIST.try_lock().map(|mut list| std::mem::take(&mut *list));
     drop(gone);

@@ -1,7 +1,7 @@
 //! Pages of host memory.
 //!
-//! Here: the request for large pages ([`large_pages`]), the switch that makes the system heed it ([`heed_advice`]), and
-//! fresh zero pages ([`zeroed`]). Not here: who owns the memory.
+//! Here: the request for large pages ([`large_pages`]), the switch that makes the system heed it, and fresh
+//! zero pages ([`zeroed`]). Not here: who owns the memory.
 #![allow(unsafe_code, reason = "advice about pages, and memory that may not be had")]
 
 use super::column::Element;

@@ -14,7 +14,7 @@
 //!
 //! **After a fork** the child finds the contents in its own copy of the memory. The child lends nothing more, and
 //! unmaps lent memory when it is dropped. [`Pool::unlock`] ends page-locking before a fork, because the system would
-//! have to copy locked pages at once.
+//! have to copy locked pages.
 #![allow(unsafe_code, reason = "memory that is mapped, lent and unmapped")]
 
 use super::pages::{LARGE_PAGE_BYTES, large_pages};
@@ -57,7 +57,7 @@ pub fn host() -> &'static Arc<Pool> {
     HOST.get_or_init(|| Box::new(Arc::new(Pool { staggered: true, ..Pool::default() })))
 }
 
-/// Bytes from which on the pool lends memory; smaller requests go to the allocator.
+/// The pool serves requests of at least so many bytes; smaller ones go to the allocator.
 pub const MIN_BYTES: usize = PAGE;
 /// Stretches are whole numbers of large pages, and begin at a multiple of one, plus a stagger.
 const PAGE: usize = LARGE_PAGE_BYTES;

@@ -129,7 +129,7 @@ impl Arena {
         Some(taken)
     }
 
-    /// Returns pages.
+    /// Takes pages back from a program.
     fn give(&self, region: usize, start: usize, bytes: usize) {
         // SAFETY: the pages are the arena's, and no program owns them any more. If protecting them fails, that does no
         // harm: they are written anew before their next use.

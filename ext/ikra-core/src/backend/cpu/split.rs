@@ -3,7 +3,7 @@
 //! Here: the work of one launch, its chunks, the records of its traps. Not here: threads ([`super::pool`]) and the call
 //! into generated code ([`super::jit`]).
 //!
-//! A *step* is all jobs for one call's ticks: all ticks if they are fused, else one. Chunks are numbered through all
+//! A *step* runs all jobs for all ticks if these are fused, else for one tick. Chunks are numbered through all
 //! steps. A free thread takes the next chunk. A chunk of a later step waits until the earlier step is done. Only
 //! running threads take chunks, so nobody waits for a thread that never started.
 

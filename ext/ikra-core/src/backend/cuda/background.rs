@@ -1,6 +1,6 @@
 //! Background work: work on threads of its own, for which only the end of the process waits.
 //!
-//! Here: [`run`], and [`end`], which waits for such work before NVIDIA's libraries are unloaded. The work may be inside
+//! Here: [`run`], and [`end`], which waits for such work before NVIDIA's libraries shut down. The work may be inside
 //! their code. These libraries register functions with `exit` while they compile, so a function that this crate
 //! registers would run too late. Not here: the thread of launches ([`super::queue`]), which ends at once.
 

@@ -159,7 +159,7 @@ pub fn flags(nvrtc: &Nvrtc, architecture: &str, options: &CodeOptions) -> Vec<St
     } else {
         flags.push("--fmad=false".to_string());
     }
-    // omits headers that no kernel uses, and starts faster
+    // omits built-in features that no kernel uses, and starts faster
     if nvrtc.version >= (12, 8) {
         flags.push("--minimal".to_string());
     }

@@ -3,9 +3,14 @@
 //! Here: the use of each column ([`Use`]), their places in the launch's arena ([`Plan`]), and which parts share a copy
 //! ([`runs`]). Not here: the copies.
 //!
-//! The arena of a launch has, in this order: columns that are only read; arguments that exceed those of a launch;
-//! columns that are partly written; the status block, which is the stop key and the trap record of the prelude; columns
-//! that are completely written, which need not be uploaded. Small parts share one copy in each direction.
+//! The arena of a launch has these parts, in this order:
+//! 1. Columns that are only read.
+//! 2. Arguments that exceed those of a launch.
+//! 3. Columns that are partly written.
+//! 4. The status block, which is the stop key and the trap record of the prelude.
+//! 5. Columns that are completely written, which need not be uploaded.
+//!
+//! Small parts share one copy in each direction.
 
 use super::{ALIGNMENT, SMALL_SLOT_BYTES, STATUS_WORDS};
 use crate::backend::Fresh;

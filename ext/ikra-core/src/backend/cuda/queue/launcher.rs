@@ -8,13 +8,12 @@
 //! gets ([`super`]). While it has steps left, no other thread may put work on the stream, but has to wait for it first
 //! ([`Launcher::drain`]).
 //!
-//! | situation | what happens |
-//! | --- | --- |
-//! | no step came for a while ([`PATIENCE`]) | it sleeps; callers launch themselves |
-//! | callers wait for each launch, or for each few | it sleeps: one thread is faster than two that hand over each launch |
-//! | a launch fails | since that code had run before, the device is lost, and all later calls report the fault |
-//! | a fork | the child has no such thread, and does not use its parent's device |
-//! | the process ends | before the driver's own end, it finishes its current call, and makes no other |
+//! Its behaviour in each situation:
+//! - No step came for a while ([`PATIENCE`]): it sleeps, and callers launch themselves.
+//! - Callers wait for each launch, or for each few: it sleeps. One thread is faster than two that hand launches over.
+//! - A launch fails: since that code had run before, the device is lost, and all later calls report the fault.
+//! - A fork: the child has no such thread, and does not use its parent's device.
+//! - The process ends: before the driver's own end, it finishes its current call, and makes no other.
 
 use super::ticks::Spread;
 use super::{Mark, Stream};
