@@ -1,7 +1,7 @@
-//! What an operation is equal to, by arithmetic alone: constants, neutral elements, inverses.
+//! Algebraic simplification: constants, neutral elements, inverses.
 //!
-//! Here: rules that are exact for every operand, Floats included (so no `x + 0.0` → `x`, which is wrong for -0.0).
-//! Not here: what control flow tells ([`super::gvn`]) and ranges ([`super::ranges`]).
+//! Here: rules that are exact for every operand, Floats included (so no `x + 0.0` → `x`, which is wrong for -0.0). Not
+//! here: rules that depend on control flow ([`super::gvn`]) or on ranges ([`super::ranges`]).
 
 use crate::ir::eval::{Value, eval};
 use crate::ir::{Cmp, Op, Operand, Scalar};
@@ -9,7 +9,7 @@ use crate::ir::{Cmp, Op, Operand, Scalar};
 /// What to compute instead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Simpler {
-    /// Nothing: this is the result.
+    /// No operation is needed: this is the result.
     Is(Operand),
     /// Another operation.
     Op(Op, Vec<Operand>),
@@ -87,11 +87,11 @@ pub fn simplify(op: Op, result: Scalar, args: &[Operand]) -> Option<Simpler> {
             Is(Operand::Bool(cmp == Cmp::Ge))
         }
         (Op::Shl | Op::Shr | Op::UShr, [Operand::I64(0) | Operand::I32(0), _]) => Is(int(0)),
-        // Exact for every Float: these neither round nor change the sign of a zero.
+        // Exact for every Float: these operations neither round nor change the sign of a zero.
         (Op::FMul | Op::FDiv, [a, Operand::F64(ONE)]) => Is(*a),
         (Op::FSub, [a, Operand::F64(PLUS_ZERO)]) => Is(*a),
         (Op::FAdd, [a, Operand::F64(MINUS_ZERO)]) => Is(*a),
-        // A power of two has an exact reciprocal: quotient and product are one number before they are rounded alike.
+        // A power of two has an exact reciprocal, so quotient and product are the same real number and round alike.
         (Op::FDiv, [a, Operand::F64(bits)]) if is_power_of_two(*bits) => {
             Simpler::Op(Op::FMul, vec![*a, Operand::float(1.0 / f64::from_bits(*bits))])
         }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(simplify(Op::Div, Scalar::I64, &[Operand::I64(1), Operand::I64(0)]), None);
     }
 
-    /// Every rule, against evaluation: each operation on each pair of these, with either or both unknown.
+    /// Checks every rule against evaluation: each operation on each pair of these, with either or both unknown.
     #[test]
     fn every_simpler_form_is_equal() {
         let ints = [0, 1, -1, 2, 7, 8, i64::MIN, i64::MAX];

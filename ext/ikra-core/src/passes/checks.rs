@@ -1,13 +1,12 @@
-//! Puts checks before the loads and the arithmetic that they do not depend on.
+//! Moves checks before the loads and the arithmetic that they do not depend on.
 //!
-//! `a[i] * b[i + 1] + c[i - 1]` is lowered as check, load, check, load, multiply, check, load, …, and no compiler may move
-//! a load before a check. So each load would be waited for before the next one begins. What the checks look at is known
-//! at the start as a rule: indices and lengths. With all checks first, the loads stand together, and are under way at
-//! the same time.
+//! `a[i] * b[i + 1] + c[i - 1]` is lowered as check, load, check, load, multiply, check, load, …. No compiler may move
+//! a load before a check, so each load ends before the next one begins. As a rule, the operands of the checks are known
+//! at the start: indices and lengths. With all checks first, the loads stand together and overlap.
 //!
-//! Fires for runs of statements without effect but for the traps. Checks keep their order, and stay behind what they
-//! read, so what is raised is what was raised; everything else only moves behind checks, which is where its
-//! preconditions hold all the more. Not here: which checks can fail at all ([`super::ranges`]).
+//! Fires for runs of statements whose only effects are traps. Checks keep their order and stay behind what they read,
+//! so the same exception is raised. Other statements only move behind checks, where their preconditions still hold. Not
+//! here: which checks can fail at all ([`super::ranges`]).
 
 use super::Pass;
 use crate::ir::{Op, Operand, Program, Stmt, VarId};
@@ -40,7 +39,7 @@ fn list(body: &mut Vec<Stmt>) {
     *body = out;
 }
 
-/// It does nothing but to assign, and to raise where something is wrong.
+/// Whether the statement only assigns, and raises where a check fails.
 fn is_check(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Checked { .. } => true,
@@ -53,7 +52,7 @@ fn is_check(stmt: &Stmt) -> bool {
     }
 }
 
-/// It assigns, and does nothing else.
+/// Whether the statement assigns, and does nothing else.
 fn is_silent(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Let { op, .. } => *op != Op::Random,
@@ -62,13 +61,14 @@ fn is_silent(stmt: &Stmt) -> bool {
     }
 }
 
-/// The checks of a run with what they depend on, then the rest.
+/// Appends the checks of a run with the statements that they depend on, then the rest.
 fn reorder(run: Vec<Stmt>, out: &mut Vec<Stmt>) {
     let (mut read, mut assigned) = (HashSet::new(), HashSet::new());
     let mut early = vec![false; run.len()];
     for (stmt, early) in run.iter().zip(&mut early).rev() {
         let (reads, assigns) = (reads(stmt), assigns(stmt));
-        // Who assigns what an early one reads or assigns, or reads what an early one assigns, stays before that one.
+        // A statement stays before an early one if it assigns what that one reads or assigns, or reads what that one
+        // assigns.
         *early = is_check(stmt)
             || assigns.iter().any(|v| read.contains(v) || assigned.contains(v))
             || reads.iter().any(|v| assigned.contains(v));

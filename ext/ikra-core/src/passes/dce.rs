@@ -1,9 +1,9 @@
 //! Dead code elimination (DCE): drops assignments that are never read, empty branches, calls without effect, and
 //! functions that are never called.
 //!
-//! Keeps every statement that can stop the job, writes a column or draws a random number, and every loop, for it may
-//! never end. Registers, labels and functions are numbered anew; columns, parameters and sites keep their numbers,
-//! because the host knows them by these. A column that is no longer loaded is no longer marked `read`.
+//! It keeps every statement that can stop the job, writes a column or draws a random number. It keeps every loop, since
+//! a loop may never end. It numbers registers, labels and functions anew. Columns, parameters and sites keep their
+//! numbers, because the host knows them by these. A column that is no longer loaded is no longer marked `read`.
 
 use super::Pass;
 use crate::ir::effects::Effects;
@@ -16,7 +16,7 @@ fn run(program: Program) -> Program {
     renumbered(program).0
 }
 
-/// The new numbers of the entry's registers, too.
+/// The program after DCE, and the new numbers of the entry's registers.
 pub fn renumbered(mut program: Program) -> (Program, Vec<Option<VarId>>) {
     drop_functions(&mut program);
     let effects = program.effects();
@@ -42,7 +42,7 @@ pub fn renumbered(mut program: Program) -> (Program, Vec<Option<VarId>>) {
     (program, numbers)
 }
 
-/// Keeps what the entry reaches.
+/// Drops functions that the entry does not reach.
 fn drop_functions(program: &mut Program) {
     let mut seen = vec![false; program.funcs.len()];
     let mut next = vec![program.entry];
@@ -75,8 +75,8 @@ fn drop_functions(program: &mut Program) {
     program.entry = numbers[program.entry.index()];
 }
 
-/// Assigns a register directly where so far a temporary was assigned and then copied to it: `t = …; x = t` with no
-/// other use of `t`.
+/// Assigns a register directly where a temporary was assigned and then copied to it: `t = …; x = t`, with no other use
+/// of `t`.
 fn coalesce(func: &mut Func, body: &mut Vec<Stmt>) {
     let (mut assigned, mut read) = (vec![0u32; func.vars.len()], vec![0u32; func.vars.len()]);
     func.params.iter().for_each(|p| assigned[p.index()] += 1);
@@ -126,21 +126,21 @@ fn coalesce_list(body: &mut Vec<Stmt>, temporary: &impl Fn(VarId) -> bool) {
 /// A set of registers, as flags.
 type Live = Vec<bool>;
 
-/// Walks backwards with the registers whose content is still wanted.
+/// Walks backwards with the registers that are live, which means: read later.
 struct Liveness<'a> {
     effects: &'a [Effects],
-    /// Whether statements are removed, or only looked at.
+    /// Whether the walk removes statements, or only finds out what is live.
     remove: bool,
-    /// Wanted behind each open `Block` and `Loop`.
+    /// The registers that are live after each open `Block` and `Loop`.
     at_end: Vec<Option<Live>>,
-    /// Wanted where each loop begins, as far as was found out. While an outer loop is looked at again and again this
-    /// only grows, so each time begins with the last one's: loops within loops would take time to the power of their
-    /// depth.
+    /// The registers that are live at the head of each loop, as far as known. Each walk over an outer loop begins with
+    /// the result of the walk before, which only grows. Otherwise the time would grow exponentially with the depth of
+    /// nested loops.
     heads: Vec<Option<Live>>,
 }
 
 impl Liveness<'_> {
-    /// What is wanted before a list, given what is wanted behind it.
+    /// The registers that are live before a list, given those that are live after it.
     fn list(&mut self, body: &mut Vec<Stmt>, mut live: Live) -> Live {
         let mut kept = Vec::new();
         for mut stmt in std::mem::take(body).into_iter().rev() {
@@ -151,7 +151,7 @@ impl Liveness<'_> {
         }
         kept.reverse();
         if self.remove {
-            // A block that nothing leaves early is its content.
+            // A block without a break is replaced by its content.
             for stmt in kept {
                 match stmt {
                     Stmt::Block { label, body: nested } if !breaks_to(&nested, label) => {
@@ -170,7 +170,7 @@ impl Liveness<'_> {
         live
     }
 
-    /// Whether the statement is needed; `live` becomes what is wanted before it.
+    /// Whether the statement is needed; `live` becomes what is live before it.
     fn stmt(&mut self, stmt: &mut Stmt, live: &mut Live) -> bool {
         match stmt {
             Stmt::Let { dst, op, .. } if !live[dst.index()] && *op != Op::Random => {
@@ -199,7 +199,8 @@ impl Liveness<'_> {
             }
             Stmt::Loop { label, body } => {
                 self.at_end[label.index()] = Some(live.clone());
-                // What the next repetition wants is wanted at the end of this one; nothing, to begin with.
+                // What is live at the head is live at the end of the body. The first round starts with nothing live
+                // there.
                 let removing = std::mem::replace(&mut self.remove, false);
                 if removing {
                     self.heads.fill(None);
@@ -240,8 +241,7 @@ impl Liveness<'_> {
     }
 }
 
-/// Numbers the registers and labels that are left, in the order in which they stand. Answers the registers' new
-/// numbers.
+/// Renumbers the remaining registers and labels in the order in which they stand. Returns the registers' new numbers.
 fn renumber(func: &mut Func) -> Vec<Option<VarId>> {
     let mut vars: Vec<Option<VarId>> = vec![None; func.vars.len()];
     let mut order = Vec::new();

@@ -1,20 +1,20 @@
 //! Demanded bits: arithmetic may wrap where only its low bits are used.
 //!
 //! `(x * 1_103_515_245 + 12_345) & 0x7fffffff` is exact in wrapping arithmetic whatever `x` is: the low bits of a sum,
-//! difference or product depend on the low bits of its operands alone. So a checked operation whose result reaches
-//! nothing but an `& constant` (not negative, so that the result has no high bits), directly or through further such
-//! operations, needs no check. Ruby computes the same with a big integer in between.
+//! difference or product depend on the low bits of its operands alone. So a checked operation needs no check if its
+//! result reaches only `& constant`, directly or through further such operations. The constant must not be negative, so
+//! that the result has no high bits. Ruby computes the same with a big integer in between.
 //!
-//! A mask may have all 64 bits: `z = (z * C) & 0xffff_ffff_ffff_ffff` is the number that the bits of a register are
-//! when read as unsigned. Where the highest bit is set, no Integer of a kernel is that number, so such a mask is
-//! checked. But what masks it again, shifts it to the right, combines it with such numbers or asks for low bits alone
-//! finds in the register all that it asks for; where there are no other readers, the check goes, and shifts bring in
-//! zeroes.
+//! A mask may have all 64 bits. `z = (z * C) & 0xffff_ffff_ffff_ffff` is the number that a register's bits represent as
+//! an unsigned number. If the highest bit is set, no Integer of a kernel can hold that number, so such a mask is
+//! checked. Some readers need no check: those that mask the value again, shift it to the right, combine it with such
+//! values, or use its low bits alone. If there are no other readers, the check goes, and right shifts fill with zeros.
 //!
-//! Here: both, over all functions at once, since a hash is often a method. A register stands for all that is ever
-//! assigned to it. Not here: which operations a method of Integer consists of.
+//! Here: both rules, over all functions at once, since a hash is often a method. A register stands for all values that
+//! are ever assigned to it. Not here: which operations a method of Integer consists of.
 //!
-//! The one pass that changes what a program does: where others would raise IntegerOverflow, Ruby's answer results.
+//! This is the only pass that changes what a program does: it gives Ruby's answer where the program would have raised
+//! IntegerOverflow.
 
 use super::Pass;
 use crate::ir::visit::walk_mut;
@@ -52,7 +52,7 @@ pub fn wrapping(op: CheckedOp) -> Op {
     }
 }
 
-/// `x & literal` of a literal beyond I64: not the literal has to fit, the result does.
+/// Handles `x & literal` for a literal beyond I64: not the literal has to fit, but the result.
 fn mask_by_literals(func: &mut Func, sites: &mut Vec<Site>) {
     let mut literals: Vec<Option<(i64, SiteId)>> = vec![None; func.vars.len()];
     walk(&func.body, &mut |stmt| {
@@ -84,18 +84,18 @@ fn mask_by_literals(func: &mut Func, sites: &mut Vec<Site>) {
     });
 }
 
-/// What becomes of operands in a result.
+/// How a result depends on the bits of its operands.
 #[derive(Clone, Copy)]
 enum How {
-    /// Its low bits depend on their low bits alone.
+    /// The low bits of the result depend on the low bits of the operands alone.
     Arithmetic,
-    /// Also, it is unsigned if all of them are…
+    /// As `Arithmetic`, and the result is unsigned if all operands are.
     All,
-    /// …if one of them is.
+    /// As `Arithmetic`, and the result is unsigned if one of the operands is.
     Any,
-    /// It has low bits of theirs, and no others.
+    /// The result has low bits of the operands, and no others.
     Mask,
-    /// They lose their low bits, and so the highest bit its place.
+    /// The result loses low bits of the operands, so their highest bit moves.
     Right,
     Otherwise,
 }
@@ -108,7 +108,7 @@ struct Step {
     negative: bool,
 }
 
-/// How values go from register to register.
+/// How values flow from register to register.
 struct Flow {
     /// The number of each function's first register.
     firsts: Vec<usize>,
@@ -135,7 +135,7 @@ impl Flow {
         }
         for (f, func) in funcs.iter().enumerate() {
             if !called[f] {
-                // the host's arguments
+                // the parameters of the entry, which the host passes
                 flow.step(How::Otherwise, f, &[], (f, &func.params));
             }
             walk(&func.body, &mut |stmt| match stmt {
@@ -171,8 +171,8 @@ impl Flow {
         self.steps.push(Step { how, to, from, negative });
     }
 
-    /// For each register, whether everything that reads it depends on its low bits alone (and something does); and
-    /// whether it holds unsigned numbers, and everything that reads it knows.
+    /// For each register, two answers. The first: something reads it, and every reader depends on its low bits alone.
+    /// The second: it holds unsigned numbers, and every reader expects that.
     fn settle(&self) -> (Vec<bool>, Vec<bool>) {
         let mut low = vec![false; self.integer.len()];
         for v in self.steps.iter().flat_map(|s| &s.from) {

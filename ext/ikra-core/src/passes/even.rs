@@ -1,12 +1,14 @@
-//! Finds by arithmetic what lies evenly, without a look at where it is.
+//! Computes references whose columns have a uniform stride, instead of loading them.
 //!
-//! A column of arrays whose rows are evenly apart ([`crate::ir::Even`]) need not be loaded: the array at a row begins at
-//! `start + row * step`, and all are of one length, so that checks of an index into one hold for all. Fires after calls were inlined,
-//! where a word that was loaded is taken apart: what else looks at it gets the word put together.
+//! A column of arrays has a uniform stride ([`crate::ir::Even`]) if its arrays are equally long and equally far apart.
+//! Its words need not be loaded. The array at a row begins at `start + row * step`. All arrays have one length, so a
+//! check of an index into one holds for all. The pass fires after calls were inlined, where a loaded word is taken
+//! apart. Other uses of the word get a word that is put together again.
 //!
-//! Nor need references to rows that follow each other. But a reference that was loaded is surely one, wherever a load of what it refers to is moved to, and one that
-//! was computed need not be. So elements are the last to be computed, and those of arrays are for each backend to compute ([`references`]): once it moves no loads, or with what
-//! was known of them when they were loaded ([`loaded`]).
+//! References to rows that follow each other need not be loaded either. But passes rely on loaded references: a loaded
+//! reference is surely valid wherever its use is moved to, and a computed one may not be. So [`ELEMENTS`] is the last
+//! pass to compute them. References in arrays are left to each backend ([`references`]), once it moves no loads, or if
+//! it notes beforehand which registers were loaded ([`loaded`]).
 
 use super::Pass;
 use super::loops::Counts;
@@ -19,7 +21,7 @@ pub const PASS: Pass =
 pub const ELEMENTS: Pass =
     Pass { name: "elements", description: "elements that follow each other are found by arithmetic", run: elements };
 
-/// The low half of an array's word is its length, the other where it begins.
+/// The low half of an array's word is its length, the high half is where it begins.
 const LENGTH: i64 = 0xffff_ffff;
 const HALF: i64 = 32;
 
@@ -48,7 +50,7 @@ fn arrays(mut program: Program) -> Program {
             parts.insert(dst, (offset, length));
             true
         });
-        // what was assigned once has one place and one length wherever it is read
+        // a register that is assigned once has one place and one length wherever it is read
         parts.retain(|word, _| counts.assigned(*word) == 1);
         walk_mut(&mut body, &mut |stmt| take_apart(stmt, &parts));
         func.body = body;
@@ -68,13 +70,13 @@ fn elements(mut program: Program) -> Program {
     program
 }
 
-/// The program, which loads no reference that is known by where it is.
+/// The program with all references of uniform stride computed instead of loaded.
 pub fn references(mut program: Program) -> Program {
     compute(&mut program, |_| true);
     program
 }
 
-/// The registers into which a function loads references that lie evenly.
+/// The registers into which a function loads references with a uniform stride.
 pub fn loaded(program: &Program, func: &Func) -> HashSet<VarId> {
     let mut found = HashSet::new();
     walk(&func.body, &mut |stmt| {
@@ -98,7 +100,7 @@ fn compute(program: &mut Program, of: impl Fn(&Column) -> bool) {
             let Some(start) = first(program, column).filter(|_| of(&program.columns[column.index()])) else {
                 return false;
             };
-            // before all loops
+            // the start is read before all loops
             let start = *starts.entry(column).or_insert_with(|| number(func, &mut head, Op::Param(start), &[]).into());
             let reference = number(func, out, Op::Add, &[start, row]);
             out.push(Stmt::Let { dst, op: Op::Narrow, args: vec![reference.into()] });
@@ -110,7 +112,7 @@ fn compute(program: &mut Program, of: impl Fn(&Column) -> bool) {
     program.funcs = funcs;
 }
 
-/// Of a column of references that lie evenly, the parameter that is the first.
+/// For a column of references with a uniform stride, the parameter that holds the first reference.
 fn first(program: &Program, column: ColumnId) -> Option<ParamId> {
     program.even.iter().find_map(|even| match *even {
         Even::References { column: of, start } if of == column => Some(start),
@@ -126,7 +128,7 @@ fn number(func: &mut Func, out: &mut Vec<Stmt>, op: Op, args: &[Operand]) -> Var
     dst
 }
 
-/// Puts something else in the place of loads; false where they stay.
+/// Replaces loads. `found` returns false for a load that stays.
 fn for_loads(body: &mut Vec<Stmt>, found: &mut impl FnMut(VarId, ColumnId, Operand, &mut Vec<Stmt>) -> bool) {
     let mut out = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
@@ -139,10 +141,10 @@ fn for_loads(body: &mut Vec<Stmt>, found: &mut impl FnMut(VarId, ColumnId, Opera
     *body = out;
 }
 
-/// Where an array begins, and how long it is, by the register that holds its word.
+/// By the register that holds an array's word: where the array begins, and how long it is.
 type Parts = HashMap<VarId, (Operand, Operand)>;
 
-/// Where a word that was loaded is taken apart, its parts are known.
+/// Replaces an operation that takes a loaded word apart by the known part.
 fn take_apart(stmt: &mut Stmt, parts: &Parts) {
     let Stmt::Let { op, args, .. } = stmt else { return };
     let Some(Operand::Var(word)) = args.first() else { return };
@@ -186,7 +188,7 @@ mod tests {
         let found = text(program.clone());
         assert!(!found.contains("load in[") && !found.contains("shl"), "{found}");
         assert!(found.contains("= sub") && found.contains("= mul job.0"), "{found}");
-        // whoever wants the word has it
+        // a use of the whole word gets the word
         let whole = Stmt::Store { column: INTS, row: Operand::I64(0), value: VarId(4).into() };
         program.funcs[0].body.push(whole);
         let found = text(program);
@@ -212,7 +214,7 @@ mod tests {
             !text.contains("load refs[") && text.contains("= narrow") && text.contains("load Car@speed["),
             "{text}"
         );
-        // elements are told apart by their space, and are not read any more
+        // elements are determined by their space, and are not read any more
         let elements = (ELEMENTS.run)(program.clone());
         assert!(!computed(&elements).contains("load refs[") && !elements.columns[REFS.index()].read);
         program.columns[REFS.index()].space = Space::Array(ArrayKind(0));

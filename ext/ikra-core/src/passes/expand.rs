@@ -1,11 +1,11 @@
-//! Makes the taking of new rows arithmetic on counters, the last thing that happens to a program.
+//! Turns the allocation of rows into arithmetic on counters. This is the last pass over a program.
 //!
-//! Here: what [`Stmt::Alloc`] is to machines. A row for good is taken by an atomic addition to one counter of all jobs; a
-//! scratch row by adding to the counter of the thread's slot, which starts at 0 whenever a job begins an element or tick.
-//! Whoever finds too few rows traps, and the host runs the section again with more. Not here: which rows are scratch
-//! (lowering decides), and where the regions lie (the host says, by parameters).
+//! Here: the machine form of [`Stmt::Alloc`]. A permanent row is taken by an atomic addition to one counter of all
+//! jobs. A scratch row is taken by adding to the counter of the thread's slot, which starts at 0 whenever a job begins
+//! an element or tick. A job that finds too few rows traps, and the host runs the section again with more rows. Not
+//! here: which rows are scratch (lowering decides), and where the regions lie (the host says, by parameters).
 //!
-//! Until here passes see that an `Alloc` gives rows of which nobody else knows.
+//! Earlier passes only see that an `Alloc` gives rows that nothing else refers to.
 
 use super::Pass;
 use crate::ir::{
@@ -14,7 +14,7 @@ use crate::ir::{
 
 pub const PASS: Pass = Pass { name: "expand", description: "new rows are taken from counters", run };
 
-/// More rows at once than there can be, yet so few that no sum of them leaves 64 bits.
+/// More rows than one allocation can have, yet so few that no sum of counters leaves 64 bits.
 const MAX_ROWS: i64 = 1 << 36;
 
 fn run(mut program: Program) -> Program {

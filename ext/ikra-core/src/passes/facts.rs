@@ -1,8 +1,8 @@
 //! Knowledge about registers, carried along structured control flow.
 //!
-//! Here: [`Facts`], one fact per slot (a register, or whatever else a pass numbers), with what branches, blocks and
-//! loops do to them. A pass walks statements in order and says what it learns; where paths meet, what differs is joined.
-//! Costs are proportional to what was learnt, not to the number of slots.
+//! Here: [`Facts`], one fact per slot (a register, or whatever else a pass numbers), and the rules for branches, blocks
+//! and loops. A pass walks statements in order and adds facts; where paths meet, facts that differ are joined. Costs
+//! are proportional to the number of new facts, not to the number of slots.
 //!
 //! ```text
 //! if:    m = mark(); walk then; a = edge(m); undo(m); walk else; b = edge(m); undo(m); merge([a, b])
@@ -12,18 +12,18 @@
 
 use crate::ir::LabelId;
 
-/// What is known of one slot.
+/// A fact about one slot.
 pub trait Fact: Clone {
-    /// What is known of `slot` when `self` or `other` holds.
+    /// What holds of `slot` when `self` or `other` holds.
     fn join(&self, other: &Self, fresh: &mut u32) -> Self;
 }
 
-/// What changed since a mark, at the end of one path: slots and what is known of them.
+/// The facts that changed since a mark, at the end of one path: slots with their facts.
 pub type Edge<F> = Vec<(u32, F)>;
 
 pub struct Facts<F> {
     now: Vec<F>,
-    /// Slots that were set, with what was known before.
+    /// Slots that were set, with the facts before.
     log: Vec<(u32, F)>,
     open: Vec<Open<F>>,
     reached: bool,
@@ -63,7 +63,7 @@ impl<F: Fact> Facts<F> {
     pub fn mark(&self) -> usize {
         self.log.len()
     }
-    /// What this path knows that was not known at the mark; none where control ended.
+    /// The facts that this path has added since the mark. None: control ended on it.
     pub fn edge(&self, mark: usize) -> Option<Edge<F>> {
         if !self.reached {
             return None;
@@ -82,7 +82,7 @@ impl<F: Fact> Facts<F> {
         }
         self.reached = true;
     }
-    /// Goes on where these paths meet, having undone to the mark from which all of them came.
+    /// Continues where these paths meet. The caller has undone to the mark where all of them began.
     pub fn merge(&mut self, edges: &[Edge<F>]) {
         let Some((first, others)) = edges.split_first() else {
             self.reached = false;
@@ -136,11 +136,11 @@ impl<F: Fact> Facts<F> {
     pub fn close_loop(&mut self) {
         self.close(false);
     }
-    /// Before a walk whose outcome is thrown away.
+    /// Begins a walk whose result is discarded.
     pub fn begin_trial(&mut self) -> Vec<usize> {
         self.open.iter().map(|o| o.edges.len()).collect()
     }
-    /// After it: forgets the breaks that it made, and closes what it opened.
+    /// Ends such a walk: forgets the breaks that it made, and closes what it opened.
     pub fn end_trial(&mut self, edges: Vec<usize>) {
         self.open.truncate(edges.len());
         self.open.iter_mut().zip(edges).for_each(|(open, count)| open.edges.truncate(count));

@@ -1,17 +1,17 @@
-//! What is known of Floats: intervals, as those of integers in [`super::ranges`].
+//! Intervals of Floats, like the intervals of Integers in [`super::ranges`].
 //!
-//! A Float is numbered by its place in the order of all Floats ([`key`]), in which -0.0 comes right before 0.0, so an
-//! interval of places is an interval of numbers. NaN has no place: whatever is said of a Float is said of it unless it is
-//! NaN. So a comparison may be known to fail, as NaN fails it too, but never to hold (`!=` the other way round).
+//! A Float is numbered by its place in the order of all Floats ([`key`]), in which -0.0 comes right before 0.0. So an
+//! interval of places is an interval of numbers. NaN has no place: each interval means "this, or NaN". So a comparison
+//! may be known to fail, as it fails for NaN too, but never known to hold (for `!=` the opposite).
 //!
-//! Here: the places, and what arithmetic makes of intervals of them. Rounding keeps order, so the ends of an interval
-//! tell where all results are.
+//! Here: the places, and the results of arithmetic on intervals of them. Rounding keeps the order, so the ends of an
+//! interval bound all results.
 
 use crate::ir::{Cmp, Op};
 
 type Interval = (i64, i64);
 
-/// Anything.
+/// The interval of all Floats.
 pub const FULL: Interval = (i64::MIN, i64::MAX);
 
 /// The place of a number that is not NaN; 0 is that of 0.0.
@@ -20,14 +20,14 @@ pub fn key(x: f64) -> i64 {
     if bits < 0 { !(bits & i64::MAX) } else { bits }
 }
 
-/// The number at a place; beyond infinity it is infinite.
+/// The number at a place; at a place beyond infinity it is infinite.
 fn number(key: i64) -> f64 {
     let (least, most) = (self::key(f64::NEG_INFINITY), self::key(f64::INFINITY));
     let key = key.clamp(least, most);
     f64::from_bits(if key < 0 { (!key as u64) | 1 << 63 } else { key as u64 })
 }
 
-/// Where the number with these bits is.
+/// The interval of the number with these bits.
 pub fn constant(bits: u64) -> Interval {
     let x = f64::from_bits(bits);
     if x.is_nan() { FULL } else { (key(x), key(x)) }
@@ -37,12 +37,12 @@ pub fn may_be_minus_zero((lo, hi): Interval) -> bool {
     (lo..=hi).contains(&key(-0.0))
 }
 
-/// Where an Integer in the interval is, as a Float.
+/// The interval of an Integer converted to a Float.
 pub fn of_integers((lo, hi): Interval) -> Interval {
     (key(lo as f64), key(hi as f64))
 }
 
-/// Where the result of an operation on Floats is. `same`: both operands are one register.
+/// The interval of the result of an operation on Floats. `same`: both operands are one register.
 pub fn result(op: Op, a: Interval, b: Interval, same: bool) -> Interval {
     let (x, y) = ([number(a.0), number(a.1)], [number(b.0), number(b.1)]);
     let between = |corners: &[f64]| {

@@ -1,12 +1,15 @@
 //! Global value numbering (GVN): gives every value a number, and computes, loads and tests each value once.
 //!
-//! Two registers with one number hold the same value. So in one walk: constants are folded and copies seen through
-//! ([`super::algebra`] has the arithmetic), what a register already holds is not computed or loaded again, a load after
-//! a store of the same row takes the stored value, and a condition that an enclosing branch has settled is not tested
-//! again. Branches that cannot be taken go; those that only choose a value become a `Select`.
+//! Two registers with one number hold the same value. One walk over the program uses the numbers as follows:
 //!
-//! A store makes all other loads of its column unknown, whatever their rows: two ids may be equal. What calls write is
-//! in their [`Effects`]. Copies and values that nobody reads any more are left for [`super::dce`].
+//! * It folds constants and sees through copies ([`super::algebra`] has the arithmetic).
+//! * It does not compute or load again what a register already holds.
+//! * A load after a store of the same row takes the stored value.
+//! * It does not test again a condition that an enclosing branch has settled.
+//! * It removes branches that cannot be taken. A branch that only chooses a value becomes a `Select`.
+//!
+//! A store makes all other loads of its column unknown, whatever their rows: two ids may be equal. [`Effects`] lists
+//! what calls write. [`super::dce`] removes the copies and values that are not read any more.
 //!
 //! Numbers hold for one repetition of a loop: what its body assigns or stores has a new number at its head.
 
@@ -38,7 +41,7 @@ fn run(mut program: Program) -> Program {
     program
 }
 
-/// Number of a value; 0 for what is not assigned on every path.
+/// Number of a value; 0 for a register that is not assigned on every path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Number(u32);
 
@@ -63,14 +66,14 @@ enum Key {
     Constant(Operand),
     Op(Op, Scalar, Args),
     Checked(CheckedOp, [Number; 2]),
-    /// The column's content as of a number, which every store changes.
+    /// The content of a column. The first number stands for all stores to the column so far; each store changes it.
     Load(ColumnId, Number, Number, Scalar),
 }
 
 /// Numbers of operands, and 0 where an operation has fewer.
 type Args = [Number; 3];
 
-/// A quick hash for keys, which are a few small numbers each and come from no stranger.
+/// A quick hash for keys. Keys are a few small numbers each, and none comes from an untrusted source.
 #[derive(Default)]
 struct Mix(u64);
 
@@ -98,16 +101,16 @@ impl Hasher for Mix {
     }
 }
 
-/// What is known of a number.
+/// What is known of the value with a number.
 #[derive(Clone, Default)]
 struct Known {
     constant: Option<Operand>,
-    /// How it is computed.
+    /// The operation that computes it.
     op: Option<(Op, Args)>,
-    /// Registers that held it at some time; often there is but one.
+    /// Registers that held it at some time; often there is only one.
     holder: Option<VarId>,
     others: Vec<VarId>,
-    /// In the branch being walked it equals another number.
+    /// In the branch being walked, it equals the value with this other number.
     means: Option<Number>,
 }
 
@@ -127,10 +130,10 @@ impl Known {
 struct Walker<'a> {
     func: &'a mut Func,
     effects: &'a [Effects],
-    /// One slot for tick and index, one for each column, then one for each register.
+    /// One slot for tick and index, one slot per column, then one slot per register.
     facts: Facts<Number>,
     columns: usize,
-    /// By column: what is stored is what is loaded.
+    /// By column: a load gives exactly the value that was stored, not a rounded one.
     exact: &'a [bool],
     numbers: HashMap<Key, Number, BuildHasherDefault<Mix>>,
     known: Vec<Known>,
@@ -138,7 +141,7 @@ struct Walker<'a> {
     assumed: Vec<Number>,
     /// How many statements assign each register.
     assigned: Vec<u32>,
-    /// Nesting, so that tidying up does not make it much deeper.
+    /// How deep statements nest, so that tidying up does not nest them much deeper.
     depth: usize,
 }
 
@@ -174,7 +177,7 @@ impl<'a> Walker<'a> {
         walker
     }
 
-    /// The entry is called with at least one tick.
+    /// The entry is called with at least one tick, so its last tick is not before its first.
     fn some_ticks(&mut self) {
         if let [_, begin, end] = self.func.params[..] {
             let (begin, end) = (self.number(begin.into()), self.number(end.into()));
@@ -233,7 +236,7 @@ impl<'a> Walker<'a> {
     fn number(&mut self, operand: Operand) -> Number {
         let Operand::Var(v) = operand else { return self.constant(operand) };
         let number = match self.facts.get(self.slot(v)) {
-            // A path that does not exist: any number will do.
+            // Control never reaches this point, so any number will do.
             &UNASSIGNED => self.fresh(),
             number => *number,
         };
@@ -386,7 +389,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The content of a slot is another from here on.
+    /// The slot has new, unknown content from here on.
     fn change(&mut self, slot: usize) {
         let number = self.fresh();
         self.facts.set(slot, number);
@@ -425,7 +428,7 @@ impl<'a> Walker<'a> {
             return;
         }
         self.hold(dst, number);
-        // The temporary that a variable was made from goes by the variable's name.
+        // The temporary from which a variable was made takes the variable's name.
         if let Operand::Var(source) = value
             && self.func.vars[source.index()].name.is_none()
             && self.assigned.get(dst.index()) == Some(&1)
@@ -601,7 +604,7 @@ impl<'a> Walker<'a> {
         self.facts.undo(mark);
         let learnt_otherwise = self.retract(assumed);
         if let Some(selects) = self.as_selects(cond, &then, &otherwise) {
-            // The registers hold what the statements below say, which the walk finds out itself.
+            // The walk over `selects` records what the registers hold.
             return self.append(selects, out);
         }
         self.emit_branch(cond, then, otherwise, out);
@@ -614,7 +617,8 @@ impl<'a> Walker<'a> {
         self.facts.merge(&edges);
     }
 
-    /// The `If` with a branch that ends first, and what follows it not nested; the facts are those before the branch.
+    /// Emits an `If` with a branch that ends early, followed by the rest unnested. The facts are those before the
+    /// branch.
     fn emit_branch(&mut self, cond: Operand, then: Vec<Stmt>, otherwise: Vec<Stmt>, out: &mut Vec<Stmt>) {
         if then.is_empty() && otherwise.is_empty() {
             return;
@@ -642,7 +646,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Branches that do no more than copy to a few registers, as selects; the facts are those before the branch.
+    /// Turns branches that only copy to a few registers into selects. The facts are those before the branch.
     fn as_selects(&self, cond: Operand, then: &[Stmt], otherwise: &[Stmt]) -> Option<Vec<Stmt>> {
         let copies = |body: &[Stmt]| -> Option<Vec<(VarId, Operand)>> {
             body.iter()
@@ -678,7 +682,7 @@ impl<'a> Walker<'a> {
         Some(selects)
     }
 
-    /// From here on the condition with this number is as said, and so is all that follows from it.
+    /// From here on the condition with this number has the value `holds`; so have the conditions that follow from it.
     fn assume(&mut self, number: Number, holds: bool) {
         let value = self.constant(Operand::Bool(holds));
         let known = self.known(number);
@@ -720,7 +724,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Takes back all assumptions but the first so many; tells which they were.
+    /// Takes back all assumptions but the first `keep`; returns those taken back.
     fn retract(&mut self, keep: usize) -> Vec<(Number, Number)> {
         let mut learnt = Vec::new();
         for number in self.assumed.split_off(keep) {
@@ -764,7 +768,7 @@ fn tidy_tail(mut body: Vec<Stmt>, label: LabelId, room: usize) -> Vec<Stmt> {
     body
 }
 
-/// The block, or its content where nothing leaves it early.
+/// Emits the block, or only its content if no statement breaks out of it.
 fn emit_block(label: LabelId, mut body: Vec<Stmt>, out: &mut Vec<Stmt>) {
     drop_tail_breaks(&mut body, label);
     if breaks_to(&body, label) {
@@ -774,7 +778,7 @@ fn emit_block(label: LabelId, mut body: Vec<Stmt>, out: &mut Vec<Stmt>) {
     }
 }
 
-/// At the end of a block, breaking it is what happens anyway.
+/// Drops breaks at the end of a block, where control leaves the block anyway.
 fn drop_tail_breaks(body: &mut Vec<Stmt>, label: LabelId) {
     match body.last_mut() {
         Some(Stmt::Break(to)) if *to == label => {

@@ -1,17 +1,17 @@
 //! If-combining: a branch that holds little but another branch becomes one branch on both conditions.
 //!
-//! On GPUs a branch within a branch is two times that the threads of a warp part and meet, and a place over which
-//! nothing is moved. So where what stands between the two is a little arithmetic, `if a { x = y * y; if x < z { … } }`
-//! becomes `x = y * y; if a & x < z { … }`, whatever `a` says: nothing of it has an effect or a precondition, and
-//! nobody else reads it.
+//! On GPUs, the threads of a warp part and meet again twice at a branch within a branch, and compilers move nothing
+//! across it. If only a little arithmetic stands between the two, `if a { x = y * y; if x < z { … } }` becomes `x = y *
+//! y; if a & x < z { … }`. The arithmetic then runs whatever `a` is. So it must have no effect and no precondition, and
+//! only the inner branch may read its result.
 //!
-//! Behind [`super::load_pipelining()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors
-//! that guess branches gain nothing.
+//! Runs after [`super::load_pipelining()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors
+//! with branch prediction gain nothing.
 
 use super::loops::{Counts, is_cheap, is_movable};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 
-/// What is computed for nothing where the outer branch is rarely taken: about what a branch takes.
+/// The most statements that are computed in vain where the outer branch is rarely taken: about what a branch costs.
 const MAX_COMPUTED: usize = 8;
 
 /// The program, for processors whose threads branch together.
@@ -27,7 +27,7 @@ pub fn if_combine(mut program: Program) -> Program {
     program
 }
 
-/// `repeats`: the list is in an innermost loop, where branches count.
+/// `repeats`: the list is in an innermost loop, where branches are expensive.
 fn list(func: &mut Func, counts: &mut Counts, body: &mut Vec<Stmt>, repeats: bool) {
     for mut stmt in std::mem::take(body) {
         let inside = if let Stmt::Loop { body, .. } = &stmt { !loops(body) } else { repeats };
@@ -45,7 +45,7 @@ fn loops(body: &[Stmt]) -> bool {
     found
 }
 
-/// A condition, and whether its branch is taken where it does not hold.
+/// A condition, and whether its branch is taken where the condition does not hold.
 pub(super) type Condition = (Operand, bool);
 
 struct One<'a> {
@@ -56,7 +56,7 @@ struct One<'a> {
     taken: &'a [Stmt],
 }
 
-/// The one branch that an `If` has.
+/// The side of an `If` whose other side is empty.
 pub(super) fn branch(stmt: &Stmt) -> Option<(Condition, &[Stmt])> {
     match stmt {
         Stmt::If { cond, then, otherwise } if otherwise.is_empty() => Some(((*cond, false), then)),
@@ -74,7 +74,7 @@ impl<'a> One<'a> {
     }
 
     fn may_be_computed(&self, counts: &Counts) -> bool {
-        // what is assigned once is read behind that alone, so in the inner branch
+        // a register that is assigned once is read only after that, so in the inner branch
         let once = |dst: VarId| counts.assigned(dst) == 1;
         let cheap =
             |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op, .. } if is_movable(*op) && is_cheap(*op) && once(*dst));
@@ -123,7 +123,7 @@ mod tests {
         })
     }
 
-    /// `next if i == 3`, what `between` gives, `next if that >= 36.0`, and a sum.
+    /// `next if i == 3`, the value that `between` gives, `next if` that value `>= 36.0`, and a sum.
     fn skipping(between: impl Fn(&mut Builder, Operand) -> Operand) -> Program {
         summed(|b, i, sum| {
             let same = b.icmp(Cmp::Eq, i, Operand::I64(3));
@@ -167,7 +167,7 @@ mod tests {
           }
         }
         ");
-        // where one is taken if something holds, and the other if something does not
+        // one branch is taken if its condition holds, the other if its condition does not hold
         let mixed = if_combine(summed(|b, i, sum| {
             let some = b.icmp(Cmp::Lt, i, Operand::I64(3));
             b.when(some, |b| {

@@ -1,14 +1,14 @@
-//! If-conversion of conditions: branches that only find out whether something holds become the truth value that they
-//! find.
+//! If-conversion of conditions: a branch that only computes a truth value becomes the operations that compute it.
 //!
-//! `around == 3 || (around == 2 && @alive)` is lowered as branches, each of which leads to one assignment. Where the
-//! value is stored, or given on, in place of being branched upon ([`super::jump_threading`] has those), the branches
-//! are as good as the guesses of the processor, and comparing is cheaper than one that is wrong. So both sides are
-//! computed, and one is chosen.
+//! `around == 3 || (around == 2 && @alive)` is lowered to branches, each of which leads to one assignment.
+//! [`super::jump_threading`] handles values that are branched upon. If the value is stored or passed on instead, the
+//! branches cost what their mispredictions cost, and a comparison is cheaper than a misprediction. So the pass computes
+//! both sides and selects one value.
 //!
-//! Fires where all that the sides of a branch assign are truth values, and what they do is little: comparing,
-//! combining, and loading bytes of rows that are there in any case, as a register that only ever holds ids out of
-//! columns that refer to their space. Wider fields stay where they are: memory is not to bring what nobody asked for.
+//! Fires where both sides of a branch only assign truth values, and do little: they compare, combine, and load bytes.
+//! The loaded rows must exist in any case, which holds for a register that only ever holds ids out of columns that
+//! refer to their space. Loads of wider fields stay in their branch, since they would bring data from memory that the
+//! program may not need.
 
 use super::Pass;
 use super::loops::{References, assigned_in, is_read};
@@ -66,13 +66,13 @@ impl Truths<'_> {
         }
     }
 
-    /// What takes the place of a branch.
+    /// The statements that replace a branch.
     fn computed(&mut self, stmt: &Stmt) -> Option<Vec<Stmt>> {
         let Stmt::If { cond, then, otherwise } = stmt else { return None };
         let computes = |s: &&Stmt| !matches!(s, Stmt::Let { op: Op::Copy, .. });
         let little = then.iter().chain(otherwise).filter(computes).count() <= MAX_STATEMENTS;
         let assigned = assigned_in(std::slice::from_ref(stmt));
-        // What is looked at before it is assigned may be from an earlier repetition.
+        // A register that is read before it is assigned may have its value from an earlier repetition.
         let looks_back = |side: &[Stmt]| {
             (0..side.len()).any(|at| {
                 let own = assigned_in(&side[..at]);
@@ -124,7 +124,7 @@ impl Truths<'_> {
         }
     }
 
-    /// Computes what a side computes, in registers of its own; answers what the side's hold at its end.
+    /// Computes a side in new registers. Returns the values that the side's own registers have at its end.
     fn side(&mut self, side: &[Stmt], out: &mut Vec<Stmt>) -> BTreeMap<VarId, Operand> {
         let mut found = BTreeMap::new();
         for stmt in side {
@@ -149,7 +149,7 @@ impl Truths<'_> {
         found
     }
 
-    /// Chooses of each register that is read behind the branch. None: one side leaves it as it was.
+    /// Selects the value of each register that is read after the branch. None: one side does not assign it.
     fn chosen(&self, branch: &Stmt, cond: Operand, found: &[BTreeMap<VarId, Operand>; 2]) -> Option<Vec<Stmt>> {
         let mut within = Vec::new();
         count(std::slice::from_ref(branch), &mut within, 1);
@@ -178,7 +178,7 @@ mod tests {
     use crate::ir::{Cmp, Op, Operand, Program, Scalar, Space, Storage, VarId};
     use crate::passes::testing::after;
 
-    /// `result = x == 3 || (x == 2 && flag)`, of a flag at a row of `TAGS`, which are in `space`.
+    /// `result = x == 3 || (x == 2 && flag)`, where the flag is at a row of `TAGS`, which are in `space`.
     fn rule(refers: Option<Space>, storage: Storage) -> Program {
         let mut program = program(|b, index| {
             let x = b.load(Scalar::I64, INPUT, index);

@@ -1,12 +1,12 @@
 //! If-conversion of sums: a branch that only adds becomes an addition of a value that may be 0.
 //!
-//! `cells.count { |cell| cell.alive? }` adds one, or it does not, as data say, which no processor guesses: a wrong
-//! guess costs as much as ten or twenty additions. So `if c { n = n + 1 }` becomes `t = c ? 1 : 0; n = n + t`.
+//! `cells.count { |cell| cell.alive? }` adds one or does not, depending on data that no processor can predict. A
+//! misprediction costs as much as ten or twenty additions. So `if c { n = n + 1 }` becomes `t = c ? 1 : 0; n = n + t`.
 //!
-//! Fires where each side of a branch only adds to registers, or takes from them, or sets and flips bits, what it need
-//! not compute first: of Integers, whose additions take a cycle and know a number that changes nothing. What may
-//! overflow stays a branch; so do Floats: adding takes them four times as long, and they would wait for it in each
-//! repetition. Invariant: every register has the value that it had.
+//! Fires where each side of a branch only adds to registers, subtracts from them, or sets or flips bits in them. The
+//! operands must be known before the branch, and must be Integers: their additions take one cycle and have a neutral
+//! operand. An addition that may overflow stays a branch. So does one of Floats: adding takes four times as long, and
+//! each repetition would wait for it. Invariant: every register has the value that it had.
 
 use super::Pass;
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId};
@@ -42,11 +42,11 @@ fn list(func: &mut Func, body: &mut Vec<Stmt>) {
 struct Addition {
     dst: VarId,
     op: Op,
-    /// What is added where the condition holds, and where it does not.
+    /// The operand that is added where the condition holds, and where it does not.
     by: [Operand; 2],
 }
 
-/// What both sides do, if they do nothing else.
+/// What both sides do, if they only add.
 fn additions(func: &Func, cond: Operand, then: &[Stmt], otherwise: &[Stmt]) -> Option<Vec<Addition>> {
     let mut found: Vec<Addition> = Vec::new();
     for (side, body) in [then, otherwise].into_iter().enumerate() {
@@ -72,8 +72,8 @@ fn additions(func: &Func, cond: Operand, then: &[Stmt], otherwise: &[Stmt]) -> O
             found[at].by[side] = by;
         }
     }
-    // Each register once, so that the order makes no difference; and none of them is what another adds, or what
-    // decides.
+    // Each register occurs once, so that the order makes no difference. None of them may be an operand of another
+    // addition or the condition.
     let changes = |operand: Operand| found.iter().any(|one| operand == one.dst.into());
     let once = (1..found.len()).all(|at| found[..at].iter().all(|one| one.dst != found[at].dst));
     let fits = (1..=MAX_REGISTERS).contains(&found.len()) && once && !changes(cond);
@@ -100,7 +100,7 @@ mod tests {
     use crate::ir::{CheckedOp, Cmp, Op, Operand, Scalar, Stmt, VarId};
     use crate::passes::testing::after;
 
-    /// A branch on what was read, around a register that is 5 before it.
+    /// A branch on loaded values, around a register that is 5 before it.
     fn check(branch: impl FnOnce(&mut Builder, Operand, Operand, VarId)) -> String {
         after(
             &[PASS],

@@ -1,14 +1,14 @@
 //! Steps of induction variables: how far one repetition of a loop moves a register to which it only adds constants.
 //!
-//! Here: the sums that one repetition may add and take away. How often a loop repeats is [`super::polls`]' affair;
-//! [`super::ranges`], which asks both, bounds with them what is counted beside the counter of a loop: `count += 1 if …`
-//! needs no check for overflow then.
+//! Here: the least and the greatest sum that one repetition may add. [`super::polls`] knows how often a loop repeats.
+//! [`super::ranges`] asks both modules. It then bounds what a loop counts beside its counter: `count += 1 if …` needs
+//! no check for overflow.
 
 use super::loops::assigned_in;
 use crate::ir::{CheckedOp, Op, Operand, Stmt, VarId};
 
-/// The most that one repetition takes away from the register and adds to it; none: it is assigned otherwise, or in a
-/// loop inside.
+/// The most that one repetition takes away from the register, and the most that it adds. None: the loop assigns the
+/// register otherwise, or in an inner loop.
 pub fn of(body: &[Stmt], var: VarId) -> Option<(i128, i128)> {
     let mut tally = Tally { var, moved: Vec::new(), down: 0, up: 0 };
     tally.list(body)?;
@@ -17,7 +17,7 @@ pub fn of(body: &[Stmt], var: VarId) -> Option<(i128, i128)> {
 
 struct Tally {
     var: VarId,
-    /// Registers that hold what the register held earlier in this repetition, and so much more.
+    /// Registers that hold what the register held earlier in this repetition plus a constant, with that constant.
     moved: Vec<(VarId, i64)>,
     down: i128,
     up: i128,
@@ -42,7 +42,7 @@ impl Tally {
             Stmt::Checked { op: CheckedOp::Add, args, .. } => step(Op::Add, *args),
             Stmt::Checked { op: CheckedOp::Sub, args, .. } => step(Op::Sub, *args),
             Stmt::If { .. } | Stmt::Block { .. } => {
-                // what one branch computed, another path may not have
+                // what one side of a branch computed is unknown on other paths
                 let moved = self.moved.clone();
                 for body in stmt.bodies() {
                     self.list(body)?;

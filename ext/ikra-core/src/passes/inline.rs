@@ -1,8 +1,8 @@
-//! Puts small functions, and those called from one place, where they are called.
+//! Inlining: copies small functions, and functions that are called from one place, to where they are called.
 //!
-//! Fires for functions that cannot reach themselves. A `Return` becomes assignments to the call's results and, where
-//! something follows, a `Break` to the end of a block. The functions stay; [`super::dce`] drops those that nobody
-//! calls any more.
+//! Fires for functions that cannot reach themselves. A `Return` becomes assignments to the call's results. If
+//! statements follow, it also becomes a `Break` to the end of a block. The functions themselves stay; [`super::dce`]
+//! drops those that are no longer called.
 
 use super::Pass;
 use crate::ir::visit::{breaks_to, freshen_labels, size, walk_mut};
@@ -10,9 +10,9 @@ use crate::ir::{Func, FuncId, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 
 pub const PASS: Pass = Pass { name: "inline", description: "functions where they are called", run };
 
-/// Functions of at most so many statements are copied to every call.
+/// Functions of at most this many statements are copied to every call.
 const MAX_INLINED_STATEMENTS: usize = 60;
-/// A caller takes in no more once it has so many statements.
+/// A caller with this many statements inlines no more calls.
 const CALLER: usize = 3000;
 
 fn run(mut program: Program) -> Program {
@@ -25,7 +25,7 @@ fn run(mut program: Program) -> Program {
         expand(&mut grown, &mut shell, &mut room, &|callee: FuncId| {
             let body = &program.funcs[callee.index()];
             let small = calls[callee.index()] == 1 || size(&body.body) <= MAX_INLINED_STATEMENTS;
-            // what elements share stays a function
+            // a stage, whose result elements share, stays a function
             (!cyclic[callee.index()] && small && body.stage.is_none()).then_some(body)
         });
         shell.body = grown;
@@ -46,7 +46,7 @@ fn call_counts(program: &Program) -> Vec<usize> {
     counts
 }
 
-/// Functions, each after those it calls (cycles broken anywhere).
+/// Functions, each after those that it calls. A cycle is broken at any of its calls.
 fn callees_first(program: &Program) -> Vec<FuncId> {
     fn visit(program: &Program, func: FuncId, seen: &mut [bool], order: &mut Vec<FuncId>) {
         if std::mem::replace(&mut seen[func.index()], true) {

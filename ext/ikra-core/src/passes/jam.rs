@@ -1,40 +1,49 @@
-//! Runs several jobs as one, statement by statement: unroll-and-jam of the loop over jobs.
+//! Unroll-and-jam of the loop over jobs: several jobs run as one, statement by statement.
 //!
-//! Where neighbouring jobs go the same way through the same loops, what all of them compute and load alike is done once for all of them, and what each
-//! computes for itself is several chains that a processor works on at the same time, in place of one in which each step waits for the one before. In a product
-//! of matrices, eight elements beside each other share an element of the row, and what they multiply it with lies in one line of a cache.
+//! Neighbouring jobs often go the same way through the same loops. What all of them compute and load alike then runs
+//! once for all. What each computes for itself becomes several independent chains, on which a processor works at the
+//! same time. In a product of matrices, eight neighbouring elements share an element of the row, and the numbers that
+//! they multiply it with lie in one cache line.
 //!
-//! Which registers are alike is the business of [`shapes`]. Here: which jobs are one *group*, and what its entry is:
+//! [`shapes`] finds which registers are alike. Here: which jobs make one *group*, and the group's entry function:
 //!
 //! ```text
 //! block done {
-//!   block singly { …all of them at once; leaves `singly` where they turn out not to go the same way, or one would raise…; break done }
-//!   loop { …one after the other, as they were… }
+//!   block singly {
+//!     …all jobs at once; leaves `singly` if they do not go the same way, or if one would raise…
+//!     break done
+//!   }
+//!   loop { …one job after the other, as in the original program… }
 //! }
 //! ```
 //!
-//! A group that leaves `singly` has stored nothing by then, so that its jobs can run from the beginning; what raises is told by them. What raises in all of a group
-//! alike is raised by its first job, which has the least key.
+//! A group that leaves `singly` has stored nothing by then, so its jobs can run from the beginning, and raise as in the
+//! original program. An exception that all jobs of a group raise alike is raised by its first job, which has the least
+//! key.
 //!
-//! On a host, what jobs change in common, as sums, they change one after the other, in their order: from the first such statement on, each does all that is left by itself, so that
-//! what is raised there is raised by the job whose turn it is. A loop over ticks has such ends in the middle, and who raises in the least tick raises first: where jobs take turns or
-//! may raise, groups are of launches of one tick.
+//! On a host, jobs may change shared values, such as sums. They do so one after the other, in their order. From the
+//! first such statement on, each job runs all remaining statements by itself, so that an exception comes from the job
+//! whose turn it is. A loop over ticks would have such turns in the middle, and the exception of the least tick must
+//! win. So where jobs take turns or may raise, groups are only for launches of one tick.
 //!
-//! On a host, jobs of a group may also part in a loop and come together again ([`parting`]): what tells whether they do is computed for all of them, and the rest by each that
-//! does, one after the other. Jobs of a GPU do so by themselves.
+//! On a host, jobs of a group may also part in a loop and come together again ([`parting`]). The group computes the
+//! conditions for all jobs, and then each job that needs the rest runs it, one after the other. On a GPU the jobs,
+//! which are threads, part by themselves.
 //!
-//! There are two ways to make groups. On a host, a group is [next](Way::Next) jobs: what they load lies beside each other. On a GPU the threads of a warp run
-//! jobs that lie beside each other, and should go on to; there a group is jobs [below](Way::Below) each other in the table that a division of the job's number
-//! by a width makes of the jobs, as elements of a matrix are found. Groups that follow each other go down such a table, too, in strips as wide as a warp: what the threads of a
-//! block load is that of a square, not of a row.
+//! There are two ways to make groups. On a host, a group is [consecutive](Way::Next) jobs, whose data are next to each
+//! other in memory. On a GPU the threads of a warp run neighbouring jobs, and should go on to do so. There, a group is
+//! jobs [below](Way::Below) each other in a table. A division of the job's number by a width makes the table; elements
+//! of a matrix are found so. Groups that follow each other also go down the table, in strips as wide as a warp. The
+//! On a host, groups go down the table if other rows load the same data that differs between the jobs of one row.
+//! Columns in a product of matrices are such data. The groups go down in strips as wide as a group, so that they find
+//! these data in a cache. They go down in *bands* of a few rows. The rows' own data is then still in a cache for the
+//! next strip.
+//! next strip.
 //!
-//! On a host, groups go down such a table where other rows load what differs between jobs of one row, as columns in a product of matrices: in strips as wide as a group, which
-//! find it in a cache, and in *bands* of so many rows that what these load, each for itself, is still in one for the next strip.
+//! Not one of [`super::PASSES`]: a backend has both programs, and chooses one of them at each launch.
 //!
-//! Not one of [`super::PASSES`]: a backend has both programs, and says at each launch which of them runs.
-//!
-//! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994; on GPUs
-//! A. Magni, C. Dubach, M. O'Boyle, Automatic optimization of thread-coarsening for graphics processors, 2014.
+//! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994;
+//! on GPUs A. Magni, C. Dubach, M. O'Boyle, Automatic optimization of thread-coarsening for graphics processors, 2014.
 
 mod parting;
 mod shapes;
@@ -51,56 +60,60 @@ use shapes::Shapes;
 use std::collections::HashMap;
 use weave::Weaver;
 
-/// Which jobs are a group.
+/// Which jobs make a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// So many that follow each other.
+    /// Jobs with consecutive numbers.
     Next,
-    /// So many that lie below each other.
+    /// Jobs below each other in a table.
     Below,
 }
 
-/// A program whose jobs are groups of another's.
+/// A program whose jobs are groups of another program's jobs.
 #[derive(Debug)]
 pub struct Jam {
-    /// Behind its parameters are those that [`Jam::groups`] adds.
+    /// The parameters that [`Jam::groups`] adds come after those of the original program.
     pub program: Program,
-    /// Jobs of a group.
+    /// The number of jobs in a group.
     pub width: u64,
     pub registers: Registers,
     way: Way,
     division: Option<Division>,
-    /// Groups go down bands of rows.
+    /// Whether groups go down bands of rows.
     bands: bool,
-    /// A launch of several ticks is no groups.
+    /// Whether only launches of one tick may use groups.
     one_tick: bool,
 }
 
-/// What is known of an entry's registers.
+/// Facts about an entry's registers.
 #[derive(Debug, Default)]
 pub struct Registers {
-    /// Those in which two jobs of a group beside each other hold the same Float or truth value of theirs. What assigns the second stands directly behind what assigns the first,
-    /// but where a pass made something else of one of them.
+    /// Pairs of registers that hold the same Float or truth value for two neighbouring jobs of a group. The statement
+    /// that assigns the second stands directly after the one that assigns the first, unless a pass has changed one of
+    /// them.
     pub pairs: Vec<[VarId; 2]>,
-    /// Those that loops touch only where jobs of a group are apart, which is rare.
+    /// Registers that loops touch only where jobs of a group are apart, which is rare.
     pub apart: Vec<VarId>,
 }
 
-/// The most registers that a loop carries, of all jobs of a group: what a processor has for them.
+/// The most registers that a loop carries, for all jobs of a group: as many as a processor has for them.
 const CARRIED: usize = 12;
-/// The most that a loop in which jobs part reads and assigns where they are together, of all jobs of a group: two to a vector.
+/// The most registers that a loop in which jobs part reads and assigns while they are together, for all jobs of a
+/// group; two to a vector.
 const HELD: usize = 28;
-/// The most statements that stand once for each job of a group, of all jobs: what compiling them takes.
+/// The most statements that the code has once for each job of a group, counted for all jobs. It limits the time of
+/// compilation.
 const REPEATED: usize = 2048;
 const WIDTHS: [usize; 3] = [8, 4, 2];
-/// Jobs beside each other in a strip.
+/// The number of neighbouring jobs in a strip.
 const STRIP: u64 = 32;
-/// Rows of a band, a power of two.
+/// The number of rows in a band, a power of two.
 const BAND: u64 = 32;
 
 impl Jam {
-    /// Of a program whose references are loaded, as far as it has any. None: jobs do not go the same way, or have nothing in common that is worth it. On a host they may part
-    /// where what they do apart needs no loop, and take turns at the end.
+    /// Makes groups of a program that still loads its references. None: jobs do not go the same way, or share nothing
+    /// that makes groups worthwhile. On a host jobs may part where they run no loop on their own, and may take turns at
+    /// the end.
     pub fn of(program: &Program, way: Way) -> Option<Self> {
         Self::made(program, way, way == Way::Next)
     }
@@ -111,7 +124,8 @@ impl Jam {
             return None;
         }
         let ticking = begins_in_loops(&entry.body);
-        // what a job raises in a late tick, another one may raise before, and jobs of a group that gives up do all their ticks one after the other
+        // An exception in a late tick of one job must give way to one in an earlier tick of another job. Jobs of a
+        // group that gives up run all their ticks one after the other.
         if !(ticking && may_raise(&entry.body))
             && let Some(jam) = Self::of_ticks(program.clone(), way, on_host, false)
         {
@@ -124,10 +138,10 @@ impl Jam {
         Self::of_ticks(once, way, on_host, true)
     }
 
-    /// `one_tick`: of launches of one alone.
+    /// `one_tick`: groups are only for launches of one tick.
     fn of_ticks(program: Program, way: Way, on_host: bool, one_tick: bool) -> Option<Self> {
         let entry = &program.funcs[program.entry.index()];
-        // a reference that was loaded is one wherever it is read: that is known before it is computed
+        // found before references are computed: a loaded reference is valid wherever it is read
         let references = References::of(entry, &program.columns);
         let program = &if on_host { super::references(program) } else { program };
         let entry = &program.funcs[program.entry.index()];
@@ -178,14 +192,15 @@ impl Jam {
         Some(Self { program: improved, width: width as u64, registers, way, division, bands, one_tick })
     }
 
-    /// What code for people says of itself.
+    /// A note for listings of code.
     pub fn listing(&self, code: &str) -> String {
         let (comment, lie) =
             if self.way == Way::Next { (";", "follow each other") } else { ("//", "lie below each other") };
         format!("\n{comment} {} jobs at once that {lie}\n{code}", self.width)
     }
 
-    /// How many groups so many jobs are, and the parameters of a launch of them. None: they are no groups.
+    /// The number of groups for so many jobs, and the parameters of a launch of these groups. None: this launch cannot
+    /// use groups.
     pub fn groups(&self, jobs: u64, ticks: u64, params: &[u64]) -> Option<(u64, Vec<u64>)> {
         if self.one_tick && ticks != 1 {
             return None;
@@ -207,7 +222,7 @@ impl Jam {
             (Way::Next, Some(across)) if self.bands => {
                 let strips = across.min(jobs).div_ceil(self.width);
                 let rows = jobs.div_ceil(across).max(1);
-                // bands higher than there are rows would be groups of nothing
+                // a band must not be higher than there are rows, or it would have groups without jobs
                 let height = rows.min(BAND).ilog2();
                 let groups = strips * (rows.div_ceil(1 << height) << height);
                 Some((groups, vec![jobs, across, strips, height.into()]))
@@ -222,12 +237,13 @@ impl Jam {
     }
 }
 
-/// Whether all jobs of a program go the same way through a loop, and load something in common there, with which each computes something else.
+/// Whether all jobs of a program go the same way through a loop, load something in common there, and compute different
+/// values with it.
 pub fn shares(program: &Program) -> bool {
     Jam::made(program, Way::Next, false).is_some()
 }
 
-/// Makes of an entry's loop over ticks what it does in a launch of one, but where the tick is asked for behind it.
+/// Replaces an entry's loop over ticks by one tick, unless the code after the loop reads the tick.
 fn leave_one_tick(program: &mut Program) {
     let entry = &program.funcs[program.entry.index()];
     let once = entry.body.iter().enumerate().find_map(|(at, stmt)| {
@@ -243,7 +259,7 @@ fn leave_one_tick(program: &mut Program) {
     }
 }
 
-/// Whether there is a loop over ticks, or several.
+/// Whether the list begins with a loop over ticks, or with several.
 fn begins_in_loops(body: &[Stmt]) -> bool {
     let mut found = false;
     walk(body, &mut |stmt| {
@@ -269,10 +285,10 @@ fn has_loop(body: &[Stmt]) -> bool {
     found
 }
 
-/// The first division of the job's number, by something that the launch's parameters tell.
+/// The first division of the job's number by a divisor that the launch's parameters determine.
 #[derive(Debug)]
 pub(super) struct Division {
-    /// What is computed before, in order.
+    /// The statements that compute the divisor, in order.
     before: Vec<(VarId, Scalar, Op, Vec<Operand>)>,
     /// The quotient or remainder.
     dst: VarId,
@@ -299,7 +315,8 @@ impl Division {
         None
     }
 
-    /// What a launch with these words for parameters divides by, as far as straight-line code tells: a group tests that it does. None: it does not tell.
+    /// The divisor for a launch with these parameters, as far as straight-line code determines it. A group tests it at
+    /// run time. None: it is not determined.
     fn divisor(&self, words: &[u64], params: &[Param]) -> Option<i64> {
         let mut known: HashMap<VarId, Value> = HashMap::new();
         let value = |known: &HashMap<VarId, Value>, operand: &Operand| match operand {
@@ -336,33 +353,34 @@ struct Group {
     width: i64,
 }
 
-/// Which group follows which. The parameters say how many jobs lie beside each other, and how groups do.
+/// The order of groups. The parameters say how many jobs a row has, and how groups are arranged.
 #[derive(Clone, Copy)]
 enum Order {
-    /// As jobs do.
+    /// In the order of their jobs.
     Line,
-    /// Jobs lie below each other; groups in strips of [`STRIP`], `down` of them below each other.
+    /// The jobs of a group lie below each other. Groups go down strips of [`STRIP`] columns, each `down` groups high.
     Strips { across: ParamId, down: ParamId },
-    /// Jobs follow each other; groups in bands of a power of two, `height`, of rows, each of so many strips as wide as a group.
+    /// The jobs of a group follow each other. Groups go down bands of `height` rows (a power of two), each of `strips`
+    /// strips as wide as a group.
     Bands { across: ParamId, strips: ParamId, height: ParamId },
 }
 
-/// Where a group's jobs are: one after the other from the first, as far as there are any.
+/// Where a group's jobs are: from `first` on, `step` apart, as far as there are jobs.
 struct Place {
     first: Operand,
     step: Operand,
-    /// A number or, where the last of a row may be fewer than a group, a register.
+    /// The most jobs: a number, or a register where the last group of a row may have fewer.
     most: Operand,
 }
 
-/// Where a group goes on.
+/// Where a group continues.
 pub(super) struct Exits {
     pub done: LabelId,
     pub singly: LabelId,
 }
 
 impl Group {
-    /// The entry, and what is known of its registers.
+    /// The entry, and the facts about its registers.
     fn entry(
         &self,
         single: &Func,
@@ -372,7 +390,7 @@ impl Group {
     ) -> Option<(Func, Registers)> {
         let [single_job, ..] = single.params[..] else { return None };
         let mut func = single.clone();
-        // the group's number takes the place of the job's
+        // the group's number takes the place of the job's number
         let number = fresh(&mut func, Scalar::I64);
         func.params[0] = number;
         func.body = Vec::new();
@@ -409,7 +427,7 @@ impl Group {
         Some((func, registers))
     }
 
-    /// Where the jobs of a group are, by its number.
+    /// Finds where the jobs of a group are, by the group's number.
     fn place(&self, func: &mut Func, number: Operand, body: &mut Vec<Stmt>) -> Place {
         let width = Operand::I64(self.width);
         let one = Operand::I64(1);
@@ -427,7 +445,7 @@ impl Group {
                 let many = op(Op::Mul, [across, width]);
                 let start = op(Op::Mul, [row, many]);
                 let first = op(Op::Add, [start, column]);
-                // the last strip may be broader than what is left
+                // the last strip may be wider than the rest of the row
                 let beyond = test(func, Cmp::Ge, column, across, body);
                 body.push(Stmt::If { cond: beyond, then: vec![Stmt::Return(Vec::new())], otherwise: Vec::new() });
                 Place { first, step: across, most: width }
@@ -447,7 +465,7 @@ impl Group {
                 let start = op(Op::Mul, [row, across]);
                 let column = op(Op::Mul, [strip, width]);
                 let first = op(Op::Add, [start, column]);
-                // the last strip may be broader than what is left
+                // the last strip may be wider than the rest of the row
                 let left = op(Op::Sub, [across, column]);
                 let fewer = test(func, Cmp::Lt, left, width, body);
                 let most = fresh(func, Scalar::I64);
@@ -463,7 +481,7 @@ impl Group {
         dst.into()
     }
 
-    /// The jobs one after the other, as they were.
+    /// Runs the jobs one after the other, as in the original program.
     fn singly(
         &self,
         func: &mut Func,

@@ -1,11 +1,11 @@
-//! Jump threading: `a && b` and `a || b` branch where they are decided, instead of making a truth value and testing it
+//! Jump threading: `a && b` and `a || b` branch where they are decided. They no longer make a truth value and test it
 //! again.
 //!
-//! Fires where a branch ends each of its sides by assigning a register, one of them a constant, and the next statement
-//! branches on that register (or on its negation) and nobody else reads it. The side with the constant goes straight to
-//! where the second branch would. What both reach is copied where it is a mere jump, and else stands behind a block
-//! that the other is in. Besides time this saves knowledge: in `while i < n && x` the second branch alone says nothing
-//! of `i`.
+//! Fires where both sides of a branch end by assigning the same register, one of them a constant, and the next
+//! statement branches on that register (or on its negation). Nothing else may read the register. The side with the
+//! constant goes straight to where the second branch would lead. Code that both sides reach is copied if it is only a
+//! jump. Otherwise it stands after a block that contains the other side. The pass saves time and knowledge: in `while i
+//! < n && x` the second branch alone says nothing of `i`.
 
 use super::Pass;
 use crate::ir::visit::size;
@@ -37,7 +37,7 @@ fn list(body: &mut Vec<Stmt>, func: &mut Func, reads: &[u32]) {
     for stmt in body.iter_mut() {
         stmt.bodies_mut().into_iter().flatten().for_each(|nested| list(nested, func, reads));
     }
-    // From behind: of `a && b && c` the last branch first.
+    // From the end: of `a && b && c` the last branch first.
     let mut at = body.len();
     while at > 0 {
         at -= 1;
@@ -49,8 +49,8 @@ fn list(body: &mut Vec<Stmt>, func: &mut Func, reads: &[u32]) {
     }
 }
 
-/// If a branch stands at `at` whose outcome decides the next one: the register in between, the constant that one side
-/// assigns, and where the second branch ends. Its condition is made that register itself.
+/// For a branch at `at` that decides the next branch: the register between them, the constant that one side assigns,
+/// and the index where the second branch ends. Makes the second branch's condition that register itself.
 fn pair(body: &mut [Stmt], at: usize, reads: &[u32]) -> Option<(VarId, bool, usize)> {
     let Stmt::If { then, otherwise, .. } = &body[at] else { return None };
     let (decided, constant) = outcome(then, otherwise)?;
@@ -86,7 +86,7 @@ fn outcome(then: &[Stmt], otherwise: &[Stmt]) -> Option<(VarId, bool)> {
     }
 }
 
-/// The statements for a branch and the one that it decides.
+/// The statements that replace a branch and the one that it decides.
 fn join(first: Stmt, second: Stmt, decided: VarId, constant: bool, func: &mut Func) -> Vec<Stmt> {
     let (Stmt::If { cond, mut then, mut otherwise }, Stmt::If { then: taken, otherwise: not_taken, .. }) =
         (first, second)

@@ -1,9 +1,9 @@
 //! Loop-invariant code motion (LICM): moves out of a loop what each repetition computes to the same result.
 //!
-//! Fires for operations without effect and precondition on what the loop does not assign, in branches too: then they
-//! may be computed for nothing, so there only the cheap ones are moved. Loads are not ([`super::register_promotion`]
-//! knows when they may be). Checks are, where a repetition begins with them and they look at what does not change: the
-//! first repetition raises what it would have raised, and the others cannot.
+//! Fires for operations without effect and precondition on operands that the loop does not assign. In branches it moves
+//! cheap operations only, since they may be computed in vain. It moves no loads ([`super::register_promotion`] knows
+//! when a load may move). It moves a check if each repetition begins with it and its operands do not change. The first
+//! repetition raises as before, and the later ones cannot fail.
 
 use super::Pass;
 use super::loops::{Counts, assigned_in, is_cheap, is_movable, never_passed};
@@ -38,7 +38,7 @@ fn list(body: &mut Vec<Stmt>, counts: &Counts) {
     *body = out;
 }
 
-/// Moves what can be moved from a list to `out`; whether anything was.
+/// Moves statements that can leave the loop from a list to `out`. Returns whether it moved any.
 fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSet<VarId>, out: &mut Vec<Stmt>) -> bool {
     let before = out.len();
     let mut statements = std::mem::take(body).into_iter();
@@ -63,7 +63,7 @@ fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSe
             }
         }
         if last {
-            // what follows is never reached, and may look at what was never assigned
+            // the rest is unreachable, and may read registers that are never assigned
             body.extend(statements);
             break;
         }
@@ -71,7 +71,7 @@ fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSe
     out.len() > before
 }
 
-/// Moves the checks with which a body begins to `out`, as long as nothing in them changes; whether there was one.
+/// Moves invariant checks at the start of a body to `out`. Returns whether there was one.
 fn checks(body: &mut Vec<Stmt>, counts: &Counts, varies: &mut HashSet<VarId>, out: &mut Vec<Stmt>) -> bool {
     let before = out.len();
     let mut at = 0;
@@ -164,7 +164,7 @@ mod tests {
                         b.push(Stmt::Break(inner));
                     });
                 });
-                // May trap, and so stays behind what stops it.
+                // May trap, and so stays after the statement that may end the loop.
                 let quotient = b.i64(Op::Div, &[index, index]);
                 b.store(INTS, index, quotient);
                 b.push(Stmt::Break(outer));
@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn what_no_path_reaches_stays_in_its_loop() {
-        // nobody leaves the innermost block, so nobody leaves the middle one either: what stands behind that looks at
-        // what an earlier pass has found never to be assigned
+        // the innermost block has no break, so the middle block has none either; what stands after the middle block
+        // reads registers that an earlier pass has found never to be assigned
         let program = program(|b, index| {
             let never = b.var(Scalar::I64, Some("never".into()));
             b.repeat(|b, done| {

@@ -1,19 +1,21 @@
 //! Software pipelining of loads: a loop loads what its next repetition needs while this repetition computes.
 //!
-//! A thread of a GPU waits where it needs what it loads. Where bodies are straight, its compiler unrolls loops and lets
-//! the loads of several repetitions begin together; roots, divisions and branches keep it from that. So there `loop { x
-//! = load c[i]; …; i += 1; break if i >= n }` becomes
+//! A thread of a GPU waits where it needs the result of a load. For straight bodies, the GPU's compiler unrolls loops
+//! and overlaps the loads of several repetitions. Roots, divisions and branches keep it from doing so. For such bodies,
+//! `loop { x = load c[i]; …; i += 1; break if i >= n }` becomes
 //!
 //! ```text
 //! next = load c[i]; loop { x = next; next = load c[min(i + 1, n - 1)]; …; i += 1; break if i >= n }
 //! ```
 //!
-//! Where one load tells the row of another, the first is a repetition further ahead, so that none waits for the other.
-//! Everything is loaded that was loaded before, once more at the end of the loop, and nothing else: each repetition
-//! begins where the one before did not leave the loop. So the way out is the test at the end alone, and nothing in the
-//! body raises. Loads in a branch come along where their row is surely one of the column, whatever the branch looks at.
-//! What the loop writes stays where it is. References that lie evenly are computed from here on. Not one of
-//! [`super::PASSES`]: other processors do so by themselves.
+//! If one load gives the row of another, the first runs one more repetition ahead, so that neither waits for the other.
+//! The new loop loads all that the old one loaded, once more at its end, and nothing else. This holds because each
+//! repetition begins unless the one before left the loop. So the test at the end must be the only exit, and nothing in
+//! the body may raise.
+//!
+//! A load in a branch moves along if its row surely exists in the column, whatever the branch's condition says. Columns
+//! that the loop writes stay where they are. From here on, references with a uniform stride are computed instead of
+//! loaded. Not one of [`super::PASSES`]: other processors overlap loads by themselves.
 
 use super::LoopVersions;
 use super::even;
@@ -22,18 +24,18 @@ use crate::ir::visit::walk_mut;
 use crate::ir::{Cmp, Column, ColumnId, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
-/// Registers that hold what was loaded ahead, at most: each is one more that lives all through the loop.
+/// The most registers that hold values loaded ahead. Each is live through the whole loop.
 const MAX_LOADS: usize = 8;
-/// The most statements that find out what to load.
+/// The most statements that compute rows to load ahead.
 const MAX_STATEMENTS: usize = 24;
 
-/// Branches of so few assignments are none.
+/// Compilers turn a branch with at most this many assignments into selects.
 const MAX_SELECTED: usize = 4;
 
-/// The program, for processors that wait for loads. `versions`: of the loops that are there twice, those that compute
-/// without a branch are left to compilers, and those that run rarely as they are.
+/// The program, for processors that wait at loads. `versions`: the loops that exist twice. Compilers optimise the
+/// versions without branches themselves, and the versions that rarely run stay as they are.
 pub fn load_pipelining(program: Program, versions: &[LoopVersions]) -> Program {
-    // a reference that was loaded is one wherever it is loaded: that is known before it is computed
+    // found before references are computed: the registers into which references are loaded, whose rows surely exist
     let known: Vec<_> = program
         .funcs
         .iter()
@@ -66,13 +68,13 @@ pub fn load_pipelining(program: Program, versions: &[LoopVersions]) -> Program {
     program
 }
 
-/// What is known of a function as it was.
+/// What is known of a function before the pass changes it.
 struct Looked<'a> {
     counts: Counts,
     /// How often each register is read.
     reads: Vec<u32>,
     references: References,
-    /// References that are computed in place of being loaded.
+    /// References that are computed instead of loaded.
     computed: HashSet<VarId>,
     columns: &'a [Column],
     /// Loops that stay as they are.
@@ -109,7 +111,8 @@ fn list(looked: &Looked<'_>, func: &mut Func, body: &mut Vec<Stmt>) {
 }
 
 impl Counting {
-    /// What the count is in the repetition after the one in which it is `from`, if that is not the last.
+    /// The count in the repetition after the one in which it is `from`. After the last repetition, the same count
+    /// again.
     fn after(&self, func: &mut Func, from: VarId, out: &mut Vec<Stmt>) -> VarId {
         let mut new = |ty| {
             func.vars.push(Var { ty, name: None });
@@ -125,7 +128,8 @@ impl Counting {
     }
 }
 
-/// What a loop loads at rows that its count tells, and how these are computed, in order. None: it is not worth it.
+/// What a loop loads at rows that its count determines, and the computation of these rows, in order. None: it is not
+/// worth it.
 fn slice(looked: &Looked<'_>, inner: &[Stmt], i: VarId) -> Option<Vec<Stmt>> {
     let mut written = HashSet::new();
     walk(inner, &mut |s| {
@@ -136,7 +140,7 @@ fn slice(looked: &Looked<'_>, inner: &[Stmt], i: VarId) -> Option<Vec<Stmt>> {
     let mut finder =
         Finder { looked, written, varies: assigned_in(inner), told: HashSet::from([i]), found: Vec::new() };
     finder.list(inner, false);
-    // what nobody loads by is left where it is
+    // a computation whose row no load uses stays where it is
     let mut needed: HashSet<VarId> = HashSet::new();
     let mut slice: Vec<Stmt> = Vec::new();
     for stmt in finder.found.into_iter().rev() {
@@ -156,10 +160,10 @@ fn slice(looked: &Looked<'_>, inner: &[Stmt], i: VarId) -> Option<Vec<Stmt>> {
     ((1..=MAX_LOADS).contains(&loads) && slice.len() <= MAX_STATEMENTS && waits).then_some(slice)
 }
 
-/// Whether compilers do not move loads over the statement: it branches, also within an operation.
+/// Whether compilers do not move loads across the statement: it branches, or an operation in it does.
 fn holds_up(stmt: &Stmt) -> bool {
     match stmt {
-        // a few assignments are made without a branch
+        // compilers make a few assignments without a branch
         Stmt::If { then, otherwise, .. } => {
             let assigns = |s: &Stmt| matches!(s, Stmt::Let { .. }) && !holds_up(s);
             then.len() + otherwise.len() > MAX_SELECTED || !then.iter().chain(otherwise).all(assigns)
@@ -185,19 +189,19 @@ fn holds_up(stmt: &Stmt) -> bool {
 struct Finder<'a> {
     looked: &'a Looked<'a>,
     written: HashSet<ColumnId>,
-    /// What the body assigns.
+    /// The registers that the body assigns.
     varies: HashSet<VarId>,
-    /// What the count tells.
+    /// The registers that the count determines.
     told: HashSet<VarId>,
     found: Vec<Stmt>,
 }
 
 impl Finder<'_> {
-    /// `guarded`: in a branch that may look at what tells whether a row is there.
+    /// `guarded`: the list is in a branch whose condition may decide whether a row exists.
     fn list(&mut self, body: &[Stmt], guarded: bool) {
         for stmt in body {
             match stmt {
-                // in a branch it need not be one
+                // in a branch, a computed reference may not be a row
                 Stmt::Let { dst, .. } if guarded && self.looked.computed.contains(dst) => {}
                 Stmt::Let { dst, op, args } if is_safe(*op, args) && self.follows(*dst, args) => self.take(*dst, stmt),
                 Stmt::Load { dst, column, row } if !self.written.contains(column) && self.follows(*dst, &[*row]) => {
@@ -206,7 +210,7 @@ impl Finder<'_> {
                         self.take(*dst, stmt);
                     }
                 }
-                // deeper in, it happens more rarely than it is worth
+                // branches nested deeper run too rarely to be worth it
                 Stmt::If { then, otherwise, .. } if !guarded => {
                     self.list(then, true);
                     self.list(otherwise, true);
@@ -221,7 +225,7 @@ impl Finder<'_> {
         self.found.push(stmt.clone());
     }
 
-    /// Whether the register has one value in a repetition, which the count tells.
+    /// Whether the register has one value in a repetition, which the count determines.
     fn follows(&self, dst: VarId, operands: &[Operand]) -> bool {
         let told = |o: &Operand| matches!(o, Operand::Var(v) if self.told.contains(v));
         let known = |o: &Operand| told(o) || !matches!(o, Operand::Var(v) if self.varies.contains(v));
@@ -229,7 +233,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether the operation may be computed where control does not reach.
+/// Whether the operation may run where the program would not run it.
 fn is_safe(op: Op, args: &[Operand]) -> bool {
     let shifts = matches!(op, Op::Shl | Op::Shr | Op::UShr) && matches!(args[1], Operand::I64(0..=63));
     shifts || is_movable(op)
@@ -246,7 +250,7 @@ fn load_ahead(
     let Stmt::Loop { body, .. } = stmt else { return };
     let i = counting.i;
     let own: Vec<VarId> = slice.iter().flat_map(|s| s.assigns().to_vec()).collect();
-    // the others only tell rows
+    // the other loads only give rows
     let within = reads(&slice, looked.reads.len());
     let wanted: Vec<VarId> = own.iter().copied().filter(|v| looked.reads[v.index()] > within[v.index()]).collect();
     let (rows, fields) = stages(slice);
@@ -263,7 +267,7 @@ fn load_ahead(
         next.0.insert(i, at);
         repeated.extend(next.renamed(&rows));
     } else {
-        // fields are loaded by what one repetition before was loaded
+        // the loads of the second stage use what the repetition before has loaded
         let first = counting.after(func, i, out);
         let told: Vec<VarId> = rows.iter().flat_map(|s| s.assigns().to_vec()).collect();
         let at = counting.after(func, i, &mut repeated);
@@ -284,7 +288,8 @@ fn load_ahead(
     *body = repeated;
 }
 
-/// What is found out without a load, and loaded then; and what is loaded by that.
+/// Splits a slice: statements that depend on no load, with the loads they lead to; and statements that depend on these
+/// loads.
 fn stages(slice: Vec<Stmt>) -> (Vec<Stmt>, Vec<Stmt>) {
     let mut loaded: HashSet<VarId> = HashSet::new();
     slice.into_iter().partition(|stmt| {
@@ -326,7 +331,7 @@ impl Names {
     }
 }
 
-/// Takes out what assigns these registers.
+/// Removes the statements that assign these registers.
 fn remove(body: &mut Vec<Stmt>, assigned: &[VarId]) {
     let taken = |s: &Stmt| s.assigns().iter().any(|v| assigned.contains(v));
     body.retain(|s| !taken(s));
@@ -460,9 +465,9 @@ mod tests {
             let (ahead, rest) = behind.split_once("if ").expect("the branch");
             (ahead.matches("= load").count(), rest.matches("= load").count())
         };
-        // the id is one of an object, so its speed is there
+        // the id is one of an object, so its speed exists
         assert_eq!(loads_in_loop(in_a_branch(|b, id| b.load(Scalar::F64, SPEED, id))), (3, 0));
-        // whether there is such a row the condition may have told
+        // the condition may have decided whether such a row exists
         let by_row = in_a_branch(|b, id| {
             let row = b.i64(Op::Widen, &[id]);
             b.load(Scalar::F64, OUT, row)

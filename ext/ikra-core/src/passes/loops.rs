@@ -1,11 +1,11 @@
-//! What the passes over loops ask: how loops count, how often registers are assigned, and what may move out of a loop.
+//! Helpers for passes over loops: how loops count, how often registers are assigned, and what may move out of a loop.
 
 use crate::ir::effects::Effects;
 use crate::ir::visit::is_plain;
 use crate::ir::{Cmp, Column, Ctx, Func, LabelId, Op, Operand, Space, Stmt, VarId, walk};
 use std::collections::{BTreeMap, HashSet};
 
-/// How often each register of a function is assigned (a parameter once more, on entry).
+/// How often each register of a function is assigned. A parameter counts once more, for the entry.
 pub struct Counts(Vec<u32>);
 
 impl Counts {
@@ -15,7 +15,7 @@ impl Counts {
         walk(&func.body, &mut |s| s.assigns().iter().for_each(|v| counts[v.index()] += 1));
         Self(counts)
     }
-    /// A register that was made since, with how often it is assigned.
+    /// Adds a new register, which is assigned so often.
     pub fn add(&mut self, assigned: u32) {
         self.0.push(assigned);
     }
@@ -31,11 +31,11 @@ pub fn assigned_in(body: &[Stmt]) -> HashSet<VarId> {
     vars
 }
 
-/// What nests in so many branches more than something else happens more rarely.
+/// A statement nested in so many branches more than another one runs more rarely.
 pub const RARER: usize = 2;
 
-/// The least depth in branches at which a loop's body assigns each register. What a loop inside assigns is at depth 0:
-/// that is no rare way, whatever it nests in.
+/// The least depth in branches at which a loop's body assigns each register. An assignment in an inner loop is at depth
+/// 0: it may run often, however deep it is nested.
 pub fn assignment_depths(body: &[Stmt]) -> BTreeMap<VarId, usize> {
     fn collect(body: &[Stmt], depth: usize, all: &mut BTreeMap<VarId, usize>) {
         for stmt in body {
@@ -53,8 +53,8 @@ pub fn assignment_depths(body: &[Stmt]) -> BTreeMap<VarId, usize> {
     all
 }
 
-/// How an innermost loop counts that [`super::rotate`] has turned: its body ends with `i += step; over = i >= end; break if over`, and
-/// changes none of them before.
+/// How an innermost loop counts that [`super::rotate`] has turned. Its body ends with `i += step; over = i >= end;
+/// break if over`, and changes none of these registers before.
 pub struct Counting {
     pub i: VarId,
     pub step: i64,
@@ -62,13 +62,14 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// With what the loop repeats before it counts. `polls`: it polls between counting and the test.
+    /// The counting, and the statements that the loop repeats before it counts. `polls`: it polls between counting and
+    /// the test.
     pub fn of(stmt: &Stmt, polls: bool) -> Option<(Self, &[Stmt])> {
         let Stmt::Loop { label, body } = stmt else { return None };
         Self::of_body(*label, body, polls)
     }
 
-    /// The same of what stands in the loop.
+    /// The same for the body of a loop.
     pub fn of_body(label: LabelId, body: &[Stmt], polls: bool) -> Option<(Self, &[Stmt])> {
         let [
             before @ ..,
@@ -88,20 +89,20 @@ impl Counting {
         let changes = assigned.contains(i)
             || assigned.contains(over)
             || matches!(end, Operand::Var(v) if assigned.contains(&v) || v == *i || v == *over);
-        // what the last repetition found, who changes the test does not find there
+        // a body that reads the last repetition's answer needs the test as it is
         let looks_back = is_read(repeated, *over);
         let fits = counts && leaves && !changes && !looks_back && is_plain(repeated);
         fits.then_some((Self { i: *i, step, end }, repeated))
     }
 }
 
-/// Whether the operation is an instruction or two.
+/// Whether the operation takes only an instruction or two.
 pub fn is_cheap(op: Op) -> bool {
     !matches!(op, Op::FDiv | Op::FSqrt | Op::FRem | Op::FNextAfter | Op::Math(_))
 }
 
-/// Whether the operation may be computed where control does not reach: it has no effect and no precondition, and
-/// depends on its operands alone.
+/// Whether the operation may run where the program would not run it. It has no effect and no precondition, and depends
+/// on its operands alone.
 pub fn is_movable(op: Op) -> bool {
     !matches!(
         op,
@@ -134,7 +135,7 @@ pub fn leaves_otherwise(body: &[Stmt], own: LabelId) -> bool {
     leaves
 }
 
-/// Whether something in a body looks at a register.
+/// Whether a statement in a body reads a register.
 pub fn is_read(body: &[Stmt], var: VarId) -> bool {
     let mut read = false;
     walk(body, &mut |s| s.reads(|operand| read |= operand == var.into()));
@@ -146,7 +147,7 @@ pub fn never_passed(stmt: &Stmt) -> bool {
     !may_pass(stmt, &mut Vec::new())
 }
 
-/// Whether control may come behind a statement. `left`: labels that are left on the way, where control reaches that.
+/// Whether control may reach what follows a statement. `left`: the labels of reachable breaks.
 fn may_pass(stmt: &Stmt, left: &mut Vec<LabelId>) -> bool {
     let list = |body: &[Stmt], left: &mut Vec<LabelId>| body.iter().all(|stmt| may_pass(stmt, left));
     match stmt {
@@ -171,8 +172,8 @@ fn may_pass(stmt: &Stmt, left: &mut Vec<LabelId>) -> bool {
     }
 }
 
-/// Whether the statement surely comes to its end, unless the launch is stopped from outside: nothing that the element
-/// computes can make it leave its list or run for ever.
+/// Whether the statement surely completes, unless the launch is stopped from outside. Nothing that the element computes
+/// can make it leave its list or run for ever.
 pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
     match stmt {
         Stmt::Let { .. }
@@ -198,7 +199,8 @@ pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
     }
 }
 
-/// For each register that only ever holds ids out of columns that refer to something, what it refers to.
+/// For each register, the space to which its ids refer, if it only ever holds ids out of columns that refer to that
+/// space.
 pub struct References(Vec<Reference>);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -247,7 +249,7 @@ fn reference(all: &[Reference], operand: Operand) -> Reference {
 }
 
 impl Reference {
-    /// What is known where either may be.
+    /// The join of two facts.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Reference::Unassigned, known) | (known, Reference::Unassigned) => known,

@@ -1,8 +1,8 @@
 //! Check merging: checks that follow each other become one branch.
 //!
-//! A check is three instructions on a GPU: a comparison, which site it is if it fails, and a branch. Where only lengths
-//! and indices are compared, between which nothing is loaded, one condition says whether any of them fails, and takes
-//! one instruction for each:
+//! A check is three instructions on a GPU: a comparison, the number of the site that fails, and a branch. If checks
+//! only compare lengths and indices, with no load between them, one condition says whether any of them fails. That
+//! condition takes one instruction for each check:
 //!
 //! ```text
 //! if a { trap s0 }         x = i + 1
@@ -11,14 +11,15 @@
 //! if b { trap s1 }         if any { if a { trap s0 }; trap s1 }
 //! ```
 //!
-//! What stands between them has neither an effect nor a precondition, so it may come first. Which of them fails is
-//! asked in their order, so what is raised is what was raised. The condition has them from the last to the first: the
-//! other way round, compilers keep in registers what the first two, the first three and so on say, for the branch that
-//! asks it. Himeno's kernel has 17 in a row, which were 51 instructions and are 18, and by hand none.
+//! The statements between the checks have neither effect nor precondition, so they may come first. The inner tests keep
+//! the order of the checks, so the same exception is raised. The merged condition combines the checks from the last to
+//! the first. In the opposite order, compilers would keep the partial results for the first two, the first three and so
+//! on in registers, for the inner tests. Himeno's kernel has 17 checks in a row. They took 51 instructions and now take
+//! 18; code written by hand has none.
 //!
-//! Behind [`super::checks`], which brings them together. Loops are left as they are: their checks are made before them
-//! as a rule, and how far they are unrolled is measured with what is left. Not one of [`super::PASSES`]: processors
-//! that guess branches gain nothing.
+//! Runs after [`super::checks`], which brings checks together. Loops are left as they are. As a rule, checks in loops
+//! are made before the loop, and the size of the remaining body decides how far compilers unroll it. Not one of
+//! [`super::PASSES`]: processors with branch prediction gain nothing.
 
 use super::loops::is_movable;
 use super::widths::short;
@@ -32,7 +33,7 @@ const MAX_ATTEMPTS: usize = 3;
 pub fn merge_checks(program: Program) -> Program {
     let mut fixed = vec![HashSet::new(); program.funcs.len()];
     let mut before = None;
-    // What fits into 32 bits only where a check has held stays behind that check.
+    // A statement that fits into 32 bits only because a check has held stays behind that check.
     for _ in 0..MAX_ATTEMPTS {
         let joined = joined(&program, &fixed);
         if joined == program {
@@ -51,7 +52,7 @@ pub fn merge_checks(program: Program) -> Program {
     program
 }
 
-/// `fixed`: registers of each function that are computed where they are.
+/// `fixed`: the registers of each function whose computation must not move.
 fn joined(program: &Program, fixed: &[HashSet<VarId>]) -> Program {
     let mut program = program.clone();
     for (func, fixed) in program.funcs.iter_mut().zip(fixed) {
@@ -82,7 +83,7 @@ fn list(func: &mut Func, fixed: &HashSet<VarId>, body: &mut Vec<Stmt>) {
     group.end(func, body);
 }
 
-/// The condition of a statement that does nothing but raise where that holds.
+/// The condition of a statement that only raises where that condition holds.
 fn condition(stmt: &Stmt) -> Option<Operand> {
     let Stmt::If { cond: cond @ Operand::Var(_), then, otherwise } = stmt else { return None };
     let [before @ .., Stmt::Trap { .. }] = &then[..] else { return None };
@@ -94,19 +95,19 @@ fn condition(stmt: &Stmt) -> Option<Operand> {
     (otherwise.is_empty() && before.iter().all(silent)).then_some(*cond)
 }
 
-/// Whether a check does this, or nothing is said of what it does.
+/// Whether a check's raising side is `what`; always true if `what` is empty.
 fn does(check: &Stmt, what: &[Stmt]) -> bool {
     matches!(check, Stmt::If { then, .. } if what.is_empty() || then == what)
 }
 
-/// Checks, and what may come before them.
+/// Checks, and the statements that may come before them.
 #[derive(Default)]
 struct Group {
     first: Vec<Stmt>,
     checks: Vec<(Operand, Stmt)>,
     /// What the checks read or assign.
     touched: HashSet<VarId>,
-    /// What stands behind the last of them.
+    /// The statements after the last check.
     since: Vec<Stmt>,
 }
 
@@ -145,7 +146,7 @@ impl Group {
             out.push(Stmt::Let { dst, op: Op::Or, args: vec![any, *cond] });
             any = dst.into();
         }
-        // The last is not asked, nor are those before it that do the same.
+        // The last check needs no test, nor do those before it that raise the same.
         let mut last = Vec::new();
         while let Some((_, Stmt::If { then, .. })) = checks.pop_if(|(_, check)| does(check, &last)) {
             last = then;

@@ -1,9 +1,9 @@
-//! What improves a program: the ordered list, and one file per pass.
+//! The passes that improve a program: one ordered list, and one file per pass.
 //!
-//! Here: [`PASSES`] and [`run`]. A pass is a name, a description and a pure function from program to program; it logs
-//! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`; only when an element
-//! is stopped may differ. (But `demanded_bits` takes away overflows that Ruby would not notice.) `facts` is what passes
-//! share: knowledge about registers that follows control flow.
+//! Here: [`PASSES`] and [`run`]. A pass is a name, a description and a pure function from program to program. It logs
+//! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`. A pass may change
+//! when an element is stopped. (One exception: `demanded_bits` removes overflows that Ruby would not notice.) `facts`
+//! is what passes share: knowledge about registers that follows control flow.
 
 mod algebra;
 mod checks;
@@ -62,64 +62,64 @@ pub struct Pass {
 
 /// All passes, in order. One may stand more than once.
 pub const PASSES: &[Pass] = &[
-    // What the source says, before anything was moved: so that which overflow raises does not depend on other passes.
+    // It must see the source's arithmetic before anything moves, so that no other pass decides which overflow raises.
     demanded_bits::PASS,
-    // The others know no exceptions.
+    // The passes below know no exceptions.
     unwind::PASS,
     single::PASS,
-    // Small before inlined, so that more is small enough.
+    // Shrinks functions before `inline`, so that more of them are small enough to inline.
     gvn::PASS,
     dce::PASS,
     inline::PASS,
     gvn::PASS,
     dce::PASS,
-    // What took in others is small again by now.
+    // Functions that inlined others have shrunk by now, so more of them can be inlined.
     inline::PASS,
     gvn::PASS,
     dce::PASS,
-    // Before loops, so that what is the same for all arrays is known to be.
+    // Before the passes over loops, so that these know which lengths all arrays share.
     even::PASS,
-    // What was inlined shows which objects stay inside.
+    // Inlining shows which objects never leave a function.
     scalar_replacement::PASS,
-    // Before ranges, which follow branches.
+    // Before `ranges`, which follows branches.
     jump_threading::PASS,
-    // Its constants settle branches, and these make more values one.
+    // The constants of `ranges` settle branches, after which more values are equal.
     ranges::PASS,
     gvn::PASS,
     dce::PASS,
     licm::PASS,
-    // The branches are settled, so what is left in the loop of ticks is worth a loop of its own.
+    // The branches are settled, so what is left in the loop over ticks is worth copying.
     ticks::PASS,
     rotate::PASS,
-    // Loops begin with what they do, no more with their condition.
+    // Loops are rotated now: a body begins with its work, not with its condition.
     licm::PASS,
     gvn::PASS,
     register_promotion::PASS,
-    // So that a register that holds a field is the row of what it refers to.
+    // So that a register that holds a field has the same number as the row that the field refers to.
     gvn::PASS,
     dce::PASS,
     partial_redundancy::PASS,
     gvn::PASS,
     dce::PASS,
-    // Once the fields that results depend on are in registers.
+    // After the fields that results depend on are in registers.
     results::PASS,
-    // No pass from here on asks which way is the rarer.
+    // No pass from here on asks which branch is taken more rarely.
     if_convert::PASS,
     if_convert_sums::PASS,
     gvn::PASS,
     dce::PASS,
-    // What can go is gone, and nothing moves any more.
+    // All redundant code is removed, and nothing moves any more.
     even::ELEMENTS,
     checks::PASS,
     strip_mine::PASS,
-    // Backends know no new rows.
+    // Backends do not know `Alloc`.
     expand::PASS,
 ];
 
-/// The passes that backends cannot do without; for what is run as lowering left it.
+/// Runs only the passes that backends cannot do without. For programs that run as lowering left them.
 pub fn needed(mut program: Program) -> Program {
     if unwind::rescues(&program) {
-        // what would overflow must not be rescued
+        // no handler may catch an overflow that Ruby does not have
         program = (demanded_bits::PASS.run)(program);
     }
     (expand::PASS.run)((unwind::PASS.run)(program))
@@ -176,7 +176,7 @@ mod tests {
             nest(b, DEPTH, count);
             b.store(INTS, index, count.into());
         });
-        // a pass that looks three times at each loop whenever it looks at the one around it does not end here
+        // the time of a pass must not double or triple with each level of nesting
         let text = after(PASSES, nested);
         assert_eq!(text.matches("loop L").count(), DEPTH, "{text}");
     }
@@ -184,7 +184,7 @@ mod tests {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! What the passes' tests share.
+    //! Helpers that the tests of passes share.
     use super::Pass;
     use crate::ir::{Program, verify};
 

@@ -1,17 +1,18 @@
 //! Partial redundancy elimination of loads: the fields of the object that a register refers to stay in registers until
 //! the register refers to another object.
 //!
-//! An actor looks at its street's length in every second, and changes streets now and then. So in the loop of ticks the
-//! length is loaded once before, and again whenever the register that holds the street is assigned, instead of in every
-//! tick: a gather from memory less on the usual way round.
+//! An example: an actor reads its street's length in every second, and changes streets now and then. The loop over
+//! ticks then loads the length once before the loop, and again whenever the register that holds the street is assigned.
+//! The usual path through a tick has one gather from memory less.
 //!
-//! Fires for columns that the loop does not write, loaded at a register that the loop assigns on rarer ways than it
-//! loads (by how deep the branches nest), where that register was assigned before the loop and only ever holds ids out
-//! of columns that refer to the loaded column's space: then the row is there, whether the program looks or not.
+//! Fires for a column that the loop does not write and loads at a register that it assigns. The assignments must be on
+//! rarer paths than the loads (by how deep the branches nest). The register must be assigned before the loop, and must
+//! only ever hold ids out of columns that refer to the loaded column's space. Then the row exists, whether or not the
+//! program loads it.
 //!
-//! Of such a register, what is loaded before each assignment is carried as well: the ways on from a street, which an
-//! actor looks at when it leaves. It is loaded as often as before, but together with the length, many ticks before it
-//! is needed, and nobody waits for it.
+//! The pass also carries what is loaded at such a register before each assignment of it. An example is the list of ways
+//! on from a street, which an actor reads when it leaves. It is loaded as often as before. But it is loaded together
+//! with the length, many ticks before it is needed, so no thread waits for it.
 
 use super::Pass;
 use super::loops::{RARER, References, assigned_in, assignment_depths};
@@ -44,10 +45,10 @@ struct Carrier<'a> {
 /// A column at a register's row.
 type Place = (ColumnId, VarId);
 
-/// How a loop uses what interests here.
+/// How a loop uses registers and columns, as far as this pass needs to know.
 #[derive(Default)]
 struct Uses {
-    /// The least depth of a load in branches.
+    /// The least depth in branches of a load.
     loads: BTreeMap<Place, (usize, Scalar)>,
     /// For each register, the columns that were loaded there before each assignment of it.
     left: BTreeMap<VarId, BTreeSet<ColumnId>>,
@@ -69,7 +70,7 @@ impl Carrier<'_> {
         *body = out;
     }
 
-    /// The loads to put before a loop, whose body was changed to use their registers.
+    /// The loads to put before a loop. Changes the loop's body to use their registers.
     fn carry(&mut self, body: &mut Vec<Stmt>, before: &[Stmt]) -> Vec<Stmt> {
         let mut uses = Uses::default();
         collect(self.func, body, 0, &mut Vec::new(), &mut uses);
@@ -119,7 +120,7 @@ fn load(((column, row), dst): (Place, VarId)) -> Stmt {
     Stmt::Load { dst, column, row: row.into() }
 }
 
-/// `loaded` is what was loaded on the way here since its row's register was assigned.
+/// `loaded`: what was loaded on this path since the register of its row was assigned.
 fn collect(func: &Func, body: &[Stmt], depth: usize, loaded: &mut Vec<Place>, uses: &mut Uses) {
     for stmt in body {
         if let Stmt::Load { dst, column, row: Operand::Var(row) } = stmt {
@@ -141,7 +142,7 @@ fn collect(func: &Func, body: &[Stmt], depth: usize, loaded: &mut Vec<Place>, us
     }
 }
 
-/// Loads after each assignment of a row's register, and copies where it was loaded.
+/// Puts loads after each assignment of a row's register, and copies where the loop loaded.
 fn replace(body: &mut Vec<Stmt>, carried: &[(Place, VarId)]) {
     let mut out = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
@@ -168,7 +169,7 @@ mod tests {
     use crate::ir::{Cmp, Column, ColumnId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId};
     use crate::passes::testing::after;
 
-    /// Looks at the speed of a car in each round, and changes cars in some.
+    /// Reads the speed of a car in each round, and changes cars in some rounds.
     fn changing(branches: usize) -> Program {
         program(|b, index| {
             let car = b.var(Scalar::I32, Some("car".into()));
@@ -225,7 +226,7 @@ mod tests {
         "#);
     }
 
-    /// As [`changing`], and looks at the weight before it changes cars, or elsewhere.
+    /// As [`changing`], and reads the weight before it changes cars, or elsewhere.
     fn leaving(looks_when_leaving: bool) -> Program {
         let mut program = referring(changing(2), 2);
         let weight = ColumnId::new(program.columns.len());

@@ -1,14 +1,16 @@
-//! Which loops end soon, and so need not ask whether the launch was stopped.
+//! Decides which loops end soon, and so need not poll whether the launch was stopped.
 //!
-//! Here: how often a loop can repeat, from the range of a counter in it. [`super::ranges`], which knows the ranges, asks.
+//! Here: how often a loop can repeat, from the range of a counter in it. [`super::ranges`], which knows the ranges,
+//! calls this.
 
 use crate::ir::{CheckedOp, Op, Operand, Stmt, VarId};
 
-/// Repetitions, at most, of a loop that does not poll, loops inside it included.
+/// The most repetitions of a loop that does not poll, inner loops included.
 pub const MAX_REPETITIONS_UNPOLLED: u64 = 1 << 16;
 
-/// The greatest number of times that a loop with this body repeats, if one of its registers counts: it is assigned
-/// once in the loop, on every repetition, a constant more (or less) than before, and `range` bounds it at the head.
+/// The greatest number of times that a loop with this body repeats, if one of its registers counts. Such a register is
+/// assigned once in the loop, on every repetition, to a constant more (or less) than before. `range` bounds it at the
+/// head of the loop.
 pub fn repetitions(body: &[Stmt], range: impl Fn(VarId) -> Option<(i64, i64)>) -> Option<u64> {
     let counts = |stmt: &Stmt| {
         let (dst, step) = match stmt {

@@ -1,14 +1,19 @@
-//! Bounds every integer, and drops the checks that can then not fail.
+//! Range analysis: bounds every Integer, and drops the checks that then cannot fail.
 //!
-//! Each register has an interval at every point, from constants, masks, remainders, lengths and the conditions of the
-//! branches around it; of Floats ([`super::floats`]) from arithmetic alone, which tells that no sum of squares is negative. Checked arithmetic that stays inside 64 bits becomes plain; a comparison whose
-//! answer is known becomes a constant (so the tests for a zero divisor or a negative index go, with [`super::gvn`]);
-//! division of what is not negative becomes unsigned, and one of 32 bits where both sides fit; a loop that ends soon
-//! loses its poll ([`super::polls`]).
+//! Each register has an interval at every point. Intervals come from constants, masks, remainders, lengths and the
+//! conditions of the branches around. Intervals of Floats ([`super::floats`]) come from arithmetic alone; they show,
+//! for example, that no sum of squares is negative. The pass uses intervals as follows:
 //!
-//! At the head of a loop an interval is one that its body keeps: guessed from the entry, widened to 32 bits, then to a bound of the type
-//! where the body leaves it, then narrowed once if the narrower one is kept as well. What a loop only counts goes no further than its
-//! repetitions take it ([`super::induction_steps`]).
+//! * Checked arithmetic that stays inside 64 bits becomes plain arithmetic.
+//! * A comparison whose answer is known becomes a constant. Then [`super::gvn`] drops the tests for a zero divisor or a
+//!   negative index.
+//! * A division of numbers that are not negative becomes unsigned, and one of 32 bits where both operands fit.
+//! * A loop that ends soon loses its poll ([`super::polls`]).
+//!
+//! At the head of a loop, an interval must be one that the body preserves. The pass starts with the interval at the
+//! entry. If the body leaves it, the pass widens it to 32 bits, then to a bound of the type. Then it narrows the
+//! interval once, if the body preserves the narrower one as well. The number of repetitions bounds registers that the
+//! loop only counts ([`super::induction_steps`]).
 
 use super::Pass;
 use super::demanded_bits::wrapping;
@@ -35,7 +40,8 @@ fn run(mut program: Program) -> Program {
     program
 }
 
-/// Of each function's registers, by number, the interval of all that they are ever assigned; none: they never are.
+/// For each register of each function, by number: the interval of all values that it is ever assigned. None: it is
+/// never assigned.
 pub(super) fn seen(program: &Program) -> Vec<Vec<Option<Interval>>> {
     let mut program = program.clone();
     let given = Given::of(&program);
@@ -43,7 +49,7 @@ pub(super) fn seen(program: &Program) -> Vec<Vec<Option<Interval>>> {
     let survey = |(i, func): (usize, &mut Func)| {
         let mut body = std::mem::take(&mut func.body);
         let mut seen = vec![None; func.vars.len()];
-        // what is told of 64 bits has them, also where control is never
+        // statements other than these assign registers of 64 bits, also where control never comes
         walk(&body, &mut |stmt| match stmt {
             Stmt::Let { .. } | Stmt::Load { .. } => {}
             other => other.assigns().iter().for_each(|dst| seen[dst.index()] = Some(bounds(Scalar::I64))),
@@ -59,15 +65,15 @@ pub(super) fn seen(program: &Program) -> Vec<Vec<Option<Interval>>> {
     program.funcs.iter_mut().enumerate().map(survey).collect()
 }
 
-/// What holds for all functions of a program.
+/// Facts that hold for all functions of a program.
 struct Given {
     effects: Vec<Effects>,
     storages: Vec<Storage>,
-    /// Columns whose Integers are small.
+    /// Columns whose Integers are assumed to be small.
     small: Vec<bool>,
-    /// Of parameters, where the host says something of them.
+    /// The intervals of parameters, where the host gives some.
     params: Vec<Option<Interval>>,
-    /// The greatest index of an element, and number of a job.
+    /// The greatest index of an element, and the greatest number of a job.
     elements: i64,
     jobs: i64,
 }
@@ -77,7 +83,7 @@ impl Given {
         let elements = if program.few { SMALL_INT_LIMIT - 1 } else { MAX_ELEMENTS };
         let jobs = match (program.jobs, program.few) {
             (Jobs::Identity, _) => elements,
-            // each class begins with a warp
+            // each class begins with a new warp
             (_, true) => 2 * SMALL_INT_LIMIT,
             (_, false) => MAX_JOBS,
         };
@@ -92,8 +98,8 @@ impl Given {
     }
 }
 
-/// What is known of a register: its interval (of a Bool: 0 and 1), which assignment gave it its value, and how that was
-/// computed, as an index into the walker's definitions (0: not known).
+/// A register's interval (of a Bool: 0 and 1), the number of the assignment that gave it its value, and how that value
+/// was computed. The last is an index into the walker's definitions (0: not known).
 #[derive(Clone, Copy, Debug)]
 struct Range {
     lo: i64,
@@ -116,7 +122,7 @@ impl Fact for Range {
     }
 }
 
-/// How a register was computed, with the assignments that gave the operands their values.
+/// How a register was computed, with the numbers of the assignments that gave the operands their values.
 #[derive(Clone)]
 struct Definition {
     op: Op,
@@ -128,20 +134,21 @@ pub(super) type Interval = (i64, i64);
 struct Walker<'a> {
     func: &'a mut Func,
     given: &'a Given,
-    /// All that was assigned to each register, where that is asked for.
+    /// The union of all values assigned to each register, if the caller asks for it.
     seen: Option<Vec<Option<Interval>>>,
     facts: Facts<Range>,
     definitions: Vec<Definition>,
     relations: Relations,
-    /// How many loops are only tried, around what is looked at; statements are changed where there is none.
+    /// The number of loops around that are walked on trial. Statements are changed only where it is 0.
     trials: usize,
-    /// The greatest product of the repetitions of nested loops seen since it was last reset; none: not known.
+    /// The greatest product of the repetitions of nested loops since the last reset. None: not known.
     nested: Option<u64>,
 }
 
-/// How often a loop's intervals are widened before they are given up.
+/// How often a loop's intervals are widened before the pass gives up on them.
 const ROUNDS: usize = 6;
-/// In so many loops that are tried, what an inner one assigns is not known: trying that one, too, takes time to the power of their depth.
+/// Within this many loops on trial, the registers that an inner loop assigns are unknown. Trying the inner loop as well
+/// would take time exponential in the depth.
 const MAX_TRIALS: usize = 2;
 
 impl<'a> Walker<'a> {
@@ -215,7 +222,7 @@ impl<'a> Walker<'a> {
         self.set(dst, (lo, hi), definition);
     }
 
-    /// The register lies there from here on, whatever was assigned to it.
+    /// Sets the register's interval from here on, after an assignment.
     fn set(&mut self, dst: VarId, (lo, hi): Interval, definition: u32) {
         self.facts.fresh += 1;
         let stamp = self.facts.fresh;
@@ -225,7 +232,8 @@ impl<'a> Walker<'a> {
         self.facts.set(dst.index(), Range { lo, hi, stamp, definition });
     }
 
-    /// The register lies in this interval, too; an empty meet is ignored: the path does not exist.
+    /// Intersects the register's interval with this one. An empty intersection is ignored, since control does not come
+    /// here then.
     fn narrow(&mut self, operand: Operand, (lo, hi): Interval) {
         if let Operand::Var(v) = operand {
             let range = *self.facts.get(v.index());
@@ -252,14 +260,14 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Learns from a statement and changes it; what to put in its place where one statement is not enough.
+    /// Learns from a statement and changes it. Returns the statements to replace it, if one is not enough.
     fn stmt(&mut self, stmt: &mut Stmt) -> Option<Vec<Stmt>> {
         match stmt {
             Stmt::Let { dst, op, args } => return self.let_(*dst, op, args),
             Stmt::Checked { dst, op, args, .. } => {
                 let (dst, op, args) = (*dst, wrapping(*op), *args);
                 let (a, b) = (self.range(args[0]), self.range(args[1]));
-                // Of two numbers, one not negative, the common bits are no more than that one.
+                // If one of two numbers is not negative, their common bits are no more than that number.
                 let least_high = [a, b].iter().filter(|r| r.0 >= 0).map(|r| r.1).min();
                 let (exact, fits) = match op {
                     Op::And => ((0, least_high.unwrap_or(i64::MAX)), least_high.is_some()),
@@ -268,7 +276,7 @@ impl<'a> Walker<'a> {
                 if fits && self.rewrites() {
                     *stmt = Stmt::Let { dst, op, args: args.to_vec() };
                 }
-                // It traps where the result is beyond 64 bits, so what is left never wraps.
+                // The operation traps if the result is beyond 64 bits, so a result that is used did not wrap.
                 let moves = matches!(op, Op::Add | Op::Sub) && matches!(args[1], Operand::I64(_));
                 let definition = if moves { self.define(op, &args) } else { 0 };
                 let form = self.sum(op, args);
@@ -299,7 +307,7 @@ impl<'a> Walker<'a> {
                 self.facts.open(*label);
                 self.list(body);
                 self.facts.close_block();
-                // some of it may have been left before
+                // a break may have left the block before some of these facts were learnt
                 self.relations.forget(known);
             }
             Stmt::Loop { label, body } => {
@@ -357,7 +365,7 @@ impl<'a> Walker<'a> {
         let after_otherwise = self.facts.edge(mark);
         let known_otherwise = self.relations.since(known);
         self.facts.undo(mark);
-        // after both, neither holds
+        // where both sides continue, the facts of one side alone do not hold
         match (&after_then, &after_otherwise) {
             (Some(_), None) => self.relations.extend(known_then),
             (None, Some(_)) => self.relations.extend(known_otherwise),
@@ -367,7 +375,7 @@ impl<'a> Walker<'a> {
         self.facts.merge(&edges);
     }
 
-    /// Intervals at the head of a loop, for the registers that its body assigns.
+    /// The intervals at the head of a loop, for the registers that its body assigns.
     fn head(&mut self, label: crate::ir::LabelId, body: &mut Vec<Stmt>, slots: &[VarId]) -> Vec<(VarId, Interval)> {
         let unknown = |func: &Func, v: &VarId| bounds(func.vars[v.index()].ty);
         if self.trials >= MAX_TRIALS {
@@ -385,7 +393,7 @@ impl<'a> Walker<'a> {
             };
             if next.iter().zip(&head).all(|(next, head)| within(*next, *head)) {
                 kept = true;
-                // A narrower one is as good if the body keeps it, too.
+                // A narrower one is as good if the body preserves it, too.
                 if next != head
                     && let Some(again) = self.around(label, body, slots, &next, &entry)
                     && again.iter().zip(&next).all(|(again, next)| within(*again, *next))
@@ -410,7 +418,7 @@ impl<'a> Walker<'a> {
             if self.func.vars[v.index()].ty == Scalar::I64
                 && let Some((down, up)) = induction_steps::of(body, *v)
             {
-                // where no number of 64 bits is too small for them, nothing wraps on the way
+                // if every bound fits into 64 bits, nothing wraps on the way
                 let least = i128::from(entry.0).checked_add(repeats.saturating_mul(down));
                 let most = i128::from(entry.1).checked_add(repeats.saturating_mul(up));
                 if let (Some(Ok(least)), Some(Ok(most))) = (least.map(i64::try_from), most.map(i64::try_from)) {
@@ -421,8 +429,8 @@ impl<'a> Walker<'a> {
         heads
     }
 
-    /// The intervals with which the next repetition begins, entry included, if this one begins with `head`; none where
-    /// there is no next one.
+    /// The intervals with which the next repetition begins if this one begins with `head`, joined with those of the
+    /// entry. None: there is no next repetition.
     fn around(
         &mut self,
         label: crate::ir::LabelId,
@@ -450,7 +458,7 @@ impl<'a> Walker<'a> {
         let ty = self.func.vars[dst.index()].ty;
         if ty == Scalar::F64 {
             let range = self.float(*op, args);
-            // Only -0.0 is changed by it.
+            // Adding a zero changes -0.0 alone.
             let is_zero = |o: &Operand| *o == Operand::float(0.0);
             if *op == Op::FAdd
                 && is_zero(&args[1])
@@ -541,7 +549,7 @@ impl<'a> Walker<'a> {
         }
         let positive = operands.iter().all(|(lo, _)| *lo >= 0);
         match *op {
-            // Then it may be the comparison that a loop or a branch around it has made.
+            // As a signed comparison it may equal one that a loop or a branch around has made.
             Op::UCmp(cmp) if positive => *op = Op::ICmp(cmp),
             Op::Div if positive => *op = Op::UDiv,
             Op::Rem if positive => *op = Op::URem,
@@ -607,14 +615,14 @@ impl<'a> Walker<'a> {
         (holds && !definition.args.is_empty()).then_some(definition)
     }
 
-    /// The operand whose value the operation surely gives.
+    /// The operand that the result of the operation surely equals.
     fn same_as(&self, op: Op, args: &[Operand]) -> Option<Operand> {
         let is = |i: usize, value: i64| self.range(args[i]) == (value, value);
         match op {
             Op::Copy => Some(args[0]),
             Op::Select if is(0, 1) => Some(args[1]),
             Op::Select if is(0, 0) => Some(args[2]),
-            // a mask that covers all that there is
+            // a mask that covers all bits of the value
             Op::And if matches!((args[1], self.range(args[0])), (Operand::I64(mask), (0.., hi)) if mask & mask.wrapping_add(1) == 0 && hi <= mask) => {
                 Some(args[0])
             }
@@ -632,12 +640,12 @@ impl<'a> Walker<'a> {
         operand
     }
 
-    /// Whether the operation adds a constant, or takes one away, and does not wrap.
+    /// Whether the operation adds or subtracts a constant, and does not wrap.
     fn moves_exactly(&self, op: Op, args: &[Operand]) -> bool {
         matches!(args[1], Operand::I64(_)) && exact(op, self.range(args[0]), self.range(args[1])).1
     }
 
-    /// The register from which an operand is so far away.
+    /// The register from which an operand has a constant distance, and that distance.
     fn distance(&self, operand: Operand) -> (Operand, i128) {
         let (mut from, mut distance) = (self.origin(operand), 0);
         while let Some(Definition { op: op @ (Op::Add | Op::Sub), args }) = self.definition(from)
@@ -649,7 +657,7 @@ impl<'a> Walker<'a> {
         (from, distance)
     }
 
-    /// The answer of a signed comparison: by intervals, or of what is some way from the same register.
+    /// The answer of a signed comparison: by intervals, or by distances from the same register.
     fn compare(&self, cmp: Cmp, a: Operand, b: Operand) -> Interval {
         let by_interval = compare(cmp, self.range(a), self.range(b));
         if by_interval.0 == by_interval.1 {
@@ -681,7 +689,7 @@ impl<'a> Walker<'a> {
         (yes || no).then_some(yes)
     }
 
-    /// The sum that an Integer is.
+    /// The linear form of an Integer.
     fn form(&self, operand: Operand) -> Option<Form> {
         match operand {
             Operand::I64(i) => Some(Form::constant(i)),
@@ -709,13 +717,14 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The interval, without what is negative if inequalities tell that nothing is.
+    /// The interval, without negative numbers if inequalities show that there are none.
     fn not_negative(&self, (lo, hi): Interval, form: Option<&Form>) -> Interval {
         let is = lo < 0 && hi >= 0 && form.is_some_and(|form| self.relations.holds(form));
         (if is { 0 } else { lo }, hi)
     }
 
-    /// Of a division of what is not negative: whether it is the quotient (`Div`) or what is left, of what, by what.
+    /// For a division of numbers that are not negative: whether the operation gives the quotient (`Div`) or the
+    /// remainder, the dividend and the divisor.
     fn division(&self, op: Op, args: &[Operand], operands: &[Interval]) -> Option<(Op, Form, Form)> {
         let natural = || operands[0].0 >= 0 && operands[1].0 >= 0;
         match op {
@@ -729,7 +738,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Where `a - a / b * b` lies: it is what `a % b` gives.
+    /// The interval of `a - a / b * b`, which is that of `a % b`.
     fn what_division_leaves(&self, args: &[Operand]) -> Option<Interval> {
         let (dividend, divisor) = self.divided(args)?;
         Some((0, self.range(dividend).1.min(self.range(divisor).1 - 1)))
@@ -749,7 +758,8 @@ impl<'a> Walker<'a> {
         })
     }
 
-    /// The operands of Ruby's `a % b`, where that is `(a + b) % b` as C has it: of what is positive, and of what is no further below zero.
+    /// The operands of Ruby's `a % b`, where it is computed as C's `(a + b) % b`: b is positive, and a is less than one
+    /// b below zero.
     fn floored(&self, op: Op, args: &[Operand]) -> Option<(Operand, Operand)> {
         let (Op::Add, [rest, lift]) = (op, args) else { return None };
         let parts = |operand: Operand, op: Op| {
@@ -768,7 +778,7 @@ impl<'a> Walker<'a> {
         (is_pattern && b.0 >= 1 && a.0 >= -b.0 && exact(Op::Add, a, b).1).then_some((dividend, divisor))
     }
 
-    /// Whether `a` is a remainder of division by `b`, both not negative, and so the lesser.
+    /// Whether `a` is a remainder of division by `b`, both not negative, and so less than `b`.
     fn is_remainder(&self, a: Operand, b: Operand) -> bool {
         let rest = self.origin(a);
         match self.definition(rest) {
@@ -780,7 +790,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What a shift to the right brings back from a shift to the left that lost nothing.
+    /// The operand of a shift to the left that lost no bits, if the operation shifts it back to the right.
     fn unshifted(&self, op: Op, args: &[Operand]) -> Option<Operand> {
         let (Op::Shr, [shifted, by]) = (op, args) else { return None };
         let Some(Definition { op: Op::Shl, args }) = self.definition(*shifted) else { return None };
@@ -894,7 +904,7 @@ impl<'a> Walker<'a> {
             Op::FCmp(cmp) => floats::compare(cmp, at(0), at(1)).map_or(full, |holds| (holds.into(), holds.into())),
             Op::UCmp(cmp) => match (at(0), at(1)) {
                 ((0.., _), (0.., _)) => self.compare(cmp, args[0], args[1]),
-                // Seen as unsigned, what is negative is greater than what is not.
+                // As unsigned numbers, negative ones are greater than all others.
                 ((_, i64::MIN..=-1), (0.., _)) => compare(cmp, (1, 1), (0, 0)),
                 ((0.., _), (_, i64::MIN..=-1)) => compare(cmp, (0, 0), (1, 1)),
                 _ => full,
@@ -921,7 +931,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Each arm counts as it is where the condition chooses it.
+    /// Joins the intervals of both arms, each narrowed by the condition under which it is chosen.
     fn select(&mut self, args: &[Operand]) -> Interval {
         let (mark, known) = (self.facts.mark(), self.relations.mark());
         let mut arms = [(0, 0); 2];
@@ -938,7 +948,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The condition is as said from here on, and so is what follows from it.
+    /// Notes that the condition has this value from here on, and what follows from it.
     fn assume(&mut self, cond: Operand, holds: bool) {
         let known = i64::from(holds);
         self.narrow(cond, (known, known));
@@ -956,7 +966,7 @@ impl<'a> Walker<'a> {
                 let (a, b) = (self.range(args[0]), self.range(args[1]));
                 match cmp {
                     _ if a.0 >= 0 && b.0 >= 0 => self.compared(cmp, args[0], args[1]),
-                    // Less than what is not negative, unsigned: not negative itself.
+                    // Less, unsigned, than a number that is not negative: so it is not negative itself.
                     Cmp::Lt | Cmp::Le if b.0 >= 0 => {
                         self.narrow(args[0], (0, i64::MAX));
                         self.compared(cmp, args[0], args[1]);
@@ -972,7 +982,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// `a cmp b` holds.
+    /// Notes that `a cmp b` holds.
     fn compared(&mut self, cmp: Cmp, a: Operand, b: Operand) {
         let below = match cmp {
             Cmp::Lt => Some(1),
@@ -1014,12 +1024,12 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Jobs that are elements: no more than a launch may have ([`crate::backend::Key`]).
+/// The most jobs that are elements: as many as a launch may have ([`crate::backend::Key`]).
 const MAX_ELEMENTS: i64 = u32::MAX as i64;
 /// Greater than the number of any job or tick.
 const MAX_JOBS: i64 = 1 << 40;
 const MAX_TICKS: i64 = 1 << 31;
-/// The Integers that a GPU computes with in one instruction: 32 bits, the least value left out.
+/// The Integers with which a GPU computes in one instruction: 32 bits without the least value.
 pub(super) const INT32_RANGE: Interval = (-(i32::MAX as i64), i32::MAX as i64);
 
 fn bounds(ty: Scalar) -> Interval {
@@ -1034,7 +1044,8 @@ pub(super) fn within(inner: Interval, outer: Interval) -> bool {
     inner.0 >= outer.0 && inner.1 <= outer.1
 }
 
-/// Beyond where the body of a loop went: 0 if it did not go below, and 32 bits if it did not go above; else a bound of the type.
+/// Widens an interval that the body of a loop has left. A lower bound becomes 0 and an upper bound 32 bits if that is
+/// enough; else it becomes a bound of the type.
 fn widen(head: Interval, next: Interval, bounds: Interval) -> Interval {
     let lo = if next.0 >= head.0 {
         head.0
@@ -1051,7 +1062,7 @@ fn widen(head: Interval, next: Interval, bounds: Interval) -> Interval {
     (lo, hi)
 }
 
-/// The interval of the true result of `+`, `-` or `*`.
+/// The interval of the exact result of `+`, `-` or `*`, which may be beyond 64 bits.
 fn wide(op: Op, a: Interval, b: Interval) -> (i128, i128) {
     let (a, b) = ([i128::from(a.0), i128::from(a.1)], [i128::from(b.0), i128::from(b.1)]);
     match op {
@@ -1202,7 +1213,7 @@ mod tests {
             b.trap_if(negative, DOMAIN, vec![index]);
             let same = b.f64(Op::FAdd, &[square, Operand::float(0.0)]);
             b.store(OUT, index, same);
-            // that may be
+            // the product may be negative
             let product = b.f64(Op::FMul, &[x, y]);
             let below = b.fcmp(Cmp::Lt, product, Operand::float(0.0));
             b.trap_if(below, DOMAIN, vec![index]);

@@ -1,22 +1,23 @@
 //! Register promotion: what a loop loads and stores stays in registers while the loop runs.
 //!
-//! A column that a loop touches at one row only, the same all the time, is loaded once before the loop, if it may be
-//! read there, and stored once behind it, if the loop stores it. Of a column that the loop does not store, each such
-//! row is loaded once before. An element's own fields thus live in registers for all ticks of a launch.
+//! Consider a column that a loop touches at one row only, the same in each repetition. The pass loads it once before
+//! the loop, if it may be read there, and stores it once after the loop, if the loop stores it. If the loop does not
+//! store the column, the pass loads each such row once before the loop. An element's own fields thus live in registers
+//! for all ticks of a launch.
 //!
 //! # Why a load may stand before the loop
 //!
-//! A row that is not there must not be loaded. That a row is there follows from a load or store of it, in the same
-//! space or a smaller one, that surely runs if the loop runs (see [`super::rotate`]): before the loop, or in its body
-//! before anything that can end the job by what the element computes. Or it follows from where the row came from: a
-//! column that refers to the space.
+//! The program must not load a row that does not exist. A row exists if a load or store of it surely runs whenever the
+//! loop runs (see [`super::rotate`]), in the same space or a smaller one. Such an access stands before the loop, or in
+//! the body before anything that can end the job because of what the element computes. A row also exists if its id came
+//! from a column that refers to the space.
 //!
 //! # Why a store may wait until the loop ends
 //!
-//! Nothing else touches the row meanwhile: within the element, because the loop touches the column nowhere else and
-//! calls nothing that does; among elements, because ticks run in one launch only where every written column is each
-//! element's own, or because the loop stores the row in any case. Where the job ends early, nobody reads the columns,
-//! but for a section that is left by `break`; in such programs stores stay where they are.
+//! Nothing else touches the row meanwhile. Within the element, the loop touches the column nowhere else and calls
+//! nothing that does. Among elements there are two cases. Either ticks run in one launch, which they do only where
+//! every written column is each element's own. Or the loop stores the row in any case. Where the job ends early, its
+//! columns are not read, except in a section that is left by `break`. In such programs stores stay where they are.
 
 use super::Pass;
 use super::loops::{Counts, References, assigned_in, completes, leaves_otherwise};
@@ -68,9 +69,9 @@ struct Promoter<'a> {
     /// Columns that some atomic names.
     atomic: &'a [bool],
     may_store: bool,
-    /// Every column that is stored is stored by the element that owns the row alone.
+    /// Each row that is stored is stored only by the element that owns it.
     owned: bool,
-    /// Rows that are known to be there: of a space, a register that is assigned once, or a constant.
+    /// Rows that are known to exist: the space, and a register that is assigned once, or a constant.
     there: Vec<(Space, Operand)>,
 }
 
@@ -106,7 +107,7 @@ impl Promoter<'_> {
         self.there.truncate(known);
     }
 
-    /// Notes the row that a statement proves to be there.
+    /// Notes the row that a statement proves to exist.
     fn learn(&mut self, stmt: &Stmt) {
         let (space, row) = match stmt {
             Stmt::Load { column, row, .. }
@@ -125,11 +126,11 @@ impl Promoter<'_> {
         self.references.is_in(row, space) || self.there.iter().any(|(proven, r)| *r == row && space.covers(*proven))
     }
 
-    /// What to put before and behind a loop whose body was changed to use registers.
+    /// The loads to put before a loop and the stores to put after it. Changes the loop's body to use registers.
     fn promote(&mut self, body: &mut [Stmt], leaves: bool) -> (Vec<Stmt>, Vec<Stmt>) {
         let varies = assigned_in(body);
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        // What the first repetition surely does first.
+        // The rows that exist because the first repetition surely accesses them before anything else.
         let known = self.there.len();
         let mut first: BTreeMap<ColumnId, bool> = BTreeMap::new();
         for stmt in body.iter() {
@@ -141,7 +142,7 @@ impl Promoter<'_> {
                     first.entry(*column).or_insert(true);
                 }
                 _ if !completes(stmt, self.effects) => break,
-                // What may happen inside counts as a load: it may come before any store.
+                // An inner statement counts as a load, since a load in it may run before any store.
                 _ => {
                     let mut touched = BTreeMap::new();
                     self.uses(std::slice::from_ref(stmt), &mut touched);
@@ -166,7 +167,7 @@ impl Promoter<'_> {
             let column = &self.columns[id.index()];
             let [ty] = used.types[..] else { continue };
             if !used.stored && !self.atomic[id.index()] && column.read {
-                // Nothing changes it meanwhile, whatever other rows are loaded.
+                // Nothing changes the row meanwhile, whatever other rows are loaded.
                 let same = |row: &Operand| !matches!(row, Operand::Var(v) if varies.contains(v));
                 for row in used.rows.into_iter().filter(same) {
                     if self.is_there(column.space, row) {
@@ -178,7 +179,7 @@ impl Promoter<'_> {
                 continue;
             }
             let [row] = used.rows[..] else { continue };
-            // A register would not be rounded.
+            // A register would not round the value as the column does.
             let rounds = used.stored && !column.storage.is_exact();
             if rounds || self.atomic[id.index()] || matches!(row, Operand::Var(v) if varies.contains(&v)) {
                 continue;
@@ -187,7 +188,7 @@ impl Promoter<'_> {
             let fits = !used.stored || (self.may_store && !leaves && (self.owned || stored_anyway));
             let loads = first.get(&id) != Some(&true);
             let loadable = !loads || (column.read && self.is_there(column.space, row));
-            // A store behind the loop must be of a row that is there, too.
+            // A store after the loop needs a row that exists, too.
             let storable = !used.stored || stored_anyway || self.is_there(column.space, row);
             if !fits || !loadable || !storable {
                 continue;
@@ -244,7 +245,7 @@ impl Promoter<'_> {
     }
 }
 
-/// Puts registers in the place of rows of columns.
+/// Replaces rows of columns by registers.
 fn replace(body: &mut [Stmt], registers: &[(ColumnId, Operand, VarId)]) {
     let of = |column: ColumnId, row: Operand| registers.iter().find(|r| (r.0, r.1) == (column, row)).map(|r| r.2);
     walk_mut(body, &mut |s| {
@@ -322,7 +323,7 @@ mod tests {
     #[test]
     fn rows_of_what_the_loop_does_not_store_are_loaded_before() {
         insta::assert_snapshot!(check(program(|b, index| {
-            // It is there, as the other column's is.
+            // The row exists, since the other column's does.
             b.store(OUT, Operand::I64(3), Operand::float(0.0));
             counted(b, |b, i| {
                 let mine = b.load(Scalar::I64, INTS, index);

@@ -1,23 +1,23 @@
-//! Inequalities between sums of registers' values: what comparisons and divisions on the way say beyond intervals.
+//! Linear inequalities between values of registers: what comparisons and divisions tell beyond intervals.
 //!
-//! Here: linear forms over values (each assignment gives a value a number, its stamp, [`super::ranges`] says when) and a search
-//! that proves a form not negative from those that are known not to be. So `i - row` is no negative index where
-//! `i / row` is not 0, and an index that is less than one that was checked needs no check. The search subtracts known
-//! forms until only what is not negative by itself is left; it goes [`DEPTH`] deep, and gives up else. Everything is exact
-//! arithmetic: sums that might wrap have no form.
+//! Here: linear forms over values, and a search that proves a form not negative from forms that are known not to be.
+//! Each assignment gives a value a number, its stamp, and [`super::ranges`] chooses it. An example: `i - row` is not
+//! negative where `i / row` is not 0. Another: an index that is less than a checked one needs no check. The search
+//! subtracts known forms until the rest is not negative by itself. It goes [`DEPTH`] deep, then gives up. All
+//! arithmetic is exact: sums that might wrap have no form.
 
 use std::collections::{HashMap, HashSet};
 
-/// Sums of more values are not looked at.
+/// Sums of more values have no form.
 const MAX_TERMS: usize = 6;
 /// How many known forms a proof may use.
 const DEPTH: usize = 4;
 /// How many forms a proof may look at.
 const STEPS: usize = 400;
-/// Forms beyond the last so many are forgotten: what is checked is mostly of what was just compared.
+/// The most forms that are kept; older ones are forgotten. Most checks are of values that were compared shortly before.
 const MAX_KNOWN: usize = 96;
 
-/// A sum of values, each some times, and a constant.
+/// A sum of values, each times a factor, and a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     /// By stamp; no factor is 0.
@@ -34,7 +34,7 @@ impl Form {
         Self { terms: vec![(stamp, 1)], constant: 0 }
     }
 
-    /// `self + other * factor`; none: too long, or beyond 64 bits.
+    /// `self + other * factor`. None: the sum is too long, or beyond 64 bits.
     pub fn plus(&self, other: &Form, factor: i64) -> Option<Form> {
         let mut sum = self.clone();
         sum.constant = sum.constant.checked_add(other.constant.checked_mul(factor)?)?;
@@ -59,16 +59,16 @@ pub struct Relations {
     forms: HashMap<u32, Form>,
     /// Values that are never negative.
     natural: HashSet<u32>,
-    /// Not negative, here.
+    /// Forms that are not negative here.
     known: Vec<Form>,
-    /// What was divided by what, to give a value.
+    /// By the stamp of a quotient: the dividend and the divisor.
     quotients: HashMap<u32, (Form, Form)>,
-    /// What is left, of what, by what.
+    /// Dividend, divisor, and the stamp of their remainder.
     remainders: Vec<(Form, Form, u32)>,
 }
 
 impl Relations {
-    /// The sum that a value is.
+    /// The form that a value is.
     pub fn of(&self, stamp: u32) -> Form {
         self.forms.get(&stamp).cloned().unwrap_or_else(|| Form::value(stamp))
     }
@@ -81,12 +81,12 @@ impl Relations {
         self.natural.insert(stamp);
     }
 
-    /// The value is `dividend / divisor`, neither of which is negative.
+    /// Notes that the value is `dividend / divisor`, neither of which is negative.
     pub fn divides(&mut self, stamp: u32, dividend: Form, divisor: Form) {
         self.quotients.insert(stamp, (dividend, divisor));
     }
 
-    /// The value is what that division leaves. What it leaves a second time is the same.
+    /// Notes that the value is the remainder of that division. The same division has the same remainder a second time.
     pub fn leaves(&mut self, stamp: u32, dividend: Form, divisor: Form) {
         match self.remainders.iter().find(|(a, b, _)| *a == dividend && *b == divisor) {
             Some((_, _, first)) => self.define(stamp, Form::value(*first)),
@@ -97,14 +97,14 @@ impl Relations {
         }
     }
 
-    /// The form is not negative from here on.
+    /// Notes that the form is not negative from here on.
     pub fn learn(&mut self, form: Form) {
         if !form.terms.is_empty() {
             self.known.push(form);
         }
     }
 
-    /// The value is at least that.
+    /// Notes that the value is at least `least`.
     pub fn at_least(&mut self, stamp: u32, least: i64) {
         let value = self.of(stamp);
         let Some(form) = value.plus(&Form::constant(least), -1) else { return };
@@ -114,7 +114,8 @@ impl Relations {
         if least < 1 {
             return;
         }
-        // the dividend is the quotient times the divisor and what is left, so at least the divisor and what is left
+        // the dividend is quotient times divisor plus remainder, and the quotient is at least 1, so it is at least
+        // divisor plus remainder
         let Some((dividend, divisor)) = self.quotients.get(&value) else { return };
         let rest = self.remainders.iter().find(|(a, b, _)| a == dividend && b == divisor);
         let rest = rest.map_or(Form::constant(0), |(_, _, rest)| Form::value(*rest));
@@ -123,12 +124,12 @@ impl Relations {
         }
     }
 
-    /// How much is known; for [`Relations::since`] and [`Relations::forget`].
+    /// The number of known forms, for [`Relations::since`] and [`Relations::forget`].
     pub fn mark(&self) -> usize {
         self.known.len()
     }
 
-    /// What was learnt since; it is forgotten.
+    /// Takes back and returns the forms that were learnt since the mark.
     pub fn since(&mut self, mark: usize) -> Vec<Form> {
         self.known.split_off(mark)
     }
@@ -141,7 +142,7 @@ impl Relations {
         self.known.extend(forms);
     }
 
-    /// Whether the form is surely not negative.
+    /// Whether the form is proved not negative.
     pub fn holds(&self, form: &Form) -> bool {
         let recent = &self.known[self.known.len().saturating_sub(MAX_KNOWN)..];
         self.search(form, recent, DEPTH, &mut { STEPS })
@@ -156,7 +157,7 @@ impl Relations {
             return false;
         }
         *steps -= 1;
-        // what takes away from what is missing
+        // a known form that reduces what is missing
         let helps = |fact: &&Form| {
             fact.constant < 0 && form.constant < 0
                 || fact.terms.iter().any(|(stamp, times)| {

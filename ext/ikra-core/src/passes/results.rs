@@ -1,12 +1,12 @@
-//! Keeps results in registers until something that they were computed from is assigned.
+//! Partial redundancy elimination of arithmetic: a result stays in a register until an operand of it is assigned.
 //!
-//! An actor goes as fast as its street allows, times what the weather leaves of that, and is on that street for many
-//! seconds. So the distance is computed once before the loop of ticks, and again whenever the street's limit is loaded
-//! ([`super::partial_redundancy`]), instead of in every tick.
+//! An example: an actor's speed is its street's limit times a factor for the weather, and the actor stays on the street
+//! for many seconds. So the distance is computed once before the loop over ticks, and again whenever the street's limit
+//! is loaded ([`super::partial_redundancy`]), instead of in every tick.
 //!
-//! Fires for operations that may be computed anywhere, on what the loop assigns on rarer ways than it computes (by how
-//! deep the branches nest) and what it does not assign at all. A result that takes a register more has to save more
-//! than one operation. Conditions stay: comparing costs no more than looking at a register.
+//! Fires for operations that may run anywhere. Their operands are registers that the loop does not assign, or assigns
+//! on rarer paths than it computes the result (by how deep the branches nest). A result that takes one more register
+//! must save more than one operation. Conditions stay: a comparison costs no more than reading a register.
 
 use super::Pass;
 use super::loops::{Counts, RARER, assignment_depths, is_movable};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub const PASS: Pass = Pass { name: "results", description: "results until an operand is assigned", run };
 
-/// Results, at most, that one loop keeps: each holds a register all the time.
+/// The most results that one loop keeps. Each needs a register for the whole loop.
 const MAX_RESULTS: usize = 4;
 
 fn run(mut program: Program) -> Program {
@@ -39,7 +39,7 @@ fn count(operand: Operand, reads: &mut [u32]) {
 struct Keeper<'a> {
     func: &'a mut Func,
     counts: Counts,
-    /// How often each register that was there before the pass is read.
+    /// How often each register that existed before the pass is read.
     reads: Vec<u32>,
 }
 
@@ -48,18 +48,18 @@ struct Candidate {
     dst: VarId,
     op: Op,
     args: Vec<Operand>,
-    /// What it depends on, directly or through other candidates, and the loop assigns.
+    /// The registers that the loop assigns and on which the result depends, directly or through other candidates.
     on: BTreeSet<VarId>,
     /// Candidates that it is computed from, itself included.
     parts: BTreeSet<usize>,
 }
 
-/// What a loop is to keep.
+/// The results that a loop keeps.
 #[derive(Default)]
 struct Kept {
-    /// Registers that take the place of the candidates' own, which must not change behind a use.
+    /// New registers for the candidates' values, since a candidate's own register must not change after a use.
     parts: Vec<(VarId, Candidate)>,
-    /// What to copy instead of computing it, by the candidate's own register.
+    /// By the candidate's own register: the register to copy instead of computing the result.
     results: HashMap<VarId, VarId>,
 }
 
@@ -105,7 +105,7 @@ impl Keeper<'_> {
             self.func.vars.push(Var { ty, name });
             let register = VarId::new(self.func.vars.len() - 1);
             self.counts.add(candidate.on.len() as u32 + 1);
-            // Not for a loop inside to reason about.
+            // An inner loop must not treat it as a candidate.
             self.reads.push(u32::MAX);
             registers.insert(candidate.dst, register);
             for arg in &mut candidate.args {
@@ -121,7 +121,7 @@ impl Keeper<'_> {
         kept
     }
 
-    /// The candidates that others than candidates read, where keeping them pays.
+    /// The candidates that statements other than candidates read, where keeping them pays.
     fn results(&self, candidates: &[Candidate]) -> Vec<usize> {
         let mut within = vec![0; self.reads.len()];
         candidates.iter().flat_map(|c| &c.args).for_each(|arg| count(*arg, &mut within));
@@ -143,7 +143,7 @@ impl Keeper<'_> {
                 results.push(i);
                 continue;
             }
-            // It stays, and so its operands are read.
+            // The operation stays, and so its operands are read.
             for arg in &candidate.args {
                 if let Operand::Var(v) = arg {
                     within[v.index()] -= 1;
@@ -156,11 +156,11 @@ impl Keeper<'_> {
 
 struct Finder<'a> {
     counts: &'a Counts,
-    /// How deep the loop assigns registers.
+    /// The depth at which the loop assigns each register.
     assignments: BTreeMap<VarId, usize>,
-    /// Registers that were assigned before the loop, whichever way led to it.
+    /// Registers that were assigned before the loop on every path to it.
     before: HashSet<VarId>,
-    /// Registers that the loop assigned so far.
+    /// Registers that the loop has assigned so far.
     assigned: HashSet<VarId>,
     candidates: Vec<Candidate>,
     by_register: HashMap<VarId, usize>,
@@ -187,7 +187,7 @@ impl Finder<'_> {
             let Operand::Var(v) = arg else { continue };
             let Some(assigned) = self.assignments.get(v) else { continue };
             if let Some(part) = self.by_register.get(v).map(|part| &self.candidates[*part]) {
-                // What it was computed from is what it would be computed from here.
+                // The operands of `part` have the same values here as where it was computed.
                 if part.on.iter().all(|v| !self.assigned.contains(v)) {
                     on.extend(&part.on);
                     parts.extend(&part.parts);
@@ -213,12 +213,12 @@ impl Kept {
         Stmt::Let { dst: *register, op: *op, args: args.clone() }
     }
 
-    /// Copies where results were computed, and computations behind each assignment of what they depend on.
+    /// Replaces computed results by copies, and computes them after each assignment of a register on which they depend.
     fn replace(&self, body: &mut Vec<Stmt>) {
         let mut out = Vec::with_capacity(body.len());
         let mut due: BTreeSet<usize> = BTreeSet::new();
         for mut stmt in std::mem::take(body) {
-            // Several operands are often loaded in a row, and no load is to wait for what is computed.
+            // Several operands are often loaded in a row, so the computation waits until after these loads.
             if !matches!(&stmt, Stmt::Load { row, .. } if !self.parts.iter().any(|(part, _)| *row == (*part).into())) {
                 out.extend(std::mem::take(&mut due).into_iter().map(|part| self.compute(part)));
             }
@@ -248,7 +248,7 @@ mod tests {
     use crate::passes::testing::after;
     use crate::passes::{dce, gvn};
 
-    /// Computes in each round with a limit, which is loaded again in some.
+    /// Computes with a limit in each round; some rounds load the limit again.
     fn limited(branches: usize, look: impl FnOnce(&mut Builder, Operand, Operand)) -> Program {
         program(|b, index| {
             let own = b.f64(Op::Param(ParamId(1)), &[]);
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_is_computed_from_a_result_is_one_register_with_it() {
-        // Both are used, and the second is computed from the first.
+        // Both results are used, and the second is computed from the first.
         let program = limited(2, |b, own, limit| {
             let velocity = least(b, own, limit);
             b.store(OUT, Operand::I64(0), velocity);
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_result_of_before_the_change_stays_what_it_was() {
-        // The velocity is of the old limit where it is doubled.
+        // Where the velocity is doubled, it is computed from the old limit.
         let program = program(|b, index| {
             let limit = b.var(Scalar::F64, Some("limit".into()));
             b.push(Stmt::Load { dst: limit, column: SPEED, row: Operand::I32(1) });
@@ -459,7 +459,7 @@ mod tests {
             let velocity = least(b, own, limit);
             b.store(OUT, Operand::I64(0), velocity);
         });
-        // The load before the loop becomes one of two branches.
+        // The load before the loop becomes one in two branches.
         let body = &mut program.funcs[0].body;
         let at = body.iter().position(|s| matches!(s, Stmt::Load { .. })).expect("a load");
         let load = body.remove(at);

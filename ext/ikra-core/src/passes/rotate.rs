@@ -1,8 +1,8 @@
-//! Tests a loop's condition at its end.
+//! Loop rotation (loop inversion): a loop tests its condition at its end.
 //!
-//! `loop { break if c; body }` becomes `if !c { loop { body; break if c } }`. One jump less each time round, and inside
-//! the branch it is known that the body runs at least once, which is what moving a load before the loop needs
-//! ([`super::register_promotion`]). Fires where computing the condition takes a few statements without effect.
+//! `loop { break if c; body }` becomes `if !c { loop { body; break if c } }`. Each repetition has one jump less. Within
+//! the branch it is known that the body runs at least once, which [`super::register_promotion`] needs to move a load
+//! before the loop. Fires where computing the condition takes a few statements without effect.
 
 use super::Pass;
 use super::loops::is_movable;
@@ -37,13 +37,13 @@ fn rotate_in(func: &mut Func, body: &mut Vec<Stmt>) {
     *body = out;
 }
 
-/// How many statements the loop begins with that only decide whether to leave it.
+/// How many statements at the start of the loop only decide whether to leave it.
 fn test_length(stmt: &Stmt) -> Option<usize> {
     let Stmt::Loop { label, body } = stmt else { return None };
     let at = body.iter().position(|s| !is_computation(s))?;
     let leaves = matches!(&body[at], Stmt::If { then, otherwise, .. }
         if otherwise.is_empty() && then[..] == [Stmt::Break(*label)]);
-    // Already at the end, or nothing to repeat.
+    // The test is already at the end, or the body is empty.
     let rest = &body[at + 1..];
     (leaves && at <= CONDITION && !rest.is_empty() && !rest.last().is_some_and(Stmt::ends_list)).then_some(at)
 }
@@ -109,7 +109,7 @@ mod tests {
           }
         }
         "#);
-        // Once is enough.
+        // A second run changes nothing.
         assert_eq!(after(&[PASS, PASS], program.clone()), after(&[PASS], program));
     }
 

@@ -1,15 +1,15 @@
-//! Scalar replacement: objects that never leave a function become registers, one for each column.
+//! Scalar replacement: an object that never leaves a function becomes registers, one for each column.
 //!
-//! Fires for a group of registers that hold ids of rows which the function takes itself, hold nothing else, and are
-//! used only to load and store the rows' columns and to be copied to each other. The row is then never taken.
+//! Fires for a group of registers that only hold ids of rows that the function itself allocates. Their only uses are
+//! loads and stores of the rows' columns, and copies to each other. The row is then never allocated.
 //!
-//! A copy of an id is a second name of one object; a copy of its registers is a second object. The two are alike as
-//! long as nobody stores through one name while another may still be read: that is what [`Aliases`] looks for. What is
-//! stored right after a row was taken, before its id goes anywhere, is always fine, so values made by `new` and never
-//! changed are free.
+//! A copy of an id is a second name of one object; a copy of its registers is a second object. The two behave alike as
+//! long as the program does not store through one name while it may still read through another. [`Aliases`] looks for
+//! such stores. A store right after the allocation, before the id is copied, is always fine. So values that `new` makes
+//! and that never change pay nothing.
 //!
-//! Not here: arrays, and ids that go through calls which were not inlined. It runs again and again, for an object whose
-//! id stood in the field of another is a register once the other is.
+//! Not here: arrays, and ids that go through calls that were not inlined. The pass runs in rounds: an object whose id
+//! is stored in a field of another can only become registers once the other has.
 
 use super::{Pass, dce, gvn};
 use crate::ir::{Column, ColumnId, Func, HeapId, LabelId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId, walk};
@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub const PASS: Pass = Pass { name: "scalar_replacement", description: "objects that stay inside are registers", run };
 
-/// Columns that one group may have; more would not fit into registers.
+/// The most columns of a group; more would not fit into registers.
 const MAX_COLUMNS: usize = 24;
-/// Rounds, each for what became possible by the one before.
+/// Rounds. Each round replaces what the round before made possible.
 const ROUNDS: usize = 12;
 
 fn run(mut program: Program) -> Program {
@@ -33,11 +33,11 @@ fn run(mut program: Program) -> Program {
             improved = true;
         }
     }
-    // Tidies up, where there is something to tidy up.
+    // Cleans up if anything was replaced.
     if improved { (dce::PASS.run)((gvn::PASS.run)(program)) } else { program }
 }
 
-/// Makes registers of what can be; whether anything could.
+/// Replaces objects by registers where possible. Returns whether any was replaced.
 fn improve(func: &mut Func, columns: &[Column], spaces: &[Space]) -> bool {
     let mut allocates = false;
     walk(&func.body, &mut |s| allocates |= matches!(s, Stmt::Alloc { .. }));
@@ -61,7 +61,7 @@ fn improve(func: &mut Func, columns: &[Column], spaces: &[Space]) -> bool {
 struct Group {
     vars: BTreeSet<VarId>,
     heap: Option<HeapId>,
-    /// Used in a way that only a row can serve.
+    /// The registers have a use that only a row can serve.
     broken: bool,
     /// The columns that are loaded or stored, with the type of their values.
     columns: BTreeMap<ColumnId, Scalar>,
@@ -73,7 +73,8 @@ struct Groups {
     all: Vec<Group>,
 }
 
-/// Whether an operation gives the id that it was given, in one width or another; from which argument on.
+/// Whether the result of an operation is an id that it was given, in one width or another. If so, the first argument
+/// that may be the id.
 fn passes_on(op: Op) -> Option<usize> {
     match op {
         Op::Copy | Op::Widen | Op::Narrow => Some(0),
@@ -149,7 +150,7 @@ impl Groups {
                 group.heap = Some(*heap);
             }
             Stmt::Let { dst, op, args } => match passes_on(*op) {
-                // A constant is what a variable holds before it holds an id.
+                // A variable may hold a constant before it holds an id.
                 Some(from) => args[..from].iter().for_each(|a| self.breaks(*a)),
                 None => {
                     self.group(*dst).broken = true;
@@ -180,7 +181,7 @@ impl Groups {
 }
 
 impl Group {
-    /// New registers: for each of the group and each column.
+    /// Makes a new register for each register of the group and each column.
     fn registers(&self, func: &mut Func) -> HashMap<(VarId, ColumnId), VarId> {
         let mut registers = HashMap::new();
         for var in &self.vars {
@@ -203,7 +204,7 @@ fn zero(ty: Scalar) -> Operand {
     }
 }
 
-/// Puts registers in the place of rows.
+/// Replaces rows by registers.
 fn replace(body: &mut Vec<Stmt>, group: &Group, registers: &HashMap<(VarId, ColumnId), VarId>) {
     let has = |o: Operand| matches!(o, Operand::Var(v) if group.vars.contains(&v));
     let of = |o: Operand, column: ColumnId, ty: Scalar| match o {
@@ -255,10 +256,10 @@ fn replace(body: &mut Vec<Stmt>, group: &Group, registers: &HashMap<(VarId, Colu
 /// For each register of a group, those that may name the same object.
 type Names = BTreeMap<VarId, BTreeSet<VarId>>;
 
-/// Looks for stores through one name while another may still be read.
+/// Looks for stores through one name of an object while the program may still read another name.
 struct Aliases<'a> {
     group: &'a Group,
-    /// By the address of a store: what is read after it.
+    /// By the address of a store statement: the registers that are read after it.
     read_after: HashMap<*const Stmt, BTreeSet<VarId>>,
     open: Vec<(LabelId, Option<Names>)>,
     fine: bool,
@@ -296,7 +297,7 @@ impl Aliases<'_> {
                     let mut others: BTreeSet<VarId> = BTreeSet::new();
                     for source in sources {
                         others.insert(source);
-                        // a choice that may leave the register as it is keeps its names
+                        // a conditional copy may leave the register as it is, so it keeps its names
                         others.extend(now.get(&source).into_iter().flatten());
                     }
                     others.remove(dst);
@@ -351,7 +352,7 @@ impl Aliases<'_> {
     }
 }
 
-/// A register holds another object from here on.
+/// The register holds another object from here on.
 fn forget(names: &mut Names, var: VarId) {
     names.remove(&var);
     names.values_mut().for_each(|others| {
@@ -372,7 +373,7 @@ fn meet(a: Option<Names>, b: Option<Names>) -> Option<Names> {
     }
 }
 
-/// Walks backwards with the registers of a group that are still read.
+/// Walks backwards with the registers of a group that are read later.
 struct Reads<'a> {
     group: &'a Group,
     read_after: HashMap<*const Stmt, BTreeSet<VarId>>,
@@ -408,7 +409,7 @@ impl Reads<'_> {
                 Stmt::Return(_) | Stmt::Trap { .. } => read = BTreeSet::new(),
                 Stmt::Store { row: Operand::Var(row), .. } if self.group.vars.contains(row) => {
                     self.read_after.insert(std::ptr::from_ref(stmt), read.clone());
-                    // An object that is only stored to is not looked at.
+                    // A store alone does not read an object.
                 }
                 other => {
                     other.assigns().iter().for_each(|v| {
@@ -486,7 +487,7 @@ mod tests {
         "#);
     }
 
-    /// Whether rows are still taken.
+    /// Whether the program still allocates rows.
     fn allocates(body: impl FnOnce(&mut Builder, Operand)) -> bool {
         after(&[PASS], with_cars(body)).contains("alloc")
     }

@@ -1,7 +1,8 @@
-//! Where each tick is a launch of its own, there is no loop over ticks.
+//! Removes the loop over ticks where each tick is a launch of its own.
 //!
-//! Lowering makes the loop before it knows whether ticks can be fused. Where they cannot, it runs once; but what does not
-//! change from tick to tick would be computed before it, and kept in registers until the only tick needs it.
+//! Lowering makes the loop before it knows whether ticks can be fused. Where they cannot, the loop runs once. Without
+//! this pass, later passes would move code before the loop and keep values in registers, which gains nothing with one
+//! tick.
 
 use super::Pass;
 use super::loops::{assigned_in, is_read};
@@ -35,7 +36,7 @@ fn list(body: &mut [Stmt], first: VarId, last: VarId) {
     }
 }
 
-/// What the loop does in one tick, if it goes over the ticks.
+/// The body of one tick, if the loop goes over the ticks.
 fn once(body: &[Stmt], tick: VarId, last: VarId, label: crate::ir::LabelId) -> Option<Vec<Stmt>> {
     let [
         Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: compared },

@@ -1,9 +1,9 @@
-//! Speculation on overflow: a loop computes as if no Integer left 64 bits, and a test behind it finds out whether one
+//! Speculation on overflow: a loop computes as if no Integer left 64 bits. A test after the loop finds out whether one
 //! did.
 //!
-//! A check is a branch, and a branch keeps compilers for GPUs from having the loads of several repetitions under way
-//! together: each repetition waits for each of its loads. So `loop { x = load c[i]; y = x * x or raise; …; i += 1;
-//! break if i >= n }` becomes
+//! A check is a branch. A branch keeps compilers for GPUs from overlapping the loads of several repetitions, so each
+//! repetition waits for each of its loads. So `loop { x = load c[i]; y = x * x or raise; …; i += 1; break if i >= n }`
+//! becomes
 //!
 //! ```text
 //! was = what changes from one repetition to the next; wide = 0
@@ -11,35 +11,40 @@
 //! if wide != 0 { what changes = was; loop { as it was } }
 //! ```
 //!
-//! The second loop does what the program says, from where the first began. It raises where the program raises, and it
-//! computes what the first could not: a product is assumed to fit into 32 bits, which costs a fifth of a checked
-//! product of 64. Within an outer loop, a loop whose assumption about Integers failed once does not speculate again;
-//! Floats that are 0 or out of the ordinary are rare.
+//! The second loop is the original one and starts from the same state as the first. It raises where the program raises.
+//! It also computes what the first loop could not: the first loop assumes that factors fit into 32 bits, which costs a
+//! fifth of a checked product of 64 bits. Within an outer loop, a loop whose assumption about Integers failed once does
+//! not speculate again. Floats that are 0 or otherwise not ordinary are rare.
 //!
-//! A quotient and a root of Floats are branches, too: compilers compute both by a dozen instructions that do for nearly
-//! all numbers, and call something else where they do not. In the first loop all are computed so, without a branch
-//! (`quick_div` and `quick_sqrt` of the prelude), and noted is whether each of their operands lies between 2⁻²⁵⁵ and
-//! 2²⁵⁷, where that gives the same bits as Ruby's division. So several repetitions are computed at once, where one
-//! waited for its own root.
+//! A quotient and a root of Floats are branches, too. Compilers compute both by a dozen instructions that are right for
+//! nearly all numbers, and call a function for the others. The first loop computes all of them without a branch
+//! (`quick_div` and `quick_sqrt` of the prelude). It notes whether each operand lies between 2⁻²⁵⁵ and 2²⁵⁷, where that
+//! gives the same bits as Ruby's division. So the GPU computes several repetitions at once, instead of waiting for each
+//! root.
 //!
-//! In the first loop registers may hold what Ruby has no number for. So nothing of it is stored, no row is found by it,
-//! nothing that has a precondition is computed of it, no branch with a load looks at it, and the count alone ends the
-//! loop.
+//! In the first loop registers may hold values that are not numbers of Ruby. Therefore the first loop uses no such
+//! value
 //!
-//! Not one of [`super::PASSES`]: processors that guess branches have nothing of it.
+//! * as a value to store, or as a row,
+//! * as an operand of an operation that has a precondition,
+//! * as the condition of a branch that contains a load.
+//!
+//! The loop ends by its count alone.
+//!
+//! Not one of [`super::PASSES`]: processors with branch prediction gain nothing.
 
 use super::loops::{Counting, Counts, is_movable};
 use crate::ir::visit::{size, walk_mut};
 use crate::ir::{CheckedOp, Cmp, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
-/// The most statements of a loop: its text is there twice.
+/// The most statements of a loop, since the code has its body twice.
 const BODY: usize = 60;
-/// Half of the bits of an Integer, and the bits behind a sign in as many.
+/// Half of the bits of an Integer, and the number of bits after the sign in each half.
 const HALF: i64 = 32;
 const SIGN: i32 = 31;
-/// Added to the upper half of a Float, it leaves both of these bits set if the exponent is an ordinary one (from -255
-/// to 256), and else not. Quotients of two such Floats are far from what is denormal or infinite.
+/// Added to the upper half of a Float, it leaves both of the bits of [`IS_ORDINARY`] set exactly if the exponent is
+/// ordinary (from -255 to 256). Quotients of two such Floats are far from denormal or infinite.
 const ORDINARY: i32 = 768 << 20;
 const IS_ORDINARY: i32 = 3 << 29;
 
@@ -50,22 +55,22 @@ pub struct LoopVersions {
     pub fast: LabelId,
     /// Runs where an assumption of the fast version failed, which is rare.
     pub exact: LabelId,
-    /// The fast version assumes that quotients and roots of Floats are of ordinary ones.
+    /// The fast version assumes that the operands of Float quotients and roots are ordinary.
     pub floats: bool,
 }
 
-/// Whether an operation of Floats has a fast version, which a loop may use on the assumption that its operands are
+/// Whether an operation on Floats has a fast version. A loop may use it on the assumption that the operands are
 /// ordinary.
 pub fn is_quick(op: Op, args: &[Operand]) -> bool {
     match (op, args) {
-        // by a power of two is a product
+        // compilers turn a division by a power of two into a product
         (Op::FDiv, [_, Operand::F64(by)]) => by & ((1 << 52) - 1) != 0,
         (Op::FDiv | Op::FSqrt, _) => true,
         _ => false,
     }
 }
 
-/// The program, for processors that wait for loads and branch together, and the loops that it has twice.
+/// The program, for processors that wait at loads and branches, and the loops that it now has in two versions.
 pub fn speculate_overflow(mut program: Program) -> (Program, Vec<LoopVersions>) {
     let mut versions = Vec::new();
     for (i, func) in program.funcs.iter_mut().enumerate() {
@@ -81,11 +86,11 @@ pub fn speculate_overflow(mut program: Program) -> (Program, Vec<LoopVersions>) 
 struct Walker<'a> {
     func: &'a mut Func,
     id: FuncId,
-    /// Of the function as it was.
+    /// Of the original function.
     counts: Counts,
-    /// How often each register is read there.
+    /// How often each register is read in the original function.
     reads: Vec<u32>,
-    /// Of the loops in the outermost one around: whether they were wrong before.
+    /// One flag for each speculating loop in the outermost loop around: whether its assumption failed before.
     wrong: Vec<VarId>,
     versions: &'a mut Vec<LoopVersions>,
 }
@@ -152,7 +157,7 @@ impl Walker<'_> {
         out.push(Stmt::Block { label: done, body: first });
     }
 
-    /// What a loop assigns that had a value before it, and what is its own: nobody else reads it.
+    /// The registers that a loop assigns and that had a value before it; and those that only the loop reads.
     fn assigned(&self, body: &[Stmt]) -> (Vec<VarId>, Vec<VarId>) {
         let (mut assigned, read) = (vec![0; self.func.vars.len()], reads(body, self.func.vars.len()));
         walk(body, &mut |s| s.assigns().iter().for_each(|v| assigned[v.index()] += 1));
@@ -183,11 +188,11 @@ impl Walker<'_> {
         dst.into()
     }
 
-    /// Makes checks of a body marks.
+    /// Turns the checks of a body into flags that the loop collects.
     fn assume(&mut self, body: &mut Vec<Stmt>, marks: &mut Assumptions) {
         for mut stmt in std::mem::take(body) {
             if let Stmt::Checked { dst, op, args: [a, b], .. } = stmt {
-                // the operands are looked at behind it
+                // the code after the operation still reads its operands
                 let result = if [a, b].contains(&dst.into()) { self.var(Scalar::I64) } else { dst };
                 self.checked(body, (result, op, a, b), marks);
                 if result != dst {
@@ -212,7 +217,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Marks a Float that is not ordinary.
+    /// Notes in `marks` whether a Float is not ordinary.
     fn ordinary(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Assumptions) {
         if let Operand::F64(_) = x {
             return;
@@ -240,7 +245,8 @@ impl Walker<'_> {
             (CheckedOp::Add | CheckedOp::Sub, ..) => {
                 out.push(result(sum(op), [a, b]));
                 let [first, second, high] = [a, b, dst.into()].map(|x| self.high(out, x));
-                // a sum has the sign of one of them, and a difference that of the first or not that of the second
+                // Without overflow, a sum has the sign of one operand; a difference has the sign of the first or not
+                // that of the second.
                 let one = self.push(out, Scalar::I32, Op::Xor, &[first, high]);
                 let from = if op == CheckedOp::Add { high } else { first };
                 let other = self.push(out, Scalar::I32, Op::Xor, &[second, from]);
@@ -256,7 +262,8 @@ impl Walker<'_> {
                 if !(-1..=1).contains(&by) =>
             {
                 out.push(result(Op::Mul, [a, b]));
-                // from -most to most it fits; of the least Integer, which has no negative, only 0 of these
+                // a factor from -most to most fits; if `by` is the least Integer, which has no negative, only the
+                // factor 0 does
                 let most = by.checked_abs().map_or(0, |by| i64::MAX / by);
                 let up = self.push(out, Scalar::I64, Op::Add, &[x, Operand::I64(most)]);
                 let beyond = self.push(out, Scalar::Bool, Op::UCmp(Cmp::Gt), &[up, Operand::I64(2 * most)]);
@@ -279,7 +286,7 @@ impl Walker<'_> {
         self.push(out, Scalar::I32, Op::Narrow, &[high])
     }
 
-    /// The Integer, as one of 32 bits and a sign, which it is marked for not to be.
+    /// The Integer as a number of 32 bits with sign. If it does not fit, `marks` records it.
     fn low(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Assumptions) -> Operand {
         let high = self.high(out, x);
         let narrow = self.push(out, Scalar::I32, Op::Narrow, &[x]);
@@ -319,20 +326,20 @@ fn rename(body: &mut [Stmt], names: &HashMap<VarId, VarId>) {
     });
 }
 
-/// What a loop notes: words of 32 bits.
+/// The flags in which a loop collects failed assumptions: words of 32 bits.
 struct Assumptions {
-    /// Whether it has the quick ways of Floats.
+    /// Whether the loop uses the fast versions of Float operations.
     floats: bool,
     /// Negative: a sum left 64 bits.
     signs: Option<VarId>,
-    /// Not 0: a factor was not one of 32 bits, or too large.
+    /// Not 0: a factor did not fit into 32 bits, or was too large.
     wide: Option<VarId>,
-    /// Not [`IS_ORDINARY`]: a Float was out of the ordinary. It has no other bit.
+    /// Not [`IS_ORDINARY`]: a Float was not ordinary. Only these bits can be set.
     ordinary: Option<VarId>,
 }
 
-/// Whether a loop checks or has quick ways, counts, and is one in which numbers that are none do no harm; and whether
-/// it may have the quick ways.
+/// Whether a loop can speculate: it counts, has checks or Float operations with a fast version, and wrong values do no
+/// harm in it. The answer says whether the loop may use the fast versions for Floats. None: it cannot speculate.
 fn is_assumable(stmt: &Stmt) -> Option<bool> {
     let (_, repeated) = Counting::of(stmt, false)?;
     let (mut checks, mut quick, mut floats, mut simple) = (false, false, true, true);
@@ -343,7 +350,7 @@ fn is_assumable(stmt: &Stmt) -> Option<bool> {
             quick |= is_quick(*op, args);
             let given = |x: &Operand| !matches!(x, Operand::F64(bits) if !is_ordinary(*bits));
             floats &= !is_quick(*op, args) || args.iter().all(given);
-            // Floats of 32 bits are divided in 32 bits, and functions branch whatever is assumed
+            // Floats of 32 bits are divided in 32 bits, and functions of `Math` branch in any case
             floats &= !matches!(op, Op::FSingle | Op::Math(_));
         }
     });
@@ -358,10 +365,10 @@ fn is_ordinary(bits: u64) -> bool {
     ((bits >> HALF) as i32).wrapping_add(ORDINARY) & IS_ORDINARY == IS_ORDINARY
 }
 
-/// Whether what may be no number does no harm in a loop's body.
+/// Whether wrong values in registers do no harm in a loop's body.
 fn is_harmless(body: &[Stmt], floats: bool) -> bool {
     let mut doubtful = Doubtful { floats, registers: HashSet::new() };
-    // until nothing is added that a repetition leaves to the next
+    // repeated until no more registers that carry wrong values from one repetition to the next are found
     loop {
         let before = doubtful.registers.len();
         let harmless = doubtful.spreads(body, false);
@@ -371,9 +378,9 @@ fn is_harmless(body: &[Stmt], floats: bool) -> bool {
     }
 }
 
-/// Registers that may hold what Ruby has no number for.
+/// Registers that may hold values that are not numbers of Ruby.
 struct Doubtful {
-    /// Quotients and roots are among them.
+    /// Quotients and roots may be wrong, too.
     floats: bool,
     registers: HashSet<VarId>,
 }
@@ -383,7 +390,8 @@ impl Doubtful {
         matches!(operand, Operand::Var(v) if self.registers.contains(v))
     }
 
-    /// Adds what a list assigns to them. False: one may do harm. `doubted`: a branch that looked at one.
+    /// Adds the registers to which a list passes wrong values. False: a wrong value may do harm. `doubted`: the list is
+    /// in a branch whose condition may be wrong.
     fn spreads(&mut self, body: &[Stmt], doubted: bool) -> bool {
         body.iter().all(|stmt| match stmt {
             Stmt::Checked { dst, .. } => {
@@ -407,7 +415,7 @@ impl Doubtful {
     }
 }
 
-/// Whether the operation may be computed of anything.
+/// Whether the operation is defined for all operands.
 fn is_safe(op: Op, args: &[Operand]) -> bool {
     match (op, args) {
         (Op::Shl | Op::Shr | Op::UShr, [_, Operand::I64(_) | Operand::I32(_)]) => true,
@@ -539,7 +547,7 @@ mod tests {
             let x = b.load(Scalar::I64, INPUT, sum.into());
             add(b, sum, x);
         }));
-        // what one repetition computes, the next one finds a row by
+        // one repetition computes a value that the next one uses as a row
         assert!(is_left(|b, i, sum| {
             let x = b.load(Scalar::I64, INPUT, sum.into());
             b.set(sum, i);

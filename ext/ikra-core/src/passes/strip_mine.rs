@@ -1,27 +1,30 @@
-//! Strip mining: a counting loop runs in strips, and asks between them whether the launch was stopped.
+//! Strip mining: a counting loop runs in strips, and polls between them whether the launch was stopped.
 //!
-//! A poll each time round costs as much as a short body, and a loop with a second way out is one that compilers do not
-//! unroll. So `loop { body; i += 1; poll; break if i >= n }` becomes a loop over strips, each of at most [`STRIP`]
-//! repetitions that ask nothing:
+//! A poll in each repetition costs as much as a short body, and compilers do not unroll a loop with two exits. So `loop
+//! { body; i += 1; poll; break if i >= n }` becomes a loop over strips. A strip has at most [`STRIP`] repetitions, none
+//! of which polls:
 //!
 //! ```text
 //! loop { stop = min(i + STRIP, n); loop { body; i += 1; break if i >= stop }; poll; break if i >= n }
 //! ```
 //!
-//! That is the same repetitions whatever `i` and `n` are, for `stop` is never beyond `n`; where `i + STRIP` wraps,
+//! The repetitions are the same whatever `i` and `n` are, since `stop` is never beyond `n`. Where `i + STRIP` wraps,
 //! strips are shorter.
 //!
-//! Checks with which the body begins, of `i` and of what does not change, are made at the head of a strip, for all of
-//! it: it ends where the next repetition would not pass them, and there the next strip raises what that repetition
-//! would have raised, before it did anything.
+//! A body may begin with checks of `i` against values that do not change. The pass makes these checks at the head of a
+//! strip, for all of its repetitions. A strip ends before the first repetition that would fail them. The next strip
+//! then raises what that repetition would have raised, before the repetition does anything.
 //!
 //! ```text
-//! loop { trap if i >= m; stop = min(i + STRIP, n, m); loop { body; i += 1; break if i >= stop }; poll; break if i >= n
+//! loop {
+//!   trap if i >= m; stop = min(i + STRIP, n, m)
+//!   loop { body; i += 1; break if i >= stop }
+//!   poll; break if i >= n
 //! }
 //! ```
 //!
-//! Fires for innermost loops with the test at the end ([`super::rotate`]), where a strip is soon over.
-//! Not here: loops that end soon ([`super::ranges`]), which do not poll at all.
+//! Fires for innermost loops with the test at the end ([`super::rotate`]), where a strip is short. Not here: loops that
+//! end soon ([`super::ranges`]), which do not poll at all.
 
 use super::Pass;
 use super::loops::{Counting, Counts, assigned_in, is_movable};
@@ -30,7 +33,8 @@ use crate::ir::{Cmp, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, Var
 
 pub const PASS: Pass = Pass { name: "strip_mine", description: "loops that count ask from time to time", run };
 
-/// Repetitions of a strip. A poll looks about every 1024th time, so the launch is asked about every 2¹⁷ repetitions.
+/// Repetitions of a strip. Only about every 1024th poll asks the launch, so the launch is asked about every 2¹⁷
+/// repetitions.
 const STRIP: i64 = 128;
 /// The most statements of a body.
 const BODY: usize = 100;
@@ -57,7 +61,7 @@ fn list(func: &mut Func, counts: &Counts, body: &mut [Stmt]) {
 
 fn strip(func: &mut Func, counts: &Counts, stmt: &mut Stmt, Counting { i, step, end }: Counting) {
     let Stmt::Loop { body, .. } = stmt else { return };
-    // The last four: counting, polling, the test and the way out.
+    // The last four statements: counting, polling, the test and the exit.
     let mut tail = body.split_off(body.len() - 4);
     let Checks { head, limits } = checks(counts, body, i);
     let mut new = |ty| {
@@ -96,18 +100,18 @@ fn strip(func: &mut Func, counts: &Counts, stmt: &mut Stmt, Counting { i, step, 
     body.append(&mut tail);
 }
 
-/// What is done at the head of a strip, and what the count must stay below for that to hold in all of it.
+/// The checks at the head of a strip, and the limits below which the count must stay for them to hold in all of it.
 #[derive(Default)]
 struct Checks {
     head: Vec<Stmt>,
     limits: Vec<Operand>,
 }
 
-/// Takes the checks with which a body begins out of it. `counts`: of the function that the body is in.
+/// Takes the checks at the start of a body out of it. `counts`: those of the function that contains the body.
 fn checks(counts: &Counts, body: &mut Vec<Stmt>, i: VarId) -> Checks {
     let mut varies = assigned_in(body);
     let mut checks = Checks::default();
-    // what comparisons of the count with something that does not change ask
+    // comparisons of the count with operands that do not change
     let mut asked: Vec<(VarId, Operand)> = Vec::new();
     let mut rest = Vec::with_capacity(body.len());
     let mut left = std::mem::take(body).into_iter();
@@ -152,7 +156,7 @@ fn checks(counts: &Counts, body: &mut Vec<Stmt>, i: VarId) -> Checks {
     checks
 }
 
-/// Whether a branch only raises something, of what is known at the head of a strip.
+/// Whether a branch only raises, on a condition that is known at the head of a strip.
 fn is_check(then: &[Stmt], otherwise: &[Stmt], known: impl Fn(&Operand) -> bool) -> bool {
     matches!(then, [Stmt::Trap { operands, .. }] if operands.iter().all(known)) && otherwise.is_empty()
 }
@@ -228,10 +232,10 @@ mod tests {
                 let outside = b.icmp(Cmp::Ge, i.into(), index);
                 b.trap_if(outside, DOMAIN, vec![i.into()]);
                 let x = b.load(Scalar::F64, OUT, i.into());
-                // of nothing that changes
+                // a check of operands that do not change
                 let wrong = b.icmp(Cmp::Lt, n, index);
                 b.trap_if(wrong, ZERO, Vec::new());
-                // what comes behind a store stays behind it
+                // a check after a store stays after it
                 b.store(OUT, index, x);
                 let late = b.icmp(Cmp::Ge, i.into(), Operand::I64(1000));
                 b.trap_if(late, ZERO, Vec::new());

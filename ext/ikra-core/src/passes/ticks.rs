@@ -1,9 +1,10 @@
-//! What is the same in all ticks is chosen once.
+//! Loop unswitching for ticks: a branch that goes the same way in all ticks is taken once, before the loop over ticks.
 //!
-//! Fires for loops over ticks that run in one launch. A branch whose condition no tick changes (the element's class, a
-//! captured local) is taken before the loop, of which each side gets a copy of its own. What a side reads and writes can
-//! then stay in registers for all ticks ([`super::register_promotion`]), and the threads of a warp, which are of one
-//! class, run one loop with nothing else in it. Conditions were computed before the loop by [`super::licm`].
+//! Fires for loops over ticks that run in one launch. If no tick changes a branch's condition (the element's class, a
+//! captured local), the branch moves before the loop. Each of its sides gets a copy of the loop. What a side reads and
+//! writes can then stay in registers for all ticks ([`super::register_promotion`]). The threads of a warp, whose
+//! elements are of one class, run one loop with nothing else in it. [`super::licm`] has moved the conditions before the
+//! loop.
 
 use super::Pass;
 use crate::ir::visit::{freshen_labels, size, walk_mut};
@@ -12,7 +13,7 @@ use std::collections::HashMap;
 
 pub const PASS: Pass = Pass { name: "ticks", description: "what is the same in all ticks is chosen once", run };
 
-/// Statements from which on a function takes in no more copies of loops.
+/// A function of this many statements gets no more copies of loops.
 const MAX_STATEMENTS: usize = 800;
 
 fn run(mut program: Program) -> Program {
@@ -52,7 +53,7 @@ fn is_over_ticks(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Loop { body, .. } if body.iter().any(|s| matches!(s, Stmt::Begin { .. })))
 }
 
-/// Takes invariant branches of the loops over ticks in a list; `uses` are those of the whole function.
+/// Moves invariant branches out of the loops over ticks in a list; `uses` are those of the whole function.
 fn choices(list: Vec<Stmt>, func: &mut Func, uses: &Uses, room: &mut usize) -> Vec<Stmt> {
     let mut out = Vec::with_capacity(list.len());
     for mut stmt in list {
@@ -79,8 +80,9 @@ fn assigned(stmt: &Stmt, vars: usize) -> Vec<bool> {
     Uses::of(std::slice::from_ref(stmt), vars).assigned.into_iter().map(|n| n > 0).collect()
 }
 
-/// A loop, or the branches whose sides are its copies. `variant` registers are assigned in the whole loop, of which a
-/// side may have lost a part; later ones are those of copies. `private` registers are neither assigned nor read outside.
+/// Gives the loop, or branches whose sides are copies of it. `variant`: the registers that the whole loop assigns, of
+/// which a side may have lost a part; registers with higher numbers belong to copies. `private`: the registers that are
+/// neither assigned nor read outside the loop.
 fn split(stmt: Stmt, func: &mut Func, variant: &[bool], private: &mut Vec<bool>, room: &mut usize) -> Stmt {
     let mut cond = None;
     walk(std::slice::from_ref(&stmt), &mut |s| {
@@ -129,7 +131,7 @@ fn copy(stmt: &Stmt, func: &mut Func, private: &mut Vec<bool>) -> Stmt {
     body.pop().expect("it was put in")
 }
 
-/// Takes the branches on `cond` in a list.
+/// Replaces the branches on `cond` in a list by the side that is taken.
 fn settle(list: &mut Vec<Stmt>, cond: VarId, taken: bool) {
     let mut out = Vec::with_capacity(list.len());
     for mut stmt in std::mem::take(list) {
@@ -176,7 +178,7 @@ mod tests {
         let mut program = shell(vec![b.finish()]);
         program.fused_ticks = true;
         let text = after(&[licm::PASS, PASS], program);
-        // From the loop on, and what is before it only as far as the pass put it there.
+        // Only the text from the loop on; of the text before it, only what the pass put there.
         text.split_once("tick.4: i64 = copy first.1\n").expect("a loop over ticks").1.to_owned()
     }
 

@@ -1,9 +1,9 @@
-//! Loop exit unification: the two ways out of a counting loop that computes in registers alone become one branch at its
+//! Loop exit unification: the two exits of a counting loop that computes in registers alone become one branch at its
 //! end.
 //!
-//! Where threads of a warp leave such a loop at different repetitions, each branch out of it is two or three
-//! instructions on GPUs: those who leave several nested loops at once say so for each. `loop { a; break out if escaped;
-//! b; i += 1; break if i >= end }` becomes
+//! On a GPU, threads of a warp leave such a loop at different repetitions. Then each exit branch takes two or three
+//! instructions, and each of several nested loops that a thread leaves at once needs its own. `loop { a; break out if
+//! escaped; b; i += 1; break if i >= end }` becomes
 //!
 //! ```text
 //! a; break out if escaped
@@ -11,31 +11,32 @@
 //! break out unless over
 //! ```
 //!
-//! Where that loop is one of the strips that another runs, `a` is computed once before all of them, and not again at
-//! the beginning of each: who escaped is known at the end of the strip before.
+//! The loop may be a strip that an outer loop repeats. Then `a` is computed once before all strips, and not again at
+//! the beginning of each. The end of the strip before tells whether the thread escaped.
 //!
 //! ```text
 //!                                                    a
 //! loop strips {                                      unless escaped: loop strips {
 //!   end = …                                            end = …
-//!   loop { a; break strips if escaped; b; … }    →     loop { b; i += 1; over = i >= end; a; break if over || escaped }
+//!   loop { a; break strips if escaped; b; … }    →     loop { b; i += 1; over = i >= end; a;
+//!                                                             break if over || escaped }
 //!   poll                                               break strips if escaped
 //!   break strips if …                                  poll
 //! }                                                    break strips if …
 //!                                                    }
 //! ```
 //!
-//! Everything is computed that was computed before, and `a` once more where the count ends the loop: so nothing of it
-//! has an effect, raises, or is looked at behind the loop. Mandelbrot's steps are such a loop: 12 instructions in place
-//! of 14.
+//! The new loop computes all that the old one computed, and `a` once more where the count ends the loop. So `a` must
+//! have no effect, must not raise, and nothing after the loop may read what it assigns. Mandelbrot's steps are such a
+//! loop: 12 instructions instead of 14.
 //!
-//! Not one of [`super::PASSES`]: processors that guess branches gain nothing.
+//! Not one of [`super::PASSES`]: processors with branch prediction gain nothing.
 
 use super::loops::{Counting, assigned_in, is_movable, is_read};
 use crate::ir::visit::size;
 use crate::ir::{Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 
-/// The most statements of a body, and of those that find out whether it is left.
+/// The most statements of a body, and of the part that decides the second exit.
 const BODY: usize = 40;
 const BEFORE: usize = 10;
 
@@ -77,20 +78,20 @@ fn list(func: &mut Func, reads: &[u32], body: &mut Vec<Stmt>) {
     }
 }
 
-/// A loop that counts and has a second way out, near its head.
+/// A loop that counts and has a second exit near its head.
 struct Escape {
     label: LabelId,
     before: Vec<Stmt>,
     escaped: Operand,
     out: LabelId,
-    /// Counting, which comes last, included.
+    /// The statements after the second exit, counting included.
     behind: Vec<Stmt>,
     over: VarId,
     ends: Stmt,
 }
 
 impl Escape {
-    /// `reads`: of the function, how often each register is read.
+    /// `reads`: how often the function reads each register.
     fn of(stmt: &Stmt, reads: &[u32]) -> Option<Self> {
         let (_, repeated) = Counting::of(stmt, false)?;
         let Stmt::Loop { label, body } = stmt else { return None };
@@ -142,7 +143,7 @@ impl Escape {
         ]);
     }
 
-    /// The loop, which begins behind `before`.
+    /// The loop with one exit, which starts after `before`.
     fn turned(self, func: &mut Func) -> Stmt {
         let either = VarId::new(func.vars.len());
         func.vars.push(Var { ty: Scalar::Bool, name: None });
@@ -157,13 +158,13 @@ impl Escape {
     }
 }
 
-/// A loop of strips, each of which is a loop whose second way out leaves all of them.
+/// A loop of strips. Each strip is a loop whose second exit leaves all strips.
 struct Strips {
     label: LabelId,
-    /// Where a strip ends.
+    /// Finds where a strip ends.
     before: Vec<Stmt>,
     strip: Escape,
-    /// Whether there is another.
+    /// Decides whether there is another strip.
     behind: Vec<Stmt>,
 }
 
@@ -182,7 +183,7 @@ impl Strips {
         if !before.iter().all(computes) || !behind.iter().all(ends) {
             return None;
         }
-        // Who escapes no longer comes to them, and what they change is not what finds out who does.
+        // A thread that escapes no longer runs these statements, and they must not change what decides the escape.
         let mut within = vec![0; reads.len()];
         count_reads(body, &mut within);
         let own = |list: &[Stmt]| {
@@ -209,7 +210,7 @@ impl Strips {
     }
 }
 
-/// Whether a loop is one that was turned: its two ways out are one.
+/// Whether this pass has unified the two exits of the loop.
 pub fn is_turned(label: LabelId, body: &[Stmt]) -> bool {
     let [.., Stmt::Let { dst, op: Op::Or, .. }, Stmt::If { cond, then, otherwise }] = body else { return false };
     *cond == (*dst).into() && then[..] == [Stmt::Break(label)] && otherwise.is_empty()
@@ -224,7 +225,7 @@ mod tests {
     use crate::ir::{Cmp, LabelId, Op, Operand, ParamId, Program, Scalar, Stmt, VarId, verify, walk};
 
     /// `x = 0.5; i = 0; begin test; x *= 3.0; i += 1 end while i < n; out[index] = result`, where the test may leave
-    /// what is around the loop.
+    /// the block around the loop.
     fn stepping(
         test: impl Fn(&mut Builder, VarId, Operand, LabelId),
         result: impl Fn(VarId, Operand) -> Operand,
@@ -271,7 +272,7 @@ mod tests {
         assert!(is_left(&after), "once");
     }
 
-    /// The same in strips of a loop that polls; `last`: what stands behind its poll.
+    /// The same in strips of a loop that polls; `last` gives the statements after its poll.
     fn in_strips(last: impl Fn(&mut Builder, VarId, Operand)) -> Program {
         program(|b, index| {
             let n = b.i64(Op::Param(ParamId(0)), &[]);

@@ -1,13 +1,13 @@
-//! Makes control flow of exceptions that are rescued: the last rule of Ruby that is still a statement.
+//! Lowers exceptions that are rescued to control flow. It removes the last statement that stands for a rule of Ruby.
 //!
-//! Here: [`Stmt::Try`] becomes a block, and whatever raises in it sets the registers and leaves the block. Functions that
-//! are called in it get *catching variants*, which give back what they raise: after its function's results a variant
-//! returns the *code* of what it raised (the site's number plus 1; 0: it returned) and the trap's words. What no Ruby code
-//! can rescue still ends the job, in a variant as elsewhere. Not here: Ruby's rules, which lowering has made tests and
-//! jumps.
+//! Here: [`Stmt::Try`] becomes a block, and whatever raises in it sets the registers and leaves the block. Functions
+//! that are called in it get *catching variants*, which return what they raise. A variant returns, after its function's
+//! results, the *code* of what it raised (the site's number plus 1; 0: nothing) and the trap's words. An exception that
+//! Ruby code cannot rescue still ends the job, in a variant as elsewhere. Not here: Ruby's rules, which lowering has
+//! made tests and jumps.
 //!
-//! A program without `rescue` has none of this, and after this pass no program has: backends and the other passes see
-//! ordinary calls, returns and branches. It comes after `demanded_bits`, which must see which arithmetic is checked.
+//! A program without `rescue` contains none of this. After this pass, backends and the other passes see only ordinary
+//! calls, returns and branches. The pass runs after `demanded_bits`, which must see which arithmetic is checked.
 
 use super::Pass;
 use crate::ir::build::Builder;
@@ -80,7 +80,7 @@ fn run(mut program: Program) -> Program {
     program
 }
 
-/// How an exception of a site is known on its way.
+/// The code of an exception that comes from a site.
 fn code(site: SiteId) -> i32 {
     site.0 as i32 + 1
 }
@@ -111,18 +111,18 @@ fn list_raises(list: &[Stmt], catchable: &[bool], funcs: &[bool]) -> bool {
     })
 }
 
-/// What all functions that are rewritten have in common.
+/// Data that is common to all functions that are rewritten.
 struct Shared {
     /// How many words the catchable sites need.
     words: usize,
     catchable: Vec<bool>,
     raises: Vec<bool>,
     again: Option<FuncId>,
-    /// How many functions there are, with the variants that are still to be made.
+    /// The number of functions, including the variants that are still to be made.
     count: usize,
     variants: BTreeMap<FuncId, FuncId>,
     waiting: Vec<FuncId>,
-    /// Sites whose exceptions somebody catches.
+    /// Sites whose exceptions a handler catches.
     caught: BTreeSet<SiteId>,
 }
 
@@ -136,13 +136,13 @@ impl Shared {
     }
 }
 
-/// One function.
+/// Rewrites one function.
 struct Unwinder<'a> {
     shared: &'a mut Shared,
     b: Builder,
-    /// Types of what it gives when it returns.
+    /// The types of the function's results.
     results: Vec<Scalar>,
-    /// It gives back what it raises.
+    /// Whether this is a catching variant, which returns what it raises.
     variant: bool,
     handlers: Vec<(LabelId, Raised)>,
 }
@@ -154,7 +154,7 @@ impl<'a> Unwinder<'a> {
         let mut unwinder = Unwinder { shared, b, results: func.results.clone(), variant, handlers: Vec::new() };
         unwinder.list(body);
         if variant && func.results.is_empty() {
-            // the end of the body, which may be reached
+            // control may reach the end of the body
             unwinder.returns(vec![]);
         }
         let mut func = unwinder.b.finish();
@@ -179,7 +179,7 @@ impl<'a> Unwinder<'a> {
                 let over = !falls && !breaks_to(&body, label);
                 self.b.push(Stmt::Block { label, body });
                 if over {
-                    // nothing was raised, so nothing comes to what follows
+                    // nothing was raised before, so control never reaches the rest
                     return;
                 }
                 continue;
@@ -194,7 +194,7 @@ impl<'a> Unwinder<'a> {
         self.b.close()
     }
 
-    /// Whether exceptions of a site go anywhere but to the end of the job.
+    /// Whether a handler may catch an exception of the site.
     fn catches(&self, site: SiteId) -> bool {
         self.goes_on() && self.shared.catchable[site.index()]
     }
@@ -267,7 +267,7 @@ impl<'a> Unwinder<'a> {
         self.goes(&given);
     }
 
-    /// An exception goes on: to the innermost handler, or out of the variant.
+    /// An exception continues: to the innermost handler, or out of the variant.
     fn goes(&mut self, given: &[Operand]) {
         let given = |i: usize| given.get(i).copied().unwrap_or(Operand::I64(0));
         match self.handlers.last() {
@@ -287,7 +287,7 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// Tells codes apart; runs of neighbours in the set of all codes are one test.
+/// A function that tests codes. Neighbours in the set of all codes are one test.
 fn class_test(name: &str, codes: impl Iterator<Item = (i32, bool)>) -> Func {
     let mut b = Builder::new(name.into(), vec![Scalar::Bool]);
     let asked = Operand::Var(b.param(Scalar::I32, Some("code".into())));
@@ -315,7 +315,7 @@ fn class_test(name: &str, codes: impl Iterator<Item = (i32, bool)>) -> Func {
     b.finish()
 }
 
-/// Finds the message of what came from one of the sites.
+/// A function that finds the message of an exception from one of the sites.
 fn message(known: impl Iterator<Item = (SiteId, Message)>) -> Func {
     let mut b = Builder::new("message".into(), vec![Scalar::I64, Scalar::Bool]);
     let asked = Operand::Var(b.param(Scalar::I32, Some("code".into())));
@@ -332,7 +332,7 @@ fn message(known: impl Iterator<Item = (SiteId, Message)>) -> Func {
     b.finish()
 }
 
-/// Raises what came from one of the sites.
+/// A function that raises an exception from one of the sites again.
 fn raise_again(all: &[Site], sites: &BTreeSet<SiteId>) -> Func {
     let mut b = Builder::new("raise again".into(), vec![]);
     let asked = Operand::Var(b.param(Scalar::I32, Some("code".into())));
@@ -342,7 +342,7 @@ fn raise_again(all: &[Site], sites: &BTreeSet<SiteId>) -> Func {
     b.finish()
 }
 
-/// Finds the site by halves.
+/// Finds the site by binary search.
 fn split(b: &mut Builder, all: &[Site], asked: Operand, words: &[Operand], sites: &[SiteId]) {
     match sites {
         [] => {}
@@ -379,7 +379,7 @@ mod tests {
         std::array::from_fn(|i| b.temp(if i == 0 { Scalar::I32 } else { Scalar::I64 }))
     }
 
-    /// Stores what `body` gives, or what it raised.
+    /// Stores the result of `body`, or what it raised.
     fn attempt(b: &mut Builder, job: Operand, body: impl FnOnce(&mut Builder) -> Operand) {
         let (done, fails) = (b.label(), b.label());
         let exception = raised(b);

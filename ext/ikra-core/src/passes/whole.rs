@@ -1,18 +1,22 @@
-//! Runs a program over the rows of its elements' classes, where these are all of them: job j is row `first + j`.
+//! Specialises a program for elements that are all the objects of their classes: job j is then row `first + j`.
 //!
-//! Which element a job is, and which row that element has, are two loads, one behind the other, before it can begin with what it is for. Where the elements of a section are all objects of their
-//! classes, each once, the rows are known without: they follow each other. The host launches such a program only where that is so, and says by a parameter which is the first.
+//! Normally a job needs two loads, one after the other, before it can begin: which element it is, and which row that
+//! element has. If the elements of a section are all objects of their classes, each once, the rows need no loads, since
+//! they follow each other. The host launches such a program only in that case, and passes the first row as a parameter.
 //!
-//! Elements then run in another order, so this is of programs to which an element's place in the list is nothing: they store nothing by it, draw nothing, and raise nothing, for what
-//! raises first is a question of that order.
+//! Elements then run in another order. So the pass applies only to programs that do not depend on an element's place in
+//! the list. They store nothing by it, draw no random numbers, and raise nothing, since that order decides which
+//! exception is first.
 //!
-//! Not one of [`super::PASSES`]: only whoever goes over the same objects again and again is to look whether these are all.
+//! Not one of [`super::PASSES`]: checking whether the elements are all objects of their classes only pays for callers
+//! that run over the same objects again and again.
 
 use crate::ir::{
     Cmp, ColumnId, Ctx, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Space, Stmt, Var, VarId, walk,
 };
 
-/// Changes the program, if it is such, and gives the parameter for the first row. `elements`: the column of what the section runs over.
+/// Changes the program, if it is of this kind, and returns the parameter for the first row. `elements`: the column of
+/// the section's elements.
 pub fn whole(program: &mut Program, elements: ColumnId, order: Option<ColumnId>) -> Option<ParamId> {
     let ids = matches!(program.columns[elements.index()].refers, Some(Space::Class { .. }));
     if !ids || program.uses_random || !program.heaps.is_empty() || !program.each_tick_surely_ends() {
@@ -45,14 +49,15 @@ pub fn whole(program: &mut Program, elements: ColumnId, order: Option<ColumnId>)
     Some(first)
 }
 
-/// Where the entry function has the element's place in the list.
+/// Where the entry function holds the element's place in the list.
 struct Place {
     job: Operand,
     index: Operand,
     numbers: Option<Numbers>,
 }
 
-/// How it gets there where elements are visited in an order: `number = load order[job]; padding = number == -1; if padding { return }; index = number`.
+/// The registers that compute the place where elements are visited in an order: `number = load order[job]; padding =
+/// number == -1; if padding { return }; index = number`.
 #[derive(Clone, Copy)]
 struct Numbers {
     number: VarId,
@@ -109,7 +114,7 @@ impl Place {
         }
     }
 
-    /// Whether all that is made of it is the element.
+    /// Whether the program uses the place only to load the element.
     fn is_nothing(&self, program: &Program, elements: ColumnId) -> bool {
         let mut nothing = true;
         for (at, func) in program.funcs.iter().enumerate() {
@@ -141,7 +146,7 @@ fn replace(body: &mut [Stmt], old: Operand, new: Operand) {
     }
 }
 
-/// Elements are their rows.
+/// Makes the element's row the element itself.
 fn load(body: &mut [Stmt], elements: ColumnId, row: VarId) {
     for stmt in body {
         if let Stmt::Load { dst, column, .. } = stmt
@@ -163,7 +168,7 @@ mod tests {
     const CARS: Space = Space::Class { hierarchy: 0, first: 0, last: 2 };
     const ORDER: ColumnId = ColumnId(6);
 
-    /// What a program over cars becomes, whose body is given the element's index and its row.
+    /// The program over cars after this pass. `body` is given the element's index and its row.
     fn after(jobs: Jobs, body: impl FnOnce(&mut Builder, Operand, Operand)) -> (Program, Option<ParamId>) {
         let mut b = Builder::new("entry".into(), Vec::new());
         let [job, tick, _] = [(); 3].map(|()| Operand::Var(b.param(Scalar::I64, None)));

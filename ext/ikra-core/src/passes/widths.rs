@@ -1,9 +1,12 @@
-//! How wide Integers are where widths cost something: what fits into 32 bits, and rows that loops count, which are as wide as addresses.
+//! Chooses widths of Integers where widths have a cost: 32 bits for values that fit, and 64 bits for rows that loops
+//! count.
 //!
-//! Addresses have 64 bits. A compiler counts an address in place of a row, and spares all arithmetic beside it, where the row is computed in as many; what is computed in fewer may wrap, so it
-//! computes the address anew in each repetition: thirteen instructions of a GPU in place of none for a row of objects that lie one after the other. All else is computed in 32 bits where it fits.
+//! Addresses have 64 bits. If a loop counts a row in 64 bits, a compiler counts an address instead, and needs no other
+//! arithmetic for it. If it counts a row in 32 bits, which may wrap, the compiler computes the address anew in each
+//! repetition. For consecutive rows of objects that is thirteen instructions of a GPU instead of none. All other values
+//! are computed in 32 bits where they fit.
 //!
-//! Here: [`short`] and [`addresses`], for backends whose compiler is such. Not here: intervals ([`super::ranges`]).
+//! Here: [`short`] and [`addresses`], for backends with such a compiler. Not here: intervals ([`super::ranges`]).
 
 use super::loops::{Counts, assigned_in};
 use super::ranges::{INT32_RANGE, Interval, seen, within};
@@ -11,11 +14,12 @@ use crate::ir::visit::{is_plain, walk_mut};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
-/// What rows of objects are.
+/// The interval of rows of objects.
 const ROWS: Interval = (0, u32::MAX as i64);
 
-/// The registers of each function, by number, that are I64 and whose values fit into 32 bits and a sign wherever they are assigned;
-/// none is the least number of 32 bits, whose quotient by -1 would not fit. Left out are counters by which short loops find rows.
+/// The I64 registers of each function, by number, whose values fit into 32 bits with sign wherever they are assigned.
+/// The least number of 32 bits does not count as fitting, since its quotient by -1 would not fit. Counters by which
+/// short loops find rows are left out.
 pub fn short(program: &Program) -> Vec<Vec<bool>> {
     let of_func = |(func, seen): (&Func, Vec<Option<Interval>>)| {
         let fits = |(seen, var): (Option<Interval>, &Var)| {
@@ -28,9 +32,10 @@ pub fn short(program: &Program) -> Vec<Vec<bool>> {
     program.funcs.iter().zip(seen(program)).map(of_func).collect()
 }
 
-/// The same program, where short loops find rows of objects by what they count itself, in place of its lower half: of class spaces, too, these rows are I64.
+/// The same program, where short loops use their 64-bit counter itself as a row of objects, instead of its lower half.
+/// Rows of class spaces become I64, too.
 ///
-/// So the program is one for [`crate::ir::verify`] no more, and this is the last that is done to it.
+/// [`crate::ir::verify`] does not accept the result, so this must be the last change of a program.
 pub fn addresses(mut program: Program) -> Program {
     let mut found: Vec<HashMap<VarId, VarId>> = program.funcs.iter().map(sums).collect();
     if found.iter().all(HashMap::is_empty) {
@@ -55,7 +60,7 @@ pub fn addresses(mut program: Program) -> Program {
     program
 }
 
-/// The lower halves of sums of what short loops count: of what.
+/// By register that holds the lower half of a sum that a short loop counts: that sum.
 fn sums(func: &Func) -> HashMap<VarId, VarId> {
     let mut rows = HashMap::new();
     walk(&func.body, &mut |stmt| {
@@ -90,7 +95,7 @@ fn widen(stmt: &mut Stmt, rows: &HashMap<VarId, VarId>) {
     }
 }
 
-/// What a loop counts by a constant.
+/// The registers to which a loop only adds a constant.
 fn counters(body: &[Stmt]) -> HashSet<VarId> {
     let mut found = HashSet::new();
     walk(body, &mut |stmt| {
@@ -103,7 +108,7 @@ fn counters(body: &[Stmt]) -> HashSet<VarId> {
     found
 }
 
-/// What innermost loops count, and compute of it, to load and store by it.
+/// The registers of innermost loops that count, and those computed from them, that are used as rows.
 fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
     let mut rows = HashSet::new();
     walk(body, &mut |stmt| {
@@ -122,7 +127,7 @@ fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
             }
             _ => {}
         });
-        // what is computed stands before what is computed of it
+        // a value is computed before the values that use it, so the walk goes backwards
         for (dst, args) in steps.iter().rev() {
             if found.contains(dst) {
                 found.extend(args.iter().filter_map(|arg| if let Operand::Var(v) = arg { Some(*v) } else { None }));
@@ -146,7 +151,7 @@ mod tests {
         b.store(INTS, Operand::Var(VarId(0)), value);
     }
 
-    /// Cars one after the other from a first one on, which the host says something of.
+    /// Consecutive cars from a first one on; `first`: the interval in which the host promises it to be.
     fn cars(first: Option<(i64, i64)>) -> Program {
         let mut program = program(|b, index| {
             let first = b.i64(Op::Param(ParamId(0)), &[]);
@@ -184,7 +189,7 @@ mod tests {
         };
         assert_eq!(rows(&before), [Scalar::I32; 2]);
         assert_eq!(rows(&after), [Scalar::I64, Scalar::I32], "{after}");
-        // what it counts is then as wide
+        // the counter is then as wide as the row
         let counter = before.funcs[0].vars.iter().position(|var| var.name.as_deref() == Some("i")).expect("it counts");
         assert_eq!([&before, &after].map(|program| super::short(program)[0][counter]), [true, false]);
     }
@@ -204,7 +209,7 @@ mod tests {
             let double = b.i64(Op::Mul, &[masked, Operand::I64(2)]);
             let wide = b.i64(Op::Mul, &[double, double]);
             let least = b.i64(Op::Sub, &[Operand::I64(i32::MIN.into()), Operand::I64(0)]);
-            // its overflow is told where control is never
+            // an addition that would overflow, where control never comes
             let told = b.temp(Scalar::I64);
             b.set(told, Operand::I64(1));
             let never = b.icmp(Cmp::Lt, masked, Operand::I64(0));

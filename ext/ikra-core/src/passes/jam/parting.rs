@@ -1,8 +1,9 @@
-//! Branches at which jobs of a group part, and come together again.
+//! Branches at which the jobs of a group part, and come together again.
 //!
-//! `next if far; …` is mostly true of all jobs of a group, or false of all but one: birds that look at another are mostly far from it. So what tells them apart is
-//! computed for all of them, as what they do together is, and the rest for each of them that needs it, one after the other. Here: what of a branch is which
-//! ([`Parting`]), and what it takes ([`parts`]). Not here: code ([`super::weave`]).
+//! `next if far; …` mostly holds for all jobs of a group, or for all but one: birds that look at another are mostly far
+//! from it. So the group computes the condition for all jobs together, like all that the jobs do together. Then each
+//! job that needs the rest runs it, one job after the other. Here: which part of a branch is which ([`Parting`]), and
+//! where jobs part ([`parts`]). Not here: code ([`super::weave`]).
 
 use super::shapes::{Shape, Shapes};
 use crate::ir::visit::size;
@@ -11,10 +12,11 @@ use crate::passes::if_combine::{Condition, branch};
 use crate::passes::loops::{Counts, References, is_cheap, is_movable};
 use std::collections::HashSet;
 
-/// The most statements that are computed for jobs that may not need them.
+/// The most statements that run for jobs that may not need them.
 const MAX_AHEAD: usize = 16;
 
-/// The fewest statements that are worth to come together for: less is done as fast by a branch for each job, however often it is taken.
+/// The fewest statements in the rest that make this worthwhile. A shorter rest is as fast with a branch for each job,
+/// however often it is taken.
 const MIN_APART: usize = 4;
 
 /// What is known of a function whose jobs may part.
@@ -22,9 +24,9 @@ pub struct Facts<'a> {
     counts: Counts,
     references: &'a References,
     columns: &'a [Column],
-    /// Comparisons for equality, which mostly fail.
+    /// Comparisons for equality, which mostly do not hold.
     equalities: HashSet<VarId>,
-    /// Comparisons of Floats, and what is made of such: vectors have them.
+    /// Comparisons of Floats, and what is computed from them: vectors support them.
     of_floats: HashSet<VarId>,
 }
 
@@ -48,12 +50,13 @@ impl<'a> Facts<'a> {
         Self { counts, references, columns, equalities, of_floats }
     }
 
-    /// Whether a statement may run for jobs that do not need it: it changes nothing that anybody else reads, and loads what is there. `ahead`: what ran so before it.
+    /// Whether a statement may run for jobs that do not need it: it changes only what no other code reads, and loads
+    /// rows that exist. `ahead`: the statements that ran for all jobs before it.
     fn is_free(&self, stmt: &Stmt, ahead: &HashSet<VarId>) -> bool {
         match stmt {
             Stmt::Let { dst, op, .. } => is_movable(*op) && is_cheap(*op) && self.counts.assigned(*dst) == 1,
             Stmt::Load { dst, column, row } => {
-                // what was computed ahead need not be a row where nobody needs it
+                // a row that was computed ahead may not exist for a job that does not need it
                 let is_there = !matches!(row, Operand::Var(v) if ahead.contains(v));
                 let space = self.columns[column.index()].space;
                 is_there && self.references.is_in(*row, space) && self.counts.assigned(*dst) == 1
@@ -63,18 +66,18 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A branch one side of which does nothing, and so on within the other.
+/// A branch one side of which is empty, together with such branches nested in its other side.
 pub struct Parting<'a> {
-    /// What all jobs may compute, in order, with the conditions among it.
+    /// Statements that may run for all jobs, in order, with the conditions among them.
     pub ahead: Vec<&'a Stmt>,
-    /// Where one of these is so, a job skips the rest.
+    /// A job skips the rest if one of these conditions holds.
     pub skips: Vec<Condition>,
-    /// What a job does that skips nothing.
+    /// The statements of a job that skips nothing.
     pub rest: &'a [Stmt],
 }
 
 impl<'a> Parting<'a> {
-    /// None: both sides do something.
+    /// None: neither side is empty.
     pub fn of(stmt: &'a Stmt, facts: &Facts) -> Option<Self> {
         let (skip, rest) = one_sided(stmt)?;
         let (mut parting, mut own) = (Self { ahead: Vec::new(), skips: vec![skip], rest }, HashSet::new());
@@ -88,7 +91,7 @@ impl<'a> Parting<'a> {
                 free.push(first);
                 behind = others;
             }
-            // what leads to no condition is left to who needs it
+            // statements that lead to no condition are left to the jobs that need them
             let [only] = behind else { return Some(parting) };
             let Some((skip, rest)) = one_sided(only) else { return Some(parting) };
             parting.ahead.extend(free);
@@ -97,7 +100,7 @@ impl<'a> Parting<'a> {
         }
     }
 
-    /// The conditions by which to tell whether any job does the rest: those that often hold, if there are some.
+    /// The conditions that decide whether any job runs the rest: those that often hold, if there are any.
     pub fn tests(&self, facts: &Facts) -> Vec<Condition> {
         let is_rare = |(cond, on): &Condition| *on && is_one_of(&facts.equalities, *cond);
         let often: Vec<Condition> = self.skips.iter().copied().filter(|skip| !is_rare(skip)).collect();
@@ -105,7 +108,7 @@ impl<'a> Parting<'a> {
     }
 }
 
-/// The one branch of a statement, if anything is done there.
+/// The statement's branch, if its other side is empty and it is not.
 fn one_sided(stmt: &Stmt) -> Option<(Condition, &[Stmt])> {
     branch(stmt).filter(|(_, rest)| !rest.is_empty())
 }
@@ -118,19 +121,19 @@ pub fn raises(list: &[Stmt]) -> bool {
     matches!(list.last(), Some(Stmt::Trap { .. }))
 }
 
-/// Whether something is changed in it that other jobs change too.
+/// Whether the list changes something that other jobs change too.
 pub fn changes_together(list: &[Stmt]) -> bool {
     let mut found = false;
     walk(list, &mut |stmt| found |= matches!(stmt, Stmt::Atomic { .. }));
     found
 }
 
-/// Whether jobs part at a statement. Where a side raises, either no job goes there or the group gives up.
+/// Whether jobs part at a statement. A side that raises is no parting: either no job takes it, or the group gives up.
 pub fn parts(stmt: &Stmt, shapes: &Shapes) -> bool {
     matches!(stmt, Stmt::If { cond, then, otherwise } if shapes.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise))
 }
 
-/// How many statements stand in branches at which jobs part: they are there once for each job.
+/// How many statements stand in branches at which jobs part. The code has them once for each job.
 pub fn repeated(list: &[Stmt], shapes: &Shapes) -> usize {
     let inside = |stmt: &Stmt| {
         let count = |body: &[Stmt]| if parts(stmt, shapes) { size(body) } else { repeated(body, shapes) };
@@ -139,12 +142,13 @@ pub fn repeated(list: &[Stmt], shapes: &Shapes) -> usize {
     list.iter().map(inside).sum()
 }
 
-/// What jobs do together in innermost loops in which they part, as far as it is known there.
+/// What jobs do together in innermost loops in which they part.
 pub struct Together {
-    /// Floats in which they differ that are read or assigned, in the loop that has most of them.
+    /// The number of Floats that differ between jobs and that the jobs read or assign together, in the loop that has
+    /// most.
     pub registers: usize,
-    /// In all of these loops they load something in common, compute with Floats what differs, and part by comparing Floats alone: where each would be compared by itself,
-    /// a branch for each takes no longer.
+    /// Whether, in all of these loops, jobs load something in common, compute with Floats that differ, and part by
+    /// comparing Floats alone. Other comparisons run once for each job, where a branch for each job takes no longer.
     pub worth: bool,
 }
 
@@ -216,7 +220,7 @@ impl Walk<'_> {
     }
 }
 
-/// Registers that go from one repetition of a loop to the next, and that loops touch only where jobs are apart.
+/// Registers that carry values from one repetition to the next, and that loops touch only where jobs are apart.
 pub fn apart(func: &Func, shapes: &Shapes, facts: &Facts) -> Vec<VarId> {
     let mut touched = Touched { shapes, facts, together: HashSet::new(), apart: HashSet::new() };
     touched.outside(&func.body);
@@ -261,7 +265,7 @@ impl Touched<'_> {
     }
 }
 
-/// What a statement, but none inside it, reads and assigns.
+/// The registers that a statement reads and assigns itself, without statements inside it.
 fn touches(stmt: &Stmt) -> Vec<VarId> {
     let mut met = stmt.assigns().to_vec();
     stmt.reads(|operand| {

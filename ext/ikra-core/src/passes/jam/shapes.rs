@@ -1,8 +1,10 @@
-//! How a register's values in the jobs of a group differ.
+//! How a register's values differ between the jobs of a group.
 //!
-//! Here: one [`Shape`] for each register, the same wherever it is read: the least that holds for all of its assignments, by a fixpoint. Not here: code.
+//! Here: one [`Shape`] for each register, the same wherever it is read. A fixpoint finds the smallest shape that holds
+//! for all of its assignments. Not here: code.
 //!
-//! A division of what steps is known only under a condition, which the group tests when it comes to it ([`Guard`]): neighbours are of one row, but for those at its end.
+//! A division of a value that steps from job to job has a known shape only under a condition ([`Guard`]), which the
+//! group tests at run time. An example: neighbours are in one row, but for those at its end.
 
 use super::parting::parts;
 use super::{Division, Way};
@@ -12,14 +14,16 @@ use std::collections::HashSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// All have the same.
+    /// All jobs have the same value.
     Same,
-    /// The next job has so much more. `exact`: of 32 bits, no value but the first wraps around if read as an unsigned number.
+    /// Each job has `by` more than the job before. `exact`: of 32 bits, and only the first value may wrap around when
+    /// read as an unsigned number.
     Step {
         by: i64,
         exact: bool,
     },
-    /// The job's number, where jobs lie below each other: each has more by how many lie beside each other.
+    /// The job's number, where the jobs lie below each other in a table: each has more than the one before by the
+    /// table's width.
     Row,
     Differs,
 }
@@ -40,33 +44,33 @@ impl Shape {
     }
 }
 
-/// What must hold for an assignment to have the shape that it has.
+/// A condition under which an assignment has its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// The last job's result is the first one's.
+    /// The last job's result equals the first one's.
     Equal,
-    /// It is as much more as the last job's operand is.
+    /// The last job's result exceeds the first one's by as much as its operand does.
     Stepping,
 }
 
-/// Steps beyond this are no neighbours.
+/// Values with larger steps are not neighbours.
 const MAX_STEP: u64 = 1 << 10;
 
 pub struct Shapes {
     way: Way,
     width: i64,
     divided: Option<(VarId, Operand)>,
-    /// None: never assigned.
+    /// None: the register is never assigned.
     of: Vec<Option<Shape>>,
-    /// What is looked at may be done by some jobs of the group, and not by others.
+    /// Whether only some jobs of the group may run the statement that is looked at.
     parted: bool,
-    /// Jobs may take turns.
+    /// Whether jobs may take turns.
     turns: bool,
     counts: Counts,
 }
 
 impl Shapes {
-    /// None: something is done that a group cannot do together, nor in turn if that is possible (`turns`).
+    /// None: the function does something that a group cannot do together, nor, if `turns`, in turn.
     pub fn of(func: &Func, way: Way, width: usize, division: Option<&Division>, turns: bool) -> Option<Self> {
         let mut of = vec![None; func.vars.len()];
         let [job, rest @ ..] = &func.params[..] else { return None };
@@ -90,7 +94,7 @@ impl Shapes {
         }
     }
 
-    /// Whether something that jobs differ in is computed in a loop from something that all of them load there.
+    /// Whether a loop computes something that differs between jobs from something that all of them load in the loop.
     pub fn is_worth_it(&self, func: &Func) -> bool {
         let mut worth = false;
         walk(&func.body, &mut |stmt| {
@@ -108,7 +112,7 @@ impl Shapes {
         worth
     }
 
-    /// Whether a loop loads what differs between these jobs, but not between those whose shapes are `others`.
+    /// Whether a loop loads what differs between these jobs but not between the jobs whose shapes are `others`.
     pub fn loads_again(&self, others: &Shapes, func: &Func) -> bool {
         let mut again = false;
         walk(&func.body, &mut |stmt| {
@@ -120,7 +124,7 @@ impl Shapes {
         again
     }
 
-    /// How many registers in which jobs differ go from one repetition of a loop to the next.
+    /// How many registers that differ between jobs carry values from one repetition of a loop to the next.
     pub fn carried(&self, func: &Func) -> usize {
         let mut found: HashSet<VarId> = HashSet::new();
         walk(&func.body, &mut |stmt| {
@@ -181,7 +185,7 @@ impl Shapes {
     }
 
     fn set(&mut self, v: VarId, shape: Shape) {
-        // some may still hold what they held before
+        // some jobs may still hold an earlier value
         let shape = if self.parted && self.counts.assigned(v) > 1 { Shape::Differs } else { shape };
         let known = &mut self.of[v.index()];
         *known = Some(known.map_or(shape, |known| known.join(shape)));
@@ -193,7 +197,8 @@ impl Shapes {
         all.then(|| operands.map(|o| self.operand(o)))
     }
 
-    /// What an assignment gives, and what must hold for it. None outside: it is nothing for a group; inside: its operands are not known yet.
+    /// The shape of an assignment's result, and the condition for it. Outer None: a group cannot run it. Inner None:
+    /// the shapes of its operands are not known yet.
     #[expect(clippy::option_option, reason = "what is refused is not what waits")]
     pub fn assigned(&self, op: Op, args: &[Operand], in_loop: bool) -> Option<Option<(Shape, Option<Guard>)>> {
         use Shape::{Differs, Row, Same, Step};
@@ -239,13 +244,13 @@ impl Shapes {
         }))
     }
 
-    /// Whether a mask takes so many low bits that steps do not go round them.
+    /// Whether a mask keeps so many low bits that the steps of one group can stay below them.
     fn steps_below(&self, mask: Operand, by: i64) -> bool {
         let Operand::I64(mask) = mask else { return false };
         mask > 0 && mask & mask.wrapping_add(1) == 0 && by * self.width <= mask
     }
 
-    /// The divisor, where an assignment is the division that says how jobs lie below each other.
+    /// The divisor, if the assignment is the division whose quotients are the rows in which jobs lie below each other.
     pub fn divides(&self, dst: VarId) -> Option<Operand> {
         self.divided.filter(|(divided, _)| self.way == Way::Below && *divided == dst).map(|(_, divisor)| divisor)
     }

@@ -1,6 +1,8 @@
-//! The statements of one job, for all jobs of a group.
+//! Makes the statements of a group of jobs from those of one job.
 //!
-//! Here: what is alike once, what differs once for each job, one directly behind the other, and where the group gives up. Not here: what is alike ([`super::shapes`]).
+//! Here: a statement that is alike for all jobs runs once. A statement that differs runs once for each job, one
+//! directly after the other. The group tests where it must give up. Not here: which registers are alike
+//! ([`super::shapes`]).
 
 use super::parting::{self, Facts, Parting, raises};
 use super::shapes::{Guard, Shape, Shapes, number};
@@ -15,30 +17,31 @@ pub struct Weaver<'a> {
     single: &'a Func,
     shapes: &'a Shapes,
     exits: &'a Exits,
-    /// Of jobs that may part; None: they may not.
+    /// Facts for jobs that may part. None: they may not.
     facts: Option<&'a Facts<'a>>,
-    /// How many jobs lie beside each other, as the launch says; the division that says it too.
+    /// The division that gives a job's row, and the operand with the number of jobs in a row, which is a parameter of
+    /// the launch.
     across: Option<(&'a Division, Operand)>,
-    /// The registers that hold each job's value, or the first one's alone.
+    /// The registers that hold each job's value, or the first job's alone.
     lanes: Vec<Vec<VarId>>,
-    /// Pairs of what no job has by itself.
+    /// Pairs of registers that belong to no job by themselves.
     made: Vec<[VarId; 2]>,
     labels: HashMap<LabelId, LabelId>,
     in_loop: bool,
-    /// Something was stored: from here on nothing gives up.
+    /// Whether something was stored. From then on the group must not give up.
     stored: bool,
-    /// The index and the tick that the job has begun.
+    /// The index and the tick of the latest `Begin`.
     begun: Option<[Operand; 2]>,
     turn: Turn,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// No job has had one.
+    /// No job has had its turn.
     None,
-    /// One after the other does what is left.
+    /// One job after the other runs the remaining statements.
     Now,
-    /// All had theirs.
+    /// All jobs have had their turns.
     Over,
 }
 
@@ -63,7 +66,7 @@ impl<'a> Weaver<'a> {
             };
             lanes.push((0..count).map(|_| new(func)).collect::<Vec<_>>());
         }
-        // parameters but the job are the same registers, and jobs are what they were found to be
+        // parameters other than the job are the same registers; the shapes were computed for these jobs
         let [job, rest @ ..] = &single.params[..] else { unreachable!("an entry is given its job") };
         rest.iter().for_each(|v| lanes[v.index()] = vec![*v]);
         let register = |job: &Operand| if let Operand::Var(v) = job { *v } else { unreachable!("it was computed") };
@@ -86,7 +89,7 @@ impl<'a> Weaver<'a> {
         }
     }
 
-    /// None: this is nothing for a group.
+    /// None: a group cannot run this list.
     pub fn list(&mut self, body: &[Stmt]) -> Option<Vec<Stmt>> {
         let mut out = Vec::new();
         for (at, stmt) in body.iter().enumerate() {
@@ -141,7 +144,8 @@ impl<'a> Weaver<'a> {
                 }
             }
             Stmt::Store { column, row, value } => {
-                // what all of them store in one place, the last would win; what is stored in a loop is followed by what may give up
+                // if all jobs store to one place, the last would win; a store in a loop may be followed by a test that
+                // gives up
                 if self.in_loop || self.shapes.operand(*row) == Shape::Same {
                     return None;
                 }
@@ -153,7 +157,7 @@ impl<'a> Weaver<'a> {
             }
             Stmt::If { cond, then, otherwise } if self.shapes.operand(*cond) == Shape::Same => {
                 let cond = self.lane(*cond, 0, out);
-                // on each way by itself
+                // each side by itself
                 let stored = self.stored;
                 let then = self.list(then)?;
                 let then_stored = std::mem::replace(&mut self.stored, stored);
@@ -191,13 +195,14 @@ impl<'a> Weaver<'a> {
                 self.begun = Some([*index, *tick]);
                 self.begin(0, *check, out)?;
             }
-            // what shapes refuse
+            // statements that shapes refuse
             _ => return None,
         }
         Some(())
     }
 
-    /// Whether from here on each job does all that is left: it changes what others change too, or may do so.
+    /// Whether from this statement on each job runs the remaining statements by itself: it changes what other jobs
+    /// change too, or may do so.
     fn begins_turns(&self, stmt: &Stmt) -> bool {
         let alone = match stmt {
             Stmt::Atomic { .. } => true,
@@ -207,17 +212,17 @@ impl<'a> Weaver<'a> {
         alone && parting::changes_together(std::slice::from_ref(stmt))
     }
 
-    /// What is left of a list, by one job after the other.
+    /// Emits the remaining statements of a list for one job after the other.
     fn take_turns(&mut self, rest: &[Stmt], out: &mut Vec<Stmt>) -> Option<()> {
         let (rest, leaves) = match rest {
             [rest @ .., leaves @ (Stmt::Return(_) | Stmt::Break(_))] => (rest, Some(leaves)),
             rest => (rest, None),
         };
-        // who had a turn would come to what follows before those whose turn is still to come
+        // a job whose turn is over would reach the code that follows before the jobs whose turn is still to come
         if self.turn != Turn::None || self.in_loop || size(rest) * self.width() > REPEATED {
             return None;
         }
-        // what all have alike, the first one's turn would change for the others
+        // if jobs share a register, the first job's turn would change its value for the others
         let mut assigned: Vec<VarId> = Vec::new();
         walk(rest, &mut |stmt| assigned.extend(stmt.assigns()));
         if assigned.into_iter().any(|v| self.lanes[v.index()].len() == 1 && self.shapes.is_assigned_again(v)) {
@@ -227,7 +232,7 @@ impl<'a> Weaver<'a> {
         for lane in 0..self.width() {
             self.begin(lane, false, out)?;
             self.alone(rest, lane, out)?;
-            // where all raise, the first one does
+            // if the first job's turn always raises, the others are not reached
             if out.last().is_some_and(Stmt::ends_list) {
                 break;
             }
@@ -236,7 +241,7 @@ impl<'a> Weaver<'a> {
         leaves.map_or(Some(()), |leaves| self.stmt(leaves, out))
     }
 
-    /// A job begins what the group has begun.
+    /// One job of the group begins the index and tick that the group has begun.
     fn begin(&mut self, lane: usize, check: bool, out: &mut Vec<Stmt>) -> Option<()> {
         let [index, tick] = self.begun?.map(|operand| self.lane(operand, lane, out));
         out.push(Stmt::Begin { index, tick, check });
@@ -248,12 +253,12 @@ impl<'a> Weaver<'a> {
         *self.labels.entry(label).or_insert_with(|| super::label(func))
     }
 
-    /// Nothing that was stored may be stored again.
+    /// Refuses to give up after a store, since the jobs would store again.
     fn may_end(&self) -> Option<()> {
         (!self.stored).then_some(())
     }
 
-    /// What an operand is in a job of the group.
+    /// The operand's value in one job of the group.
     fn lane(&mut self, operand: Operand, lane: usize, out: &mut Vec<Stmt>) -> Operand {
         let Operand::Var(v) = operand else { return operand };
         let first = self.lanes[v.index()][0].into();
@@ -289,12 +294,13 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// What all jobs have alike, where they will differ later: each is assigned the same, so that none is assigned another one's.
+    /// Copies a value that all jobs have in common to each job's register, where later assignments will differ. Each
+    /// job has a register of its own, so that no job's assignment changes another's value.
     fn share(&self, once: VarId, dsts: &[VarId], out: &mut Vec<Stmt>) {
         out.extend(dsts.iter().map(|dst| Stmt::Let { dst: *dst, op: Op::Copy, args: vec![once.into()] }));
     }
 
-    /// Gives up where jobs do not lie as the launch says.
+    /// Gives up if the number of jobs in a row is not what the launch says.
     fn test_across(&mut self, divisor: Operand, out: &mut Vec<Stmt>) -> Option<()> {
         let (_, across) = self.across?;
         self.may_end()?;
@@ -312,12 +318,12 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// Gives up where the last job's result is not what the first one's tells.
+    /// Gives up if the guard does not hold for the last job's result.
     fn guard(&mut self, guard: Guard, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) -> Option<()> {
         self.may_end()?;
         let last = self.width() - 1;
         let ends = [0, last].map(|lane| args.iter().map(|arg| self.lane(*arg, lane, out)).collect::<Vec<_>>());
-        // between them nothing wraps around
+        // no value between the first and the last wraps around
         let unsigned = matches!(op, Op::UDiv | Op::URem);
         let wraps = fresh(self.func, Scalar::Bool);
         let less = if unsigned { Op::UCmp(Cmp::Lt) } else { Op::ICmp(Cmp::Lt) };
@@ -340,7 +346,8 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// A branch in which jobs may part: they give up where one of them raises. Else each goes its way.
+    /// A branch in which jobs may part. If one of them raises, the group gives up; otherwise each job takes its own
+    /// side.
     fn part(&mut self, cond: Operand, then: &[Stmt], otherwise: &[Stmt], out: &mut Vec<Stmt>) -> Option<()> {
         let (all, rest) = match (raises(then), raises(otherwise)) {
             (true, _) => (Op::Or, otherwise),
@@ -367,7 +374,8 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// What all jobs may compute, then one branch where all of them skip the rest, and the rest for each that does not:
+    /// Emits the statements that all jobs may run, then one branch for the case that all jobs skip the rest, then the
+    /// rest for each job that does not:
     ///
     /// ```text
     /// all = skips(0) and skips(1) and …; if !all { if !skips(0) { … }; if !skips(1) { … }; … }
@@ -398,7 +406,8 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// Whether every job skips what follows, by one of these conditions. What is computed for two jobs beside each other is so directly one after the other.
+    /// Whether every job skips what follows, by one of these conditions. Values of neighbouring jobs are computed
+    /// directly one after the other.
     fn all_skip(&mut self, tests: &[Condition], out: &mut Vec<Stmt>) -> Operand {
         let mut all: Option<Vec<Operand>> = None;
         for (cond, on) in tests {
@@ -419,7 +428,7 @@ impl<'a> Weaver<'a> {
         }
         let mut all = all.expect("a branch has a condition");
         while all.len() > 1 {
-            // of four, the first and the third, then the second and the fourth: two vectors
+            // of four, the first with the third, then the second with the fourth: that makes two vectors
             let (one, other) = all.split_at(all.len() / 2);
             let both: Vec<_> = one.iter().zip(other).map(|(a, b)| (*a, *b)).collect();
             all = both.into_iter().map(|(a, b)| self.truth(Op::And, vec![a, b], out)).collect();
@@ -434,14 +443,15 @@ impl<'a> Weaver<'a> {
         dst.into()
     }
 
-    /// Registers that this made, of which two beside each other may be a vector.
+    /// Notes registers that this code made. Two that are next to each other may become a vector.
     fn note_pairs(&mut self, registers: &[Operand]) {
         let registers: Vec<VarId> =
             registers.iter().filter_map(|o| if let Operand::Var(v) = o { Some(*v) } else { None }).collect();
         self.made.extend(registers.as_chunks().0);
     }
 
-    /// Statements of one job alone, whose registers of its own they assign; what is alike in all jobs is as much so where only some compute it. None: they are no such statements.
+    /// Emits statements for one job alone, which assign its own registers. A value that is alike in all jobs is alike
+    /// even if only some jobs compute it. None: the statements are not of this kind.
     fn alone(&mut self, list: &[Stmt], lane: usize, out: &mut Vec<Stmt>) -> Option<()> {
         for stmt in list {
             match stmt {
@@ -495,7 +505,7 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// A job's own register; of one that all share, what it is for the first.
+    /// The job's own register; if all jobs share one, the first job's register.
     fn own(&self, v: VarId, lane: usize) -> (VarId, usize) {
         let lanes = &self.lanes[v.index()];
         if lanes.len() > 1 { (lanes[lane], lane) } else { (lanes[0], 0) }
