@@ -1,7 +1,7 @@
-//! The Ruby that Ikra accepts, as a small tree: about thirty kinds of node where lib-ruby-parser has a hundred.
+//! The Ruby that Ikra accepts, as a small tree. It has about thirty kinds of node where lib-ruby-parser has a hundred.
 //!
 //! Here: the tree. Not here: types, and any decision about what a node means. Names of locals are resolved: a
-//! [`LocalId`] is an index into [`Unit::locals`], shared by a unit and all blocks written inside it.
+//! [`LocalId`] is an index into [`Unit::locals`]. A unit and all blocks written inside it share these locals.
 //! Invariant: [`NodeId`]s are unique within a [`Unit`] and less than [`Unit::nodes`].
 
 use crate::diagnostic::Span;
@@ -31,25 +31,25 @@ pub struct Unit {
     pub params: Params,
     pub body: Node,
     pub locals: Vec<Local>,
-    /// How many node ids were given out.
+    /// The number of node ids in use.
     pub nodes: usize,
     /// A lambda: `return` leaves it, and it takes its arguments as a method does, without spreading an array.
     pub lambda: bool,
-    /// Of a method: `yield`, `block_given?` or a bare `super` stands in it, so it may use a block that it is given.
+    /// For a method: it contains `yield`, `block_given?` or a bare `super`, so it may use a block that it is given.
     pub yields: bool,
-    /// The splat parameter, if nothing in the body can change how many elements it has.
+    /// The splat parameter, if nothing in the body can change its number of elements.
     pub rest: Option<LocalId>,
-    /// Of a block with `yield` or `block_given?` in it, which mean the method around the block: the captured local
-    /// ([`super::OUTER_BLOCK`]) that holds the block of that method.
+    /// For a block that contains `yield` or `block_given?`, which refer to the block of the method around it: the
+    /// captured local ([`super::OUTER_BLOCK`]) that holds that block.
     pub outer_block: Option<LocalId>,
-    /// Of `&:name`: the name.
+    /// The name, for a block that was `&:name`.
     pub symbol: Option<Name>,
     /// How long parsing it took.
     pub parsed_in: Duration,
 }
 
 impl Unit {
-    /// Whether all that it does is add its two parameters.
+    /// Whether the unit only adds its two parameters.
     pub fn adds(&self) -> bool {
         if let Some(name) = &self.symbol {
             return **name == *"+";
@@ -82,7 +82,7 @@ pub enum Origin {
     Param,
     /// Assigned in the unit's own body.
     Own,
-    /// Parameter, or first assigned, in a block written inside the unit.
+    /// Parameter of, or first assigned in, a block written inside the unit.
     Inner,
     /// Made by desugaring; no Ruby name.
     Temp,
@@ -92,7 +92,7 @@ impl Params {
     pub fn is_empty(&self) -> bool {
         self.required.is_empty() && self.plain()
     }
-    /// Whether there are required ones alone.
+    /// Whether all parameters are required and positional.
     pub fn plain(&self) -> bool {
         self.optional.is_empty()
             && self.rest.is_none()
@@ -108,7 +108,7 @@ pub struct Params {
     pub required: Vec<Pattern>,
     pub optional: Vec<(LocalId, Node)>,
     pub rest: Option<Rest>,
-    /// Required ones after the optional ones and the rest.
+    /// Required parameters after the optional ones and the rest.
     pub post: Vec<Pattern>,
     pub keywords: Vec<Keyword>,
     pub keyword_rest: Option<Rest>,
@@ -116,13 +116,13 @@ pub struct Params {
 }
 
 impl Params {
-    /// Whether some of what is given by position is looked at.
+    /// Whether any parameter takes a positional argument.
     pub fn take_any(&self) -> bool {
         let named = self.rest.is_some_and(|Rest(local)| local.is_some());
         named || !(self.required.is_empty() && self.optional.is_empty() && self.post.is_empty())
     }
 
-    /// The variables of what is taken apart, as `(a, b)`. Ruby assigns them after it ran the defaults of others.
+    /// The variables of parameters such as `(a, b)`. Ruby assigns them after the defaults of other parameters ran.
     pub fn locals_apart(&self) -> Vec<LocalId> {
         let mut out = Vec::new();
         let patterns = self.required.iter().chain(&self.post);
@@ -130,7 +130,7 @@ impl Params {
         out
     }
 
-    /// The variables that they are.
+    /// The variables of all parameters.
     pub fn locals(&self) -> Vec<LocalId> {
         let mut out = Vec::new();
         self.required.iter().chain(&self.post).for_each(|pattern| pattern.locals(&mut out));
@@ -154,7 +154,7 @@ pub struct Keyword {
     pub default: Option<Node>,
 }
 
-/// What a value is bound to by a parameter: a variable, or a list `(a, (b, *c))`.
+/// A parameter's target: a variable, or a list `(a, (b, *c))`.
 #[derive(Debug)]
 pub enum Pattern {
     Local(LocalId),
@@ -181,7 +181,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Whether this is a Range of an index, `[i..]` or `[..i]`, to which the parser gave an end: that stands where the Range does.
+    /// Whether this is the Range of an index `[i..]` or `[..i]` to which the parser has added an end. Such an end has
+    /// the span of the Range.
     pub fn is_closed_range(&self) -> bool {
         let Kind::Range { from, to, .. } = &self.kind else { return false };
         [from, to].into_iter().flatten().any(|end| end.span == self.span)
@@ -209,12 +210,12 @@ pub enum Kind {
         to: Option<Box<Node>>,
         exclusive: bool,
     },
-    /// `*x` among arguments or in an array literal. Of a `when *x`, what tells whether one of the elements fits.
+    /// `*x` among arguments or in an array literal. In `when *x`: the test whether one of the elements matches.
     Splat(Box<Node>),
 
     Local(LocalId),
     Ivar(Name),
-    /// Also a class variable: its name begins with `@@`.
+    /// A constant, or a class variable, whose name begins with `@@`.
     Const(ConstPath),
     /// `target = value`; the value of the expression is `value`, whatever a setter returns.
     Assign {
@@ -242,10 +243,10 @@ pub enum Kind {
         block: Option<Arc<Block>>,
     },
     Yield(Vec<Arg>),
-    /// A call with a splat: `size` says which of the calls runs, the first one for an empty list. A longer list than there
-    /// are calls for is refused when it comes.
+    /// A call with a splat. `size` selects one of the calls; the first is for an empty list. A list longer than all
+    /// calls allow raises at run time.
     Spread {
-        /// The variable that holds the list, if it is one that the source names.
+        /// The variable that holds the list, if the source names one.
         list: Option<LocalId>,
         size: Box<Node>,
         calls: Vec<Node>,
@@ -283,7 +284,7 @@ pub enum Kind {
     Next(Option<Box<Node>>),
     Return(Option<Box<Node>>),
     Retry,
-    /// An operation has what it looks for: the section ends, as by `break`.
+    /// A search has found its element: the section ends, as by `break`.
     Found,
     Seq(Vec<Node>),
     /// `begin … rescue … else … ensure … end`.
@@ -293,46 +294,46 @@ pub enum Kind {
         otherwise: Option<Box<Node>>,
         ensure: Option<Box<Node>>,
     },
-    /// Whether a constant (or class variable), an instance variable, `yield` or `super` is there, as `defined?` asks.
+    /// Whether a constant (or class variable), an instance variable, `yield` or `super` is defined, for `defined?`.
     Defined(Box<Node>),
-    /// Ruby that this tree has no form for. It is an error only where inference reaches it.
+    /// Ruby for which this tree has no node. It is an error only where inference reaches it.
     Unsupported {
         what: &'static str,
         advice: &'static str,
     },
 }
 
-/// How the names of primitives begin, which the prelude's Ruby writes `__name`: no method of a program has such a name.
+/// The prefix of primitives' names, which the prelude writes as `__name`. No method of a program has such a name.
 pub const PRIMITIVE: &str = "%__";
 
-/// A primitive's name as the prelude writes it; None: some other name.
+/// A primitive's name as the prelude writes it. None: the name is not a primitive's.
 pub fn primitive(name: &str) -> Option<&str> {
     name.starts_with(PRIMITIVE).then(|| &name[1..])
 }
 
-/// The name of the object that a class variable is the only attribute of, where a section assigns any: as such objects are written and read, it is.
+/// A class variable that a section assigns is stored as the only attribute of an object. This is that object's name.
 pub fn cell(variable: &str) -> Name {
     format!("{variable}=").into()
 }
 
-/// The class variable whose object has this name.
+/// The class variable that the object with this name stores.
 pub fn variable_of(cell: &str) -> Option<&str> {
     cell.strip_suffix('=').filter(|name| name.starts_with("@@"))
 }
 
 /// Marks a call that Ruby's C code makes by name, `?==`: the prelude writes it `x.__asked == y`.
 pub const ASKED: char = '?';
-/// Marks a call that somebody else makes for the program, `:abs` of `&:abs`.
+/// Marks a call that Ruby or a method makes for the program, `:abs` of `&:abs`.
 pub const NAMED: char = ':';
-/// Marks a call that Ruby makes without asking any method of the program's, `@+` of `[1, *list]`.
+/// Marks a call for which Ruby asks no method of the program, `@+` of `[1, *list]`.
 pub const FIXED: char = '@';
 
-/// A method's name without marks.
+/// A method's name without its mark.
 pub fn plain(name: &str) -> &str {
     name.strip_prefix([ASKED, NAMED, FIXED]).unwrap_or(name)
 }
 
-/// A name with the mark that another has.
+/// `name` with the mark of `other`.
 pub fn marked_as(name: &str, other: &str) -> Name {
     match other.chars().next() {
         Some(mark @ (ASKED | NAMED | FIXED)) => format!("{mark}{name}").as_str().into(),
@@ -345,7 +346,7 @@ pub struct Call {
     /// None: an implicit `self`, so private methods and functions are found.
     pub receiver: Option<Node>,
     pub name: Name,
-    /// Of the name alone, for messages that point at it.
+    /// The span of the name alone, for messages that point at it.
     pub name_span: Span,
     pub args: Vec<Arg>,
     pub block: Option<Arc<Block>>,
@@ -353,12 +354,12 @@ pub struct Call {
     pub block_arg: Option<Node>,
     /// `&.`
     pub safe: bool,
-    /// `===` of a pattern, which may be private.
+    /// It is the `===` of a pattern, which may be private.
     pub matches: bool,
 }
 
 impl Call {
-    /// Whether private methods are found, too.
+    /// Whether the call finds private methods, too.
     pub fn finds_private(&self) -> bool {
         self.matches || self.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef))
     }
@@ -379,13 +380,14 @@ pub struct Block {
     pub params: Params,
     pub body: Node,
     pub span: Span,
-    /// `_1` or `it` was used: how many numbered parameters (they are in `params.required`).
+    /// The number of numbered parameters, if the block uses `_1` or `it`. They are in `params.required`.
     pub numbered: u8,
-    /// Variables that are nil anew at each call: those that it assigns first, and `|a; b|`'s `b`. Not the parameters.
+    /// Variables that are nil again at each call: those that the block assigns first, and the `b` of `|a; b|`. Not the
+    /// parameters.
     pub locals: Vec<LocalId>,
-    /// `break` stands in it, and leaves the call that it is given to.
+    /// The block contains a `break`, which leaves the call that takes the block.
     pub breaks: bool,
-    /// It is the user's block of a section that is wrapped: `break` leaves the section.
+    /// It is the user's block of a wrapped section, where `break` leaves the section.
     pub section: bool,
 }
 
@@ -449,7 +451,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whether it takes something apart into parts of which a splat with a name takes the rest.
+    /// Whether it contains a splat with a name, which takes the rest of a list.
     pub fn names_rest(&self) -> bool {
         match self {
             Target::List { before, rest, after } => {
@@ -458,7 +460,7 @@ impl Target {
             _ => false,
         }
     }
-    /// Where it stands; of a list, where its first part does.
+    /// The target's span; for a list, the span of its first part.
     pub fn span(&self) -> Span {
         match self {
             Target::Local(_, span)

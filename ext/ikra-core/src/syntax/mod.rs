@@ -1,7 +1,8 @@
-//! Ruby text to our tree.
+//! Parses Ruby text into our tree.
 //!
-//! Here: [`ast`], the tree; `lower`, the only importer of lib-ruby-parser; [`mod@print`], the tree as text for tests;
-//! [`visit`], going through it; [`wrap()`], a block within what an operation does. Not here: types and meaning.
+//! Here: [`ast`], the tree; `lower`, the only importer of lib-ruby-parser; [`mod@print`], which prints a tree for
+//! tests; [`visit`], which walks a tree; [`wrap()`], which puts a section's block into the operation's block. Not here:
+//! types and meaning.
 
 pub mod ast;
 mod lower;

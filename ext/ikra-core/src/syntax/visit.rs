@@ -1,7 +1,7 @@
-//! Going through a tree.
+//! Walks over a tree.
 //!
-//! Here: [`unit()`] and [`node()`], which show every node, those of blocks, targets and defaults included, to a function;
-//! [`reads_any`], which asks a block for the variables that it reads.
+//! Here: [`unit()`] and [`node()`], which show every node to a function, including the nodes of blocks, targets and
+//! defaults; [`reads_any`], which tells whether a block reads certain variables.
 
 use super::ast::{Arg, Block, ConstBase, Kind, LocalId, Node, Params, Target, Unit};
 
@@ -11,7 +11,7 @@ pub fn unit<'a>(unit: &'a Unit, see: &mut impl FnMut(&'a Node)) {
     node(&unit.body, see);
 }
 
-/// A node and all below it, outer ones first.
+/// A node and all nodes below it, outer ones first.
 pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
     see(at);
     match &at.kind {

@@ -1,35 +1,35 @@
-//! A section's block within what an operation does with its elements.
+//! Wraps a section's block in the block of an operation, such as a search.
 //!
-//! Here: [`wrap`], which makes of `{ |x| … }` the unit `{ |element| nil.%__truth(element) { |x| … } }`, where `__truth` is a
-//! method of the prelude (`prelude/operations.rb`). Not here: what such methods do. The user's block stays a literal
-//! block of the unit, so that its parameters, its locals and those around it mean what they mean in any block.
-//! Invariant: places in the unit are the user's; the nodes that are added stand for the whole block.
+//! Here: [`wrap`], which turns `{ |x| … }` into the unit `{ |element| nil.%__truth(element) { |x| … } }`, where
+//! `__truth` is a method of the prelude (`prelude/operations.rb`). Not here: what such methods do. The user's block
+//! stays a literal block of the unit. So its parameters, its locals and those around it mean what they mean in any
+//! block. Invariant: positions in the unit are the user's; the added nodes have the position of the whole block.
 
 use super::ast::{Arg, Block, Call, Kind, Local, LocalId, Name, Node, NodeId, Origin, Params, Pattern, Unit};
 use crate::diagnostic::Span;
 use std::sync::Arc;
 
-/// What a section's block is given to.
+/// The operation in which a section's block is wrapped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wrapping {
-    /// Methods of the prelude (`truth` for `__truth`) with the number of values that each is *given* besides the element. Each runs in the block
-    /// of the one before; the last takes the user's block.
+    /// Methods of the prelude (`truth` for `__truth`), each with the number of values that it is *given* besides the
+    /// element. Each runs in the block of the one before; the last takes the user's block.
     pub methods: Vec<(Name, usize)>,
-    /// The section ends at the first element for which the first method's value is true.
+    /// The section ends at the first element for which the first method returns true.
     pub finds: bool,
 }
 
-/// The name of a given value, by its place among all: a captured local that no program can name.
+/// The name of a given value, by its index: a captured local that no program can name.
 pub fn given(at: usize) -> Name {
     format!("%{at}").into()
 }
 
-/// Which given value a captured local is; None: it is one of the program's.
+/// The index of a given value, by the name of its captured local. None: the local is one of the program's.
 pub fn given_at(name: &str) -> Option<usize> {
     name.strip_prefix('%')?.parse().ok()
 }
 
-/// Gives the user's block to the methods; to none, it stays as it is.
+/// Passes the user's block to the methods. If there are none, the unit stays as it is.
 pub fn wrap(unit: Unit, wrapping: &Wrapping) -> Unit {
     let Some(((outermost, first_given), inner)) = wrapping.methods.split_first() else { return unit };
     let mut wrap = Wrap { whole: unit.source.span(), locals: unit.locals, nodes: unit.nodes };
@@ -58,7 +58,7 @@ pub fn wrap(unit: Unit, wrapping: &Wrapping) -> Unit {
         given_at -= count;
         let (params, element) = wrap.params(takes_element, Origin::Inner);
         let body = wrap.call(name, element, given_at..given_at + count, block);
-        // places tell blocks apart
+        // each block needs a span of its own
         let span = Span { end: wrap.whole.start + depth as u32, ..wrap.whole };
         let locals = Vec::new();
         block =
@@ -74,7 +74,7 @@ pub fn wrap(unit: Unit, wrapping: &Wrapping) -> Unit {
     Unit { params, body, locals, nodes, lambda: false, symbol: None, ..unit }
 }
 
-/// What the user wrote, of a unit that may be wrapped: parameters, and the body.
+/// The parameters and the body that the user wrote, of a unit that may be wrapped.
 pub fn written(unit: &Unit) -> (&Params, &Node) {
     let mut at = &unit.body;
     while let Kind::If { cond, .. } = &at.kind {
@@ -113,7 +113,7 @@ impl Wrap {
         LocalId::new(self.locals.len() - 1)
     }
 
-    /// The parameter for the element, where somebody takes it.
+    /// The parameter for the element, if the block takes it.
     fn params(&mut self, takes: bool, origin: Origin) -> (Params, Option<LocalId>) {
         let element = takes.then(|| self.local("".into(), origin));
         (Params { required: element.map(Pattern::Local).into_iter().collect(), ..Params::default() }, element)

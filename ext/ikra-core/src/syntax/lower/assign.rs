@@ -44,8 +44,8 @@ impl Lower<'_> {
         self.multi_assign_of(before, rest, after, value)
     }
 
-    /// `a, *b, c = value` is `t = value; a, *, c = t; b = what t has left`, and `a, (b, *c), d = value` is
-    /// `w = (a, t, u = value); b, *c = t; d = u; w`.
+    /// `a, *b, c = value` becomes `t = value; a, *, c = t; b = the rest of t`. `a, (b, *c), d = value` becomes `w = (a,
+    /// t, u = value); b, *c = t; d = u; w`.
     fn multi_assign_of(
         &mut self,
         before: Vec<Target>,
@@ -112,7 +112,7 @@ impl Lower<'_> {
         (before, rest, after)
     }
 
-    /// What is assigned to. A place to store, whatever value the parser may have put into the same node.
+    /// The target of an assignment. The parser may have put a value into the same node; it is ignored here.
     pub(super) fn target(&mut self, node: &Ruby) -> Target {
         match node {
             Ruby::Lvasgn(n) => match (self.local(&n.name), self.span(&n.name_l)) {

@@ -1,4 +1,4 @@
-//! Calls, `super`, `yield`, blocks and lambdas; names that may be either a call or something else.
+//! Calls, `super`, `yield`, blocks and lambdas, and names that may be a call or something else.
 
 use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
 use crate::diagnostic::Span;
@@ -83,7 +83,7 @@ impl Lower<'_> {
         }
     }
 
-    /// `a[i..]` and `a[..i]`: an index that is a Range without an end goes to the last.
+    /// `a[i..]` and `a[..i]`: a Range without an end, as an index, ends at the last element.
     fn close_range(&mut self, kind: &mut Kind) {
         let Kind::Call(call) = kind else { return };
         let [Arg::Positional(Node { kind: Kind::Range { from, to, exclusive }, span, .. })] = call.args.as_mut_slice()
@@ -98,7 +98,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What looks like a call to the parser, but is something else to us.
+    /// Handles what the parser takes for a call, but Ikra does not.
     fn not_a_call(&mut self, n: &nodes::Send) -> Option<Kind> {
         if let Some(recv) = &n.recv {
             let negated = n.method_name == "!" && n.dot_l.is_none() && n.args.is_empty();
@@ -181,7 +181,7 @@ impl Lower<'_> {
         let name = self.called(head.name);
         let mut literal = None;
         let make = |s: &mut Self, receiver, args, block_arg| {
-            // it stands behind the arguments in the text
+            // the block stands after the arguments in the text
             if let Some((b, at)) = block.take() {
                 literal = Some(Arc::new(s.block(b, &at, true)));
             }
@@ -200,7 +200,7 @@ impl Lower<'_> {
         self.spread(receiver, args, span, make).expect("it has a list")
     }
 
-    /// `a&.f(*list)`, whose arguments are evaluated only where there is a receiver.
+    /// `a&.f(*list)`, whose arguments are evaluated only if the receiver is not nil.
     fn spread_safely(
         &mut self,
         receiver: Node,
@@ -221,8 +221,8 @@ impl Lower<'_> {
         Kind::Seq(vec![keep, self.make(span, kind)])
     }
 
-    /// A call with a splat of a list that is not written out: one call for each number of elements that the list may have.
-    /// What stands beside the splat is evaluated before, in Ruby's order. None: there is no such splat.
+    /// A call with a splat of a list that is not a literal: one call for each number of elements that the list may
+    /// have. The other arguments are evaluated before, in Ruby's order. None: there is no such splat.
     fn spread(
         &mut self,
         recv: Option<Node>,
@@ -235,7 +235,7 @@ impl Lower<'_> {
         }
         let mut before = Vec::new();
         let mut receiver = recv.map(|value| {
-            // a list that grows is called by its own variable
+            // the receiver may be a list that grows, so the call uses its own variable
             match value.kind {
                 Kind::Local(local) => Again::Kept(local, value.span),
                 _ => self.again(value, &mut before),
@@ -327,7 +327,7 @@ impl Lower<'_> {
         Some(Kind::Seq(before))
     }
 
-    /// A value that several nodes are to give: a literal, or a variable that it is kept in.
+    /// Makes a value usable by several nodes: as a literal, or through a new variable.
     fn again(&mut self, value: Node, before: &mut Vec<Node>) -> Again {
         let span = value.span;
         match value.kind {
@@ -351,7 +351,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Arguments, and what was given after `&`.
+    /// The arguments, and the argument after `&`.
     pub(super) fn args(&mut self, args: &[Ruby]) -> (Vec<Arg>, Option<Node>) {
         let mut lowered = Vec::new();
         let mut block_arg = None;
@@ -423,7 +423,7 @@ impl Lower<'_> {
         Kind::Hash(entries)
     }
 
-    /// A literal block. `spreads`: not a lambda.
+    /// A literal block. `spreads`: a block proper, not a lambda.
     fn block(&mut self, literal: Literal<'_>, at: &Loc, spreads: bool) -> Block {
         let span = self.span(at);
         self.scopes.enter();
@@ -445,7 +445,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn constant(&mut self, c: &nodes::Const, span: Span) -> Kind {
-        // The parser takes `_x` for a constant in the short hash form `{_x:}`.
+        // The parser takes the `_x` of a hash `{_x:}` for a constant.
         if c.scope.is_none() && c.name.starts_with('_') {
             return match self.scopes.find(&c.name) {
                 Some(local) => Kind::Local(local),
@@ -478,10 +478,10 @@ struct Head<'a> {
     safe: bool,
 }
 
-/// For so many elements, the call with a splat is there.
+/// The most elements for which a call with a splat is compiled.
 const MOST_SPREAD: i64 = 8;
 
-/// An argument beside a splat, or the list.
+/// An argument beside a splat, or the splat's list.
 enum Given {
     One(Again),
     Keyword(Name, Again),
@@ -489,7 +489,7 @@ enum Given {
     List(LocalId),
 }
 
-/// What a value can be had from several times.
+/// A value that several nodes can read.
 enum Again {
     Own(Span),
     Int(i64, Span),
@@ -497,7 +497,7 @@ enum Again {
     Kept(LocalId, Span),
 }
 
-/// Whether evaluating a node may give a variable another value, but for the one that it is kept in.
+/// Whether evaluating a node may assign the variable `local`, apart from the assignment that the node itself is.
 fn assigns(node: &Node, local: LocalId) -> bool {
     let is_it = |target: &Target| match target {
         Target::Local(to, _) => *to == local,
@@ -517,7 +517,7 @@ fn assigns(node: &Node, local: LocalId) -> bool {
     found
 }
 
-/// Whether arguments have a splat of a list that is not written out.
+/// Whether arguments contain a splat of a list that is not a literal.
 fn has_list(args: &[Ruby]) -> bool {
     args.iter().any(|arg| matches!(arg, Ruby::Splat(s) if s.value.is_some() && written_out(s).is_none()))
 }
@@ -532,7 +532,7 @@ pub(super) fn written_out(splat: &nodes::Splat) -> Option<&[Ruby]> {
     }
 }
 
-/// Whether the keys of `f(**{ a: 1 })` are Symbols, and none of them was given before.
+/// Whether the keys of `f(**{ a: 1 })` are Symbols, none of which was given before.
 fn new_keys(pairs: &[Ruby], given: &[Arg]) -> bool {
     let new = |name: &str| !given.iter().any(|arg| matches!(arg, Arg::Keyword(known, _) if &**known == name));
     pairs.iter().all(|pair| matches!(pair, Ruby::Pair(p) if symbol_key(&p.key).is_some_and(new)))
@@ -545,7 +545,8 @@ fn symbol_key(key: &Ruby) -> Option<&str> {
     }
 }
 
-/// What may be called on the Enumerators of pieces of a list: methods that Enumerable has, and that give the same of an Array.
+/// The methods that may be called on Enumerators over pieces of a list: Enumerable has them, and their result on an
+/// Array is the same.
 const OVER_PIECES: &[&str] = &[
     "all?",
     "any?",
@@ -589,7 +590,7 @@ const OVER_PIECES: &[&str] = &[
     "zip",
 ];
 
-/// What Enumerators can do that a list of what they yield can do for them.
+/// The methods of Enumerators that a list of the yielded values can serve instead.
 const OF_ENUMERATORS: [&str; 62] = [
     "all?",
     "any?",
@@ -655,8 +656,8 @@ const OF_ENUMERATORS: [&str; 62] = [
     "lazy",
 ];
 
-/// A call on what an iterator without a block gives, an Enumerator, which is never made: `map.with_index(1) { … }` becomes
-/// one call, and `each_slice(2).sum { … }` a call on the list of what the iterator yields.
+/// A call on the Enumerator that an iterator without a block returns. The Enumerator is never made. `map.with_index(1)
+/// { … }` becomes one call, and `each_slice(2).sum { … }` a call on the list of the yielded values.
 fn over_enumerator(call: &mut Call) {
     let given = call.block.is_some() || call.block_arg.is_some();
     let Some(Node { kind: Kind::Call(inner), .. }) = &mut call.receiver else { return };
@@ -696,7 +697,7 @@ fn over_enumerator(call: &mut Call) {
         {
             format!("{PRIMITIVE}{}_with_index", inner.name)
         }
-        // `each.with_index(1).map { … }`: this is called on the list of pairs
+        // `each.with_index(1).map { … }`: the outer method is called on the list of pairs
         ("with_index", _) if over_list(inner) => {
             inner.name = "%__list_with_index".into();
             return;
@@ -708,7 +709,7 @@ fn over_enumerator(call: &mut Call) {
             call.args = std::mem::take(&mut inner.args);
             "%__step_size".to_string()
         }
-        // an Enumerator is no Array, and has no other methods
+        // an Enumerator is not an Array, and has no other methods
         (_, name) if !(OF_ENUMERATORS.contains(&name) || &*inner.name == "step" && name == "last") => return,
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
         | (
@@ -732,8 +733,8 @@ fn over_enumerator(call: &mut Call) {
     call.receiver = inner.receiver.take();
 }
 
-/// `each_with_object([]) { |x, list| … }`: the list is a variable around the block, which alone holds it, so that it may
-/// grow. Gives the variable and its first value, and leaves a call with a block of one parameter.
+/// `each_with_object([]) { |x, list| … }`: the list becomes a variable around the block. Nothing else refers to the
+/// list, so it may grow. Returns the variable and its first value, and leaves a call with a block of one parameter.
 fn into_variable(call: &mut Call) -> Option<(LocalId, Node)> {
     let ("each_with_object", [Arg::Positional(Node { kind: Kind::Array(items), .. })]) =
         (&*call.name, call.args.as_slice())
@@ -759,7 +760,7 @@ fn into_variable(call: &mut Call) -> Option<(LocalId, Node)> {
     }
 }
 
-/// Whether the receiver of a call is the list of what an iterator yields.
+/// Whether the receiver of a call becomes the list of the values that an iterator yields.
 fn over_list(call: &Call) -> bool {
     matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Call(list)) if list.name.starts_with("%__list_"))
 }

@@ -62,7 +62,7 @@ impl Lower<'_> {
         if n.when_bodies.iter().any(has_list)
             && let Some(value) = subject.take()
         {
-            // what is asked of the subject stands in a loop of its own
+            // the tests of the subject stand in a loop of their own
             let read = match value.kind {
                 Kind::Local(local) => Some(local),
                 _ => None,
@@ -101,7 +101,8 @@ impl Lower<'_> {
         }
     }
 
-    /// `when *list`: whether one of its elements is a pattern of the subject or, where there is no subject, is true.
+    /// `when *list`: whether one of its elements matches the subject (`===`). Without a subject, whether one of them is
+    /// true.
     fn any_of(&mut self, list: Node, subject: Option<LocalId>, span: Span) -> Node {
         let list = self.send(list, "%__splat", Vec::new(), span);
         let (start, list) = self.keep(list);
@@ -137,7 +138,7 @@ impl Lower<'_> {
         self.make(span, Kind::Seq(vec![start, first, missing, search, answer]))
     }
 
-    /// The condition of an `if`. The parser has made flip-flops of the Ranges in it, but in a ternary.
+    /// The condition of an `if`. The parser has made flip-flops of Ranges in it, except in a ternary.
     fn test(&mut self, cond: &Ruby) -> Node {
         let span = self.span_of(cond);
         let kind = match cond {
@@ -151,8 +152,8 @@ impl Lower<'_> {
         self.make(span, kind)
     }
 
-    /// `from..to` as a condition: false until `from` is true, then true until `to` is. Whether it is true at the moment
-    /// is a variable of the method around it. `exclusive` (three dots): `to` is not asked when `from` was just true.
+    /// `from..to` as a condition: false until `from` is true, then true until `to` is. A variable of the method around
+    /// holds the current state. `exclusive` (three dots): `to` is not evaluated when `from` has just become true.
     pub(super) fn flip_flop(&mut self, from: Option<&Ruby>, to: Option<&Ruby>, exclusive: bool, span: Span) -> Kind {
         if self.name.is_none() {
             return refuse::FLIP_FLOP_IN_BLOCK;
@@ -223,7 +224,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The classes of a `rescue` clause; a list that is written out is these.
+    /// The classes of a `rescue` clause. A literal list stands for its elements.
     fn rescued(&mut self, classes: &[Ruby]) -> Vec<Node> {
         let mut nodes = Vec::new();
         for class in classes {
@@ -251,7 +252,7 @@ impl Lower<'_> {
                 rescues.push(Rescue { classes, binding, body });
             }
         }
-        // An `else` that is there but empty still makes the value nil.
+        // An empty `else` still makes the value nil.
         let otherwise = match (&n.else_, &n.else_l) {
             (Some(e), _) => Some(self.boxed(e)),
             (None, Some(at)) => {
@@ -277,13 +278,13 @@ impl Lower<'_> {
     }
 }
 
-/// Whether a `when` has a splat of a list that is not written out.
+/// Whether a `when` contains a splat of a list that is not a literal.
 fn has_list(when: &Ruby) -> bool {
     let listed = |pattern: &Ruby| matches!(pattern, Ruby::Splat(s) if s.value.is_some() && written_out(s).is_none());
     matches!(when, Ruby::When(w) if w.patterns.iter().any(listed))
 }
 
-/// Which of the four loops.
+/// The kind of loop: `while` or `until`, with the test first or last.
 struct Loop {
     until: bool,
     body_first: bool,

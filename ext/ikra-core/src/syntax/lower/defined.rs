@@ -1,25 +1,25 @@
-//! `defined?`, taken apart into questions that a kernel can answer, most of them when compiling.
+//! `defined?`, split into tests that a kernel can make, most of them at compile time.
 //!
-//! Here: what Ruby asks of each kind of expression, in Ruby's order, and the word that it answers with. Not here: whether a
-//! constant, an instance variable, a block or a method of a superclass is there ([`Kind::Defined`]), and whether a
-//! value answers to a name (`__answers?`), which inference knows.
+//! Here: what Ruby tests for each kind of expression, in Ruby's order, and the word that it answers with. Not here:
+//! whether a constant, an instance variable, a block or a method of a superclass is defined ([`Kind::Defined`]), and
+//! whether a value responds to a name (`__answers?`). Inference knows these.
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
 use crate::syntax::ast::{ConstBase, ConstPath, Kind, Name, Node, Rescue};
 use lib_ruby_parser::Node as Ruby;
 
-/// What `defined?` asks of an expression.
+/// What `defined?` tests for an expression.
 struct Asked {
-    /// What must be true; None: nothing.
+    /// The test. None: the expression is always defined.
     test: Option<Node>,
-    /// The answer if it is.
+    /// The answer if the test succeeds.
     word: &'static str,
-    /// Something is called on the way: the answer is nil if that raises.
+    /// The test calls methods: the answer is nil if one raises.
     calls: bool,
 }
 
-/// Ruby 3.4 asks more than Ruby 3.1 and 3.3 do.
+/// Ruby 3.4 tests more than Ruby 3.1 and 3.3 do.
 const BY_VERSION: Kind = super::refuse::refuse(
     "`defined?` of what some versions of Ruby look into, and others do not",
     "ask it of the parts that may be missing: `defined?(x) && defined?(y)`",
@@ -126,14 +126,15 @@ impl Lower<'_> {
         }
     }
 
-    /// What Ruby asks of each part of an expression since 3.4 (Prism), and of none before: refused, unless all are there.
+    /// Ruby tests the parts of such an expression since 3.4 (Prism), and not before. So it is refused, unless all parts
+    /// are always defined.
     fn asked_by_some(&mut self, parts: &[Ruby], span: Span) -> Asked {
         let all = parts.iter().all(|part| self.is_always_there(part));
         let test = (!all).then(|| self.make(span, BY_VERSION));
         Asked { test, word: "expression", calls: false }
     }
 
-    /// Whether there is nothing to ask of an expression, in any version of Ruby.
+    /// Whether an expression is always defined, in every version of Ruby.
     fn is_always_there(&mut self, node: &Ruby) -> bool {
         match node {
             Ruby::Splat(s) => s.value.as_deref().is_none_or(|value| self.is_always_there(value)),
@@ -144,7 +145,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether all of a list are defined. Of one with a splat or a block to pass Ruby asks nothing before 3.4.
+    /// Whether all of a list are defined. Before 3.4 Ruby tests no argument of a list that contains a splat or a block
+    /// argument.
     fn asked_of_all(&mut self, list: &[Ruby], span: Span) -> (Option<Node>, bool) {
         let (mut test, mut calls) = (None, false);
         let spread = list.iter().any(|item| matches!(item, Ruby::Splat(_) | Ruby::BlockPass(_)));
@@ -180,7 +182,8 @@ impl Lower<'_> {
         Asked { test, word: "method", calls }
     }
 
-    /// Whether a receiver is defined, and its value, which is computed once. True: something is called.
+    /// The test whether a receiver is defined, and its value, which is computed once. The flag tells whether the test
+    /// calls a method.
     fn asked_receiver(&mut self, node: &Ruby) -> (Option<Node>, Node, bool) {
         let span = self.span_of(node);
         match node {
@@ -223,7 +226,7 @@ impl Lower<'_> {
         Asked { test: Some(self.make(span, Kind::Defined(value))), word, calls: false }
     }
 
-    /// All of what there is to ask, one after the other.
+    /// All of these tests, one after the other.
     fn all<const N: usize>(&mut self, span: Span, tests: [Option<Node>; N]) -> Option<Node> {
         tests.into_iter().flatten().reduce(|a, b| self.both(span, a, b))
     }

@@ -8,7 +8,7 @@ use lib_ruby_parser::Node as Ruby;
 impl Lower<'_> {
     pub(super) fn literal(&mut self, node: &Ruby, span: Span) -> Kind {
         match node {
-            // The parser's own text of a number loses the order of sign and prefix; the source has it.
+            // The parser's text of a number loses the order of sign and prefix, so this reads the source.
             Ruby::Int(_) => integer(self.source.slice(span)),
             Ruby::Float(_) => float(self.source.slice(span)),
             Ruby::Complex(_) => self.imaginary(self.source.slice(span).trim_end_matches('i'), span),
@@ -54,12 +54,12 @@ impl Lower<'_> {
         while b != 0 {
             (a, b) = (b, a % b);
         }
-        // fits: it divides the denominator
+        // fits into 64 bits: it divides the denominator
         let divisor = i64::try_from(a).unwrap_or(1);
         self.value("Rational", [Kind::Int(numerator / divisor), Kind::Int(denominator / divisor)], span)
     }
 
-    /// An object that is nothing but its parts.
+    /// An object of a class whose objects consist of their parts alone.
     fn value(&mut self, class: &str, parts: [Kind; 2], span: Span) -> Kind {
         let parts = parts.into_iter().map(|part| self.make(span, part)).collect();
         let class = ConstPath { base: ConstBase::Top, name: class.into() };
@@ -75,7 +75,7 @@ impl Lower<'_> {
     }
 }
 
-/// The bytes of literals that stand side by side or span lines; None where one is interpolated.
+/// The bytes of literals that stand side by side or span lines. None: one of them is interpolated.
 fn joined(parts: &[Ruby]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for part in parts {
@@ -120,7 +120,7 @@ fn integer(text: &str) -> Kind {
     }
 }
 
-/// Digits of any radix as decimal ones, for literals beyond 64 bits.
+/// Converts digits of any radix to decimal digits, for literals beyond 64 bits.
 fn decimal(digits: &str, radix: u32) -> String {
     // Nine decimal digits per limb, least significant first.
     let mut limbs = vec![0u64];

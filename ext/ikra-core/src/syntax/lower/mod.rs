@@ -1,11 +1,13 @@
-//! lib-ruby-parser's tree to ours: the only importer of lib-ruby-parser.
+//! Converts lib-ruby-parser's tree to ours. This is the only importer of lib-ruby-parser.
 //!
 //! Here: parsing of one slice with exact positions, the walk over Ruby's nodes, and [`parse_block`], [`parse_method`]
-//! and [`symbol_block`]. In the files beside: [`scope`] (names to locals), [`params`], [`patterns`], [`assign`], [`calls`],
-//! [`control`], [`defined`], [`literal`], [`rests`], and [`refuse`] (what we say of Ruby that has no node of ours).
-//! Invariant: nodes are walked in the order of the text, because Ruby scopes a local from where it is first assigned.
+//! and [`symbol_block`]. In the files beside: [`scope`] (names to locals), [`params`], [`patterns`], [`assign`],
+//! [`calls`], [`control`], [`defined`], [`literal`], [`rests`], and [`refuse`] (messages for Ruby that has no node of
+//! ours). Invariant: the walk follows the order of the text, because Ruby scopes a local from where it is first
+//! assigned.
 //!
-//! Only the slice is parsed, after a short prefix that makes a program of it. The rest of the file may use newer syntax.
+//! Only the slice is parsed, after a short prefix that makes it a whole program. The rest of the file may use newer
+//! syntax.
 
 mod assign;
 mod calls;
@@ -35,7 +37,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How deep expressions may nest. Later stages recurse over the tree; whoever runs them sees to a stack with room for it.
+/// The greatest depth of nested expressions. Later stages recurse over the tree; their caller provides a stack that is
+/// large enough.
 const MAX_DEPTH: usize = 400;
 
 /// Parses a block: `{ |x| … }`, `do |x| … end`, or a lambda literal.
@@ -75,8 +78,8 @@ pub fn parse_method(source: &Arc<Source>) -> Result<Unit, Box<Diagnostic>> {
     Ok(lower.finish(parsed, params, body, false))
 }
 
-/// Whether a list in a variable surely has as many elements at any place as in the beginning: nothing assigns the variable, and
-/// nothing is called on it that adds or takes any.
+/// Whether a list in a variable keeps its number of elements. This holds if nothing assigns the variable, and nothing
+/// calls a method on it that adds or removes elements.
 fn keeps_length(body: &Node, list: LocalId) -> bool {
     let is_list = |target: &Target| matches!(target, Target::Local(local, _) if *local == list);
     let mut keeps = true;
@@ -119,7 +122,7 @@ fn keeps_length(body: &Node, list: LocalId) -> bool {
     keeps
 }
 
-/// The block that `&:name` stands for: `{ |x| x.name }`, all of it at the source's slice.
+/// The block that `&:name` stands for: `{ |x| x.name }`. All its nodes have the position of the source's slice.
 pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
     let span = Span::new(source.slice.start, source.slice.end);
     let mut scopes = Scopes::new(&[]);
@@ -161,7 +164,7 @@ fn with_arrow(source: &Source) -> Range<usize> {
     }
 }
 
-/// Is this what the block hangs on: our prefix, or the arrow of a lambda literal?
+/// Whether the call is the one that the block belongs to: our prefix, or the arrow of a lambda literal.
 fn is_carrier(call: &Ruby, literal: bool) -> bool {
     match call {
         Ruby::Lambda(_) => literal,
@@ -170,7 +173,7 @@ fn is_carrier(call: &Ruby, literal: bool) -> bool {
     }
 }
 
-/// A slice as lib-ruby-parser sees it, and the way back to positions in the source.
+/// A slice as lib-ruby-parser sees it, and the conversion of positions back to the source.
 struct Parsed<'a> {
     source: &'a Arc<Source>,
     tree: Box<Ruby>,
@@ -198,7 +201,7 @@ impl<'a> Parsed<'a> {
             program.push('\n');
             program.push_str(bodies);
         }
-        // The parser is generated code with many assertions of its own; one that fails is an error, not a crash.
+        // The parser is generated code with many assertions. If one fails, that is an error, not a crash.
         let result = catch_unwind(AssertUnwindSafe(|| {
             let options = ParserOptions { record_tokens: false, ..ParserOptions::default() };
             let parser = Parser::new(program, options);
@@ -244,7 +247,7 @@ fn map_span(loc: &Loc, prefix: usize, slice: &Range<usize>, source: &Source) -> 
     let map = |at: usize| {
         let at = at.saturating_sub(prefix);
         match at.checked_sub(slice.len() + 1) {
-            // in a heredoc behind the slice
+            // in a heredoc after the slice
             Some(behind) if !source.heredocs.is_empty() => (source.heredocs.start + behind).min(source.heredocs.end),
             _ => (slice.start + at).min(slice.end),
         }
@@ -262,10 +265,10 @@ struct Lower<'a> {
     nodes: usize,
     depth: usize,
     too_deep: bool,
-    /// `yield` and the like were met.
+    /// Whether the walk has met `yield` or the like.
     yields: bool,
     outer_block: Option<LocalId>,
-    /// `break` was met in the innermost literal block.
+    /// Whether the walk has met `break` in the innermost literal block.
     breaks: bool,
     rests: rests::Rests,
 }
@@ -288,7 +291,8 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The walk, and what it gives. Which keys a pattern's `**rest` is asked for is known behind it alone: then it is done again.
+    /// Walks a unit. Only after the walk is it known which keys the unit reads from a pattern's `**rest`. If there are
+    /// any, the unit is walked a second time.
     fn unit(
         new: impl Fn() -> Self,
         args: Option<&Ruby>,
@@ -309,7 +313,7 @@ impl<'a> Lower<'a> {
 
     fn finish(self, parsed: Parsed<'a>, params: Params, body: Node, lambda: bool) -> Unit {
         if self.too_deep {
-            // Dropping the parser's tree recurses as deeply as it nests; a few kilobytes are the lesser evil.
+            // Dropping the parser's tree would recurse as deeply as it nests, so a few kilobytes are leaked instead.
             std::mem::forget(parsed.tree);
         }
         let rest = params.rest.and_then(|Rest(local)| local).filter(|rest| keeps_length(&body, *rest));
@@ -350,7 +354,7 @@ impl<'a> Lower<'a> {
         (params, refused.unwrap_or(lowered))
     }
 
-    /// Notes that the unit uses the block of a method: its own, or, in a block, that of the method around it.
+    /// Notes that the unit uses the block of a method: its own method's, or, in a block, that of the method around it.
     fn uses_block(&mut self) {
         if self.name.is_some() {
             self.yields = true;
@@ -381,7 +385,7 @@ impl<'a> Lower<'a> {
         self.make(span, Kind::Nil)
     }
 
-    /// A body that may be missing, which is `nil` at `at`.
+    /// A body. If it is missing: `nil` at `at`.
     fn body(&mut self, body: Option<&Ruby>, at: Span) -> Node {
         match body {
             Some(body) => self.node(body),
@@ -506,11 +510,12 @@ impl<'a> Lower<'a> {
         self.make(span, kind)
     }
 
-    /// Expressions that nest seldom: the frames of the function above, one for each that stands within another, stay small.
+    /// Expressions that rarely nest. A separate function keeps the stack frame of the function above small, since that
+    /// one recurses for each level.
     #[inline(never)]
     fn rare(&mut self, node: &Ruby, span: Span) -> Kind {
         match node {
-            // found from the same place, and read at each call, as a constant is
+            // looked up from the same scope, and read at each call, as a constant is
             Ruby::Cvar(v) => Kind::Const(ConstPath { base: ConstBase::Lexical, name: v.name.as_str().into() }),
             Ruby::Defined(d) => self.defined(&d.value, span),
             Ruby::IFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), false, span),
@@ -525,7 +530,7 @@ impl<'a> Lower<'a> {
         Kind::Range { from, to, exclusive }
     }
 
-    /// `[a, b]`; where there are splats, `[*a, b, *c]`, the sum of what stands between them.
+    /// `[a, b]`. With splats, `[*a, b, *c]`, the sum of the lists and of the arrays between them.
     pub(super) fn array(&mut self, elements: &[Ruby], span: Span) -> Kind {
         if !elements.iter().any(|e| matches!(e, Ruby::Splat(s) if s.value.is_some())) {
             return Kind::Array(self.list(elements));
@@ -550,7 +555,7 @@ impl<'a> Lower<'a> {
         sum.map_or(Kind::Nil, |sum| sum.kind)
     }
 
-    /// A method's name as this text means it.
+    /// The name with the meaning that it has in this text.
     fn called(&self, name: &str) -> Name {
         match name.strip_prefix("__") {
             Some(primitive) if self.source.own => format!("{PRIMITIVE}{primitive}").as_str().into(),
@@ -558,7 +563,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// A call that nobody wrote.
+    /// A call that the source does not contain.
     pub(super) fn send(&mut self, receiver: Node, name: &str, args: Vec<Node>, span: Span) -> Node {
         let call = Call {
             receiver: Some(receiver),
@@ -573,7 +578,7 @@ impl<'a> Lower<'a> {
         self.make(span, Kind::Call(Box::new(call)))
     }
 
-    /// `value === subject`, as `case` asks it.
+    /// `value === subject`, the test of `case`.
     pub(super) fn asks_case(&mut self, value: Node, subject: Node, span: Span) -> Node {
         let mut asked = self.send(value, "===", vec![subject], span);
         if let Kind::Call(call) = &mut asked.kind {

@@ -1,7 +1,7 @@
 //! What a file defines: its classes, methods and constants, with the spans of their text.
 //!
-//! Here: [`outline`] and [`parse_expression`], for programs that have no Ruby to ask ([`crate::world::fixture`]). Not
-//! here: what the definitions mean.
+//! Here: [`outline`] and [`parse_expression`], for tests without a running Ruby ([`crate::world::fixture`]). Not here:
+//! what the definitions mean.
 
 use super::{Lower, Parsed};
 use crate::diagnostic::{Diagnostic, Span};
@@ -18,12 +18,12 @@ pub enum Item {
         form: Form,
         path: Vec<Name>,
         superclass: Option<Vec<Name>>,
-        /// Members of the Struct that it is, or inherits from.
+        /// The members, if it is a Struct or inherits from one directly.
         members: Option<Members>,
         body: Vec<Item>,
     },
-    /// `def name`, `def self.name` and `define_method(:name) { … }`; `span` is what [`super::parse_method`], or for the
-    /// last [`super::parse_block`], takes as slice.
+    /// `def name`, `def self.name` and `define_method(:name) { … }`. `span` is the slice for [`super::parse_method`],
+    /// or for `define_method` that for [`super::parse_block`].
     Method {
         name: Name,
         on_self: bool,
@@ -112,7 +112,7 @@ impl Parsed<'_> {
                 None => items.push(self.expression(node)),
             },
             Ruby::Send(s) if s.recv.is_none() => {
-                // `private def a` defines, and then directs.
+                // `private def a` first defines the method, then makes it private.
                 for arg in &s.args {
                     if matches!(arg, Ruby::Def(_) | Ruby::Defs(_)) {
                         self.outline(Some(arg), items);
@@ -187,7 +187,7 @@ fn path(node: &Ruby) -> Vec<Name> {
     }
 }
 
-/// The name that an argument gives: of a symbol, a constant, or a method defined on the spot.
+/// The name that an argument stands for: a symbol's, a constant's, or that of a method defined in place.
 fn word(node: &Ruby) -> Option<Name> {
     match node {
         Ruby::Sym(s) => std::str::from_utf8(&s.name.raw).ok().map(Into::into),

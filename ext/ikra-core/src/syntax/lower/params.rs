@@ -6,9 +6,9 @@ use crate::syntax::visit;
 use lib_ruby_parser::Node as Ruby;
 
 impl Lower<'_> {
-    /// Parameters, and in place of the body an error where it can not be called at all.
+    /// Parameters. If no call could bind them, also an error in place of the body.
     ///
-    /// `spreads`: a block proper, where `|a, |` takes the first of an array; not a lambda or method.
+    /// `spreads`: a block proper, where `|a, |` takes the first element of an array; not a lambda or method.
     pub(super) fn params(&mut self, args: Option<&Ruby>, spreads: bool) -> (Params, Option<Node>) {
         let mut params = Params::default();
         let mut refused = None;
@@ -35,7 +35,7 @@ impl Lower<'_> {
                     positional(&mut params).push(pattern);
                 }
                 Ruby::Optarg(a) => {
-                    // In `a = expr` the parameter itself is already there, as nil.
+                    // In `a = expr` the parameter already exists in `expr`, as nil.
                     let local = self.scopes.param(&a.name);
                     let default = self.node(&a.default);
                     params.optional.push((local, default));
@@ -51,7 +51,7 @@ impl Lower<'_> {
                     params.keywords.push(Keyword { name: a.name.as_str().into(), local, default });
                 }
                 Ruby::Kwrestarg(a) => params.keyword_rest = Some(self.rest(a.name.as_deref(), "**")),
-                // `**nil`: no keywords, which is what having none declared means to us.
+                // `**nil`: no keywords. A list of parameters without keywords means the same to us.
                 Ruby::Kwnilarg(_) => {}
                 Ruby::Blockarg(a) => {
                     params.block = Some(self.scopes.param(a.name.as_deref().unwrap_or(ANONYMOUS_BLOCK)));
@@ -59,7 +59,7 @@ impl Lower<'_> {
                 Ruby::Shadowarg(a) => {
                     self.scopes.own(&a.name);
                 }
-                // the body is refused, whatever it is called with
+                // the body is refused, whatever the arguments are
                 other => {
                     params.rest = Some(Rest(None));
                     params.keyword_rest = Some(Rest(None));
@@ -70,7 +70,7 @@ impl Lower<'_> {
         }
         let plain = args.args.iter().filter(|a| !matches!(a, Ruby::Shadowarg(_)));
         if spreads && plain.clone().count() == 1 && plain.clone().all(|a| matches!(a, Ruby::Arg(_))) {
-            // `|a, |`: without the comma the parser says Procarg0.
+            // `|a, |`: without the comma the parser gives a Procarg0.
             params.rest = Some(Rest(None));
         }
         let apart = params.locals_apart();
@@ -96,7 +96,7 @@ impl Lower<'_> {
             Ruby::Arg(a) => Pattern::Local(self.scopes.param(&a.name)),
             Ruby::Mlhs(m) => self.pattern_list(&m.items),
             Ruby::Procarg0(p) => self.pattern_list(&p.args),
-            // Nothing else can stand there.
+            // The grammar allows nothing else here.
             _ => Pattern::Local(self.unnamed()),
         }
     }
@@ -128,7 +128,7 @@ impl Lower<'_> {
 /// The local that holds the block of `def m(&)`.
 pub(super) const ANONYMOUS_BLOCK: &str = "&";
 
-/// Where the next required parameter goes.
+/// The list to which the next required parameter belongs.
 fn positional(params: &mut Params) -> &mut Vec<Pattern> {
     if params.optional.is_empty() && params.rest.is_none() { &mut params.required } else { &mut params.post }
 }

@@ -1,8 +1,9 @@
-//! Pattern matching (`case … in`, `=>`, `in`), taken apart into tests, reads and assignments.
+//! Pattern matching (`case … in`, `=>`, `in`), lowered to tests, reads and assignments.
 //!
-//! Here: each pattern becomes an expression that is true where it matches and has assigned its variables by then, in
-//! Ruby's order. An array literal that is matched against array patterns is never made. Not here: what `**rest` binds ([`super::rests`]), and what the primitives
-//! (`__list?`, `__parts`, `__at`, `__keys?`, `__member`, `__key_count`, `__no_match`) mean, which inference knows.
+//! Here: each pattern becomes an expression. Where the pattern matches, the expression is true and has assigned the
+//! pattern's variables, in Ruby's order. An array literal that is matched against array patterns is never made. Not
+//! here: what `**rest` binds ([`super::rests`]). Inference knows what the primitives mean (`__list?`, `__parts`,
+//! `__at`, `__keys?`, `__member`, `__key_count`, `__no_match`).
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
@@ -13,7 +14,7 @@ use lib_ruby_parser::{Node as Ruby, nodes};
 #[derive(Clone)]
 enum Subject {
     One(LocalId),
-    /// The elements of an array that is not made.
+    /// The elements of an array literal, which is not made.
     Parts(Vec<LocalId>),
 }
 
@@ -77,12 +78,12 @@ impl Lower<'_> {
         Kind::Seq(items)
     }
 
-    /// Assigns the value to variables of ours. `lists`: only its elements are asked for.
+    /// Assigns the value to new variables. `lists`: the patterns only read the value's elements.
     fn subject(&mut self, value: &Ruby, lists: bool) -> (Vec<Node>, Subject) {
         match value {
             Ruby::Array(a) if lists && !a.elements.iter().any(|e| matches!(e, Ruby::Splat(_))) => {
                 let (mut items, mut parts) = (Vec::new(), Vec::new());
-                // no array is made, but Ruby asks one
+                // no array is made, but Ruby would call `deconstruct` on one
                 let (nil, at) = (self.nil(self.span_of(value)), self.span_of(value));
                 items.push(self.send(nil, "%__patterns", Vec::new(), at));
                 for element in &a.elements {
@@ -101,7 +102,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An assignment of a value to a variable without a name.
+    /// Assigns a value to a variable without a name.
     pub(super) fn keep(&mut self, value: Node) -> (Node, LocalId) {
         let span = value.span;
         let local = self.scopes.temp();
@@ -128,7 +129,7 @@ impl Lower<'_> {
         self.send(value, "%__no_match", Vec::new(), span)
     }
 
-    /// Binds a name to the subject; true.
+    /// Binds a name to the subject; the result is true.
     fn bind(&mut self, name: &str, subject: LocalId, span: Span) -> Node {
         let value = Box::new(self.local_node(subject, span));
         let local = self.local(name);
@@ -191,7 +192,7 @@ impl Lower<'_> {
         self.asks_case(value, subject, span)
     }
 
-    /// `[a, 1, *, b]` against an array (or what is taken apart like one).
+    /// `[a, 1, *, b]` against an array, or an object that deconstructs to one.
     fn array_test(&mut self, elements: &[Ruby], tail: bool, subject: LocalId, span: Span) -> Node {
         let (before, rest, after) = split(elements);
         let at_least = rest.is_some() || tail;
@@ -221,7 +222,7 @@ impl Lower<'_> {
         test
     }
 
-    /// Whether a subject is taken apart as an array is, and the variable that then has its parts.
+    /// The test whether a subject deconstructs to an array, and the variable that then holds the parts.
     fn parts(&mut self, subject: LocalId, span: Span) -> (Node, LocalId) {
         let object = self.local_node(subject, span);
         let is_list = self.send(object, "%__list?", Vec::new(), span);
@@ -247,7 +248,7 @@ impl Lower<'_> {
         self.both(span, test, both)
     }
 
-    /// An array pattern against elements that are variables already.
+    /// An array pattern against elements that are already in variables.
     fn parts_test(&mut self, elements: &[Ruby], tail: bool, parts: &[LocalId], span: Span) -> Node {
         let (before, rest, after) = split(elements);
         let wanted = before.len() + after.len();
@@ -263,7 +264,7 @@ impl Lower<'_> {
         test
     }
 
-    /// Binds a name to what is left of a list without so many parts in front and at the back; true.
+    /// Binds a name to the rest of a list, without `counts` elements in front and at the back; the result is true.
     fn bind_rest(&mut self, name: &str, subject: LocalId, counts: [Node; 2], span: Span) -> Node {
         let list = self.local_node(subject, span);
         let list = self.send(list, "@to_a", Vec::new(), span);
@@ -273,7 +274,7 @@ impl Lower<'_> {
         self.make(span, Kind::Seq(vec![assign, bind]))
     }
 
-    /// `[*, a, 1, *]`: the first place from which on the parts match; the variable `at` counts places.
+    /// `[*, a, 1, *]`: finds the first index from which on the parts match; the variable `at` counts up.
     fn find_test(&mut self, elements: &[Ruby], subject: LocalId, span: Span) -> Node {
         let (Some(first), Some(last)) = (elements.first(), elements.last()) else {
             return self.make(span, Kind::False);
@@ -332,7 +333,7 @@ impl Lower<'_> {
     fn keys_test(&mut self, elements: &[Ruby], subject: LocalId, span: Span) -> Node {
         let object = self.local_node(subject, span);
         let mut test = self.send(object, "%__keys?", Vec::new(), span);
-        // `{}` and `**nil`: there are no other keys
+        // `{}` and `**nil` allow no other keys
         let mut alone = elements.is_empty();
         let mut named: Vec<Name> = Vec::new();
         let mut rest = None;
@@ -390,10 +391,10 @@ impl Lower<'_> {
     }
 }
 
-/// Is it an array pattern, or `_`, or a choice of these?
+/// Whether it is an array pattern without a named rest, or `_`, or a choice of these.
 fn is_list(pattern: &Ruby) -> bool {
     match pattern {
-        // what is bound to a name is made
+        // a rest that is bound to a name needs an array
         Ruby::ArrayPattern(p) => !p.elements.iter().any(|e| rest_name(e).is_some()),
         Ruby::ArrayPatternWithTail(_) => true,
         Ruby::MatchVar(v) => v.name == "_",

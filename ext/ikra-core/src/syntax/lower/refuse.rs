@@ -1,4 +1,4 @@
-//! What we say of Ruby that our tree has no node for.
+//! Messages for Ruby for which our tree has no node.
 //!
 //! `what` is a noun phrase that completes "kernels do not know …"; `advice` follows "Instead:". Neither is an error
 //! until inference reaches the node.
@@ -60,13 +60,13 @@ const AGAIN: (&str, &str) = ("`redo`", "use a `while` loop or `loop do … end` 
 const ENCODING: (&str, &str) = ("`__ENCODING__`", "store it in a local variable before the call");
 const OTHER: (&str, &str) = ("this construct", "compute it before the call and capture the result");
 
-/// Any expression that has no node of ours.
+/// Any expression without a node of ours.
 pub(super) fn node(node: &Ruby) -> Kind {
     let (what, advice) = describe(node);
     refuse(what, advice)
 }
 
-/// Anything that can not be assigned to in a kernel.
+/// Any target that a kernel cannot assign to.
 pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
     match node {
         Ruby::Gvasgn(_) => (

@@ -1,8 +1,8 @@
-//! `**rest` in patterns of keys, whose Hash is never made.
+//! `**rest` in patterns of keys. Its Hash is never made.
 //!
-//! Here: where the pattern matches, what the unit asks the Hash for is kept in variables (a key's value, whether it is there, how many keys there are), and
-//! questions read these. Not here: the other keys of a pattern ([`super::patterns`]).
-//! Invariant: such a variable is bound by `**` alone, and is a value nowhere.
+//! Here: where the pattern matches, variables take what the unit reads of the Hash: a key's value, whether the key is
+//! there, how many keys there are. The unit's calls on `rest` read these variables. Not here: the other keys of a
+//! pattern ([`super::patterns`]). Invariant: only `**` binds such a variable, and it never occurs as a value.
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
@@ -14,19 +14,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Default)]
 pub(super) struct Rests {
     bound: HashMap<LocalId, Rest>,
-    /// By the variable's name: the keys that it is asked for.
+    /// By the variable's name: the keys that the unit reads from it.
     pub asked: BTreeMap<Name, BTreeSet<Name>>,
-    /// What `asked` was when the unit was gone over before.
+    /// `asked`, as the first walk over the unit left it.
     pub known: BTreeMap<Name, BTreeSet<Name>>,
 }
 
-/// What is kept of one.
+/// The variables that hold what is read of one `**rest`.
 #[derive(Clone)]
 struct Rest {
-    /// True where a pattern has matched; else the variable is nil.
+    /// True where the pattern has matched; else `rest` is nil.
     matched: LocalId,
     size: LocalId,
-    /// By key: whether it is there, and its value, or the default one.
+    /// By key: the variable that tells whether it is there, and the one with its value, or the default value.
     keys: BTreeMap<Name, (LocalId, LocalId)>,
 }
 
@@ -37,7 +37,7 @@ impl Rests {
 }
 
 impl Lower<'_> {
-    /// Keeps what the unit asks of the keys that a pattern has not named; true.
+    /// Assigns what the unit reads of the keys that the pattern does not name; the result is true.
     pub(super) fn bind_keys(&mut self, name: &str, subject: LocalId, named: &[Name], span: Span) -> Node {
         let known = self.scopes.find(name);
         let Some(rest) = self.rest_of(name, known) else {
@@ -89,7 +89,7 @@ impl Lower<'_> {
         self.send(object, name, args.into_iter().collect(), span)
     }
 
-    /// A question to what `**` has bound; None: a variable of another kind, or nothing that is answered.
+    /// A call on a variable that `**` has bound. None: the variable is of another kind, or the call is not supported.
     pub(super) fn rest_read(&mut self, variable: &str, name: &str, args: &[Ruby], span: Span) -> Option<Kind> {
         let local = self.scopes.find(variable)?;
         let rest = self.rests.bound.get(&local)?.clone();
@@ -104,7 +104,7 @@ impl Lower<'_> {
                 match rest.keys.get(key) {
                     Some((_, value)) if matches!(name, "[]" | "dig") => self.local_node(*value, span),
                     Some((has, _)) => self.local_node(*has, span),
-                    // the first time; the unit is gone over again
+                    // in the first walk the variable does not exist yet; the second walk replaces this
                     None => self.make(span, refuse::REST),
                 }
             }

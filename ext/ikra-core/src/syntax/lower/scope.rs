@@ -1,16 +1,16 @@
-//! Names of local variables to [`LocalId`]s, by Ruby's scoping.
+//! Resolves names of local variables to [`LocalId`]s, by Ruby's scoping.
 //!
-//! Here: the stack of scopes of one unit. A block opens a scope that sees the ones around it; a variable belongs to the
-//! innermost scope when it is first assigned, unless one around it has it already.
+//! Here: the stack of scopes of one unit. A block opens a scope that sees the ones around it. A variable belongs to the
+//! innermost scope when it is first assigned, unless a scope around already has it.
 
 use crate::syntax::ast::{Local, LocalId, Name, Origin};
 use std::collections::{HashMap, HashSet};
 
 pub(super) struct Scopes {
     pub locals: Vec<Local>,
-    /// From the unit's own scope inwards; never empty.
+    /// From the unit's own scope to the innermost one; never empty.
     open: Vec<Scope>,
-    /// Locals of the code around the unit, and the ids of those that were used.
+    /// Locals of the code around the unit, and the ids of those that the unit uses.
     around: HashSet<String>,
     captured: HashMap<String, LocalId>,
 }
@@ -18,9 +18,9 @@ pub(super) struct Scopes {
 #[derive(Default)]
 struct Scope {
     names: HashMap<String, LocalId>,
-    /// Variables that begin as nil each time the scope is entered.
+    /// Variables that are nil each time the scope is entered.
     fresh: Vec<LocalId>,
-    /// May `it` mean the parameter of this block?
+    /// Whether `it` may mean the parameter of this block.
     allows_it: bool,
     it: Option<LocalId>,
 }
@@ -39,7 +39,7 @@ impl Scopes {
         self.open.push(Scope::default());
     }
 
-    /// Closes the innermost scope; gives its variables that are not parameters.
+    /// Closes the innermost scope; returns its variables that are not parameters.
     pub fn leave(&mut self) -> Vec<LocalId> {
         self.open.pop().map_or_else(Vec::new, |scope| scope.fresh)
     }
@@ -57,7 +57,7 @@ impl Scopes {
         self.open.len() == 1
     }
 
-    /// A parameter of the innermost scope. Of several with one name, such as `_`, the first can be read.
+    /// A parameter of the innermost scope. If several have one name, such as `_`, the first one is read.
     pub fn param(&mut self, name: &str) -> LocalId {
         let origin = if self.is_outermost() { Origin::Param } else { Origin::Inner };
         self.declare(name, origin)
@@ -69,7 +69,7 @@ impl Scopes {
         id
     }
 
-    /// A variable of the innermost scope alone: a block-local (`|a; b|`), or one assigned for the first time.
+    /// A variable of the innermost scope itself: a block-local (`|a; b|`), or one assigned for the first time.
     pub fn own(&mut self, name: &str) -> LocalId {
         let origin = if self.is_outermost() { Origin::Own } else { Origin::Inner };
         let id = self.declare(name, origin);
@@ -84,7 +84,7 @@ impl Scopes {
         id
     }
 
-    /// A variable without a name of the unit itself, whichever block stands around the place at hand.
+    /// A variable without a name that belongs to the unit itself, not to an inner block.
     pub fn method_temp(&mut self) -> LocalId {
         self.new_local("".into(), Origin::Temp)
     }
@@ -121,8 +121,8 @@ impl Scopes {
         self.find(name).unwrap_or_else(|| self.own(name))
     }
 
-    /// The variable to read. The parser knows of assignments that we do not walk (in refused constructs); a variable
-    /// that only they assign is nil until then, and they are errors when reached.
+    /// The variable to read. The parser knows of assignments that we do not walk, in constructs that are refused. A
+    /// variable that only they assign is nil until then, and reaching them is an error.
     pub fn read(&mut self, name: &str) -> LocalId {
         self.assign(name)
     }

@@ -1,4 +1,4 @@
-//! Each construct with the tree it becomes.
+//! For each construct, the tree that it becomes.
 
 use super::{parse_block, parse_method, symbol_block};
 use crate::source::{Lines, Source};
@@ -322,7 +322,7 @@ fn methods() {
 #[test]
 fn scopes_of_locals() {
     let table = [
-        // An inner block's variable is new at each call, and another one than a later outer variable.
+        // An inner block's variable is new at each call, and is not the outer variable that comes later.
         (
             "{ |x| x.each { y = 1 }; y = 2; y }",
             "(block (x) (seq (call each x (block () (locals y#1) (= y#1 1))) (= y#2 2) y#2))",
@@ -431,7 +431,7 @@ fn deep_nesting_is_refused_not_fatal() {
     thread.join().expect("it ends well");
 }
 
-/// Every node of a unit, through the printer's eyes: ids are unique and spans lie in the slice.
+/// Checks every node of a unit, which the printer shows: ids are unique and spans lie in the slice.
 fn check(unit: &Unit) {
     let mut seen = vec![false; unit.nodes];
     visit(&unit.body, &mut |node| {
@@ -456,7 +456,7 @@ fn visit(node: &Node, f: &mut impl FnMut(&Node)) {
     }
 }
 
-/// Pieces of Ruby, to be strung together at random.
+/// Pieces of Ruby, which a test concatenates at random.
 const PIECES: &[&str] = &[
     "{", "}", "do", "end", "|", "x", "y", "|x|", "(", ")", "[", "]", "1", "0x", "1.5", "-", "+", "*", "**", "&", "&.",
     ".", "..", "...", "=", "==", "+=", "||=", "&&", "!", "?", ":", "::", ";", "\n", " ", ",", "if", "unless", "while",
