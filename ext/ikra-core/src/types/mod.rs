@@ -1,7 +1,8 @@
-//! The lattice of types: a type is the set of the kinds of value that may occur at a place.
+//! The lattice of types. A type is the set of kinds of value that may occur at a place.
 //!
-//! Here: [`Ty`], its join, and [`Repr`], how a value of a type is held in registers and columns. Not here: how types
-//! are found ([`crate::infer`]). Bottom is the empty set; there is no top, since every value that exists has a kind.
+//! Here: [`Ty`], its join, and [`Repr`], the representation of a type's values in registers and columns. Not here: how
+//! types are found ([`crate::infer`]). Bottom is the empty set. There is no top, since every value that exists has a
+//! kind.
 
 use crate::id::{ArrayKind, ClassId, ProcId};
 use std::fmt;
@@ -48,23 +49,24 @@ pub struct Ty {
     pub objects: Vec<ClassId>,
     /// Classes and modules that are themselves the value, ascending.
     pub modules: Vec<ClassId>,
-    /// Blocks and lambdas as values, ascending: which one it is is all there is to them.
+    /// Blocks and lambdas as values, ascending. Such a value is nothing but the choice of a block.
     pub procs: Vec<ProcId>,
     pub array: Option<ArrayKind>,
     /// How every object and array in the set was reached.
     pub reach: Reach,
 }
 
-/// How a reference was come by, as far as independence of elements asks. A join of two that differ is `Any`, or `Mixed`.
+/// How the program got a reference, as far as the independence of elements is concerned. A join of two that differ is
+/// `Any`, or `Mixed`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Reach {
-    /// The element itself, or from it through references that no other element shares.
+    /// The element itself, or reached from it through references that no other element shares.
     Owned,
     /// Nothing is known.
     #[default]
     Any,
-    /// A captured variable, a constant or the caller's `self`, and on from there through ivars: one and the same object
-    /// for all elements.
+    /// A captured variable, a constant or the caller's `self`, or reached from these through ivars: the same object for
+    /// all elements.
     Same,
     /// Surely made by the element itself, in this tick.
     Fresh,
@@ -73,7 +75,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Whether no other element knows the object.
+    /// Whether no other element can reach the object.
     pub fn is_owned(self) -> bool {
         matches!(self, Reach::Owned | Reach::Fresh)
     }
@@ -110,13 +112,13 @@ pub enum Atom {
 }
 
 impl Ty {
-    /// Objects, and beside them only nil, true and false.
+    /// Whether the type has objects, and besides them only nil, true and false.
     pub fn is_of_references(&self) -> bool {
         let units = Prims(Prims::NIL.0 | Prims::BOOL.0);
         let others = !self.modules.is_empty() || !self.procs.is_empty() || self.array.is_some();
         !self.objects.is_empty() && units.contains(self.prims) && !others
     }
-    /// The type of no value: of an expression that does not return, or is not known yet.
+    /// The type without values: that of an expression that does not return, or whose type is not known yet.
     pub fn never() -> Self {
         Self::default()
     }
@@ -153,11 +155,11 @@ impl Ty {
     pub fn array(kind: ArrayKind) -> Self {
         Self { array: Some(kind), ..Self::default() }
     }
-    /// Whether it has a kind that `reach` speaks of.
+    /// Whether it has a kind to which `reach` applies.
     fn has_references(&self) -> bool {
         !self.objects.is_empty() || self.array.is_some()
     }
-    /// The same kinds, reached as said; of types without references nothing is said.
+    /// The same kinds with another `reach`. Types without references stay as they are.
     pub fn reached(mut self, reach: Reach) -> Self {
         self.reach = if self.has_references() { reach } else { Reach::Any };
         self
@@ -191,7 +193,7 @@ impl Ty {
             || !self.procs.is_empty()
             || self.array.is_some()
     }
-    /// The kinds in it, in a fixed order: primitives, modules, procs, array, objects.
+    /// The kinds of the type, in a fixed order: primitives, modules, procs, array, objects.
     pub fn atoms(&self) -> Vec<Atom> {
         let table = [
             (Prims::NIL, Atom::Nil),
@@ -239,8 +241,8 @@ impl Ty {
         }
         out
     }
-    /// Set union of two types whose array kinds, where both have one, are the same. [`crate::world::Facts::join`]
-    /// merges the kinds first and is what everything else calls.
+    /// Union of two types. Where both have an array kind, the kinds must be the same. [`crate::world::Facts::join`]
+    /// merges the kinds first; all other code calls that.
     pub(crate) fn union_same_arrays(&self, other: &Self) -> Self {
         fn merge<T: Copy + Ord>(a: &[T], b: &[T]) -> Vec<T> {
             let mut all: Vec<T> = a.iter().chain(b).copied().collect();
@@ -285,10 +287,10 @@ impl fmt::Debug for Ty {
 /// A hierarchy of classes that share one id space: all descendants of one child of Object.
 pub type HierarchyIndex = u32;
 
-/// How values of a type are held: one scalar, or tag and payload.
+/// The representation of a type's values: one scalar, or tag and payload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Repr {
-    /// No bits at all: the type has one value.
+    /// No bits: the type has one value.
     Unit(Unit),
     Bool,
     Int,
@@ -305,15 +307,16 @@ pub enum Repr {
     Union,
 }
 
-/// How a String is held: where its bytes are in the column of all bytes, how many there are, how they are to be read,
-/// and whether it is one of the host's Strings or was made in a kernel.
+/// The representation of a String: where its bytes begin in the column of all bytes, how many there are, their
+/// encoding, and whether a kernel made it or the host.
 ///
-/// Offset (32 bits), made (1), encoding (2), length in bytes (29), from the top. Every String of the host has an offset of
+/// Offset (32 bits), made (1), encoding (2), length in bytes (29), from the top. Each String of the host has an offset
+/// of its own. So where no kernel made a String, equal words mean the same String.
 /// its own, so where nothing was made, equal words are the same String.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StrWord(pub u64);
 
-/// How the bytes of a String are to be read.
+/// The encoding of a String's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
     Utf8 = 0,
@@ -327,7 +330,7 @@ impl StrWord {
     pub const LENGTH_BITS: u32 = 29;
     pub const ENCODING_SHIFT: u32 = 29;
     pub const MADE: u64 = 1 << 31;
-    /// No String is longer.
+    /// The greatest length of a String, in bytes.
     pub const MOST_BYTES: usize = (1 << Self::LENGTH_BITS) - 1;
 
     pub fn new(offset: u32, length: usize, encoding: Encoding, made: bool) -> Self {
@@ -354,7 +357,7 @@ impl StrWord {
 }
 
 impl Encoding {
-    /// Of bytes that are UTF-8, or meant to be.
+    /// The encoding of bytes that are UTF-8, or are marked as such.
     pub fn of_utf8(bytes: &[u8]) -> Self {
         if bytes.is_ascii() { Encoding::Ascii } else { Encoding::Utf8 }
     }
@@ -368,13 +371,14 @@ pub enum Unit {
     False,
     Module(ClassId),
     Proc(ProcId),
-    /// Never there at all (an ivar column of class that no object has).
+    /// No value: an ivar column of a class without objects.
     Never,
 }
 
 /// Tags of union values. Falsy kinds come first, so that truth is `tag >= TRUE`.
 ///
-/// Payloads: Int, Float (bits), Sym (hash), Module (class number), Proc (its number), Array (offset and length), object (id).
+/// Payloads: Int, Float (bits), Sym (hash), Module (class number), Proc (its number), Array (offset and length),
+/// object (id).
 pub struct Tag;
 
 impl Tag {
@@ -392,14 +396,15 @@ impl Tag {
     pub const OBJECT: i32 = 16;
 }
 
-/// Type of a column's slots in memory.
+/// The type of a column's slots in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Storage {
-    /// Bool (0 or 1), a tag or a small number; loads into Bool or, zero-extended, I32 or I64, by the register's type.
+    /// Bool (0 or 1), a tag or a small number; loads into Bool or, zero-extended, I32 or I64, as the register's type
+    /// says.
     U8,
     /// An object id; loads into I32.
     U32,
-    /// A number; loads, sign-extended, into I64. What is stored fits.
+    /// A number; loads, sign-extended, into I64. Every stored value fits.
     I32,
     I64,
     /// A number; loads into F64, and is rounded when it is stored.
@@ -415,7 +420,7 @@ impl Storage {
             Storage::I64 | Storage::F64 => 8,
         }
     }
-    /// Whether a load gives what was stored, to the bit.
+    /// Whether a load gives exactly the bits that were stored.
     pub fn is_exact(self) -> bool {
         self != Storage::F32
     }

@@ -1,6 +1,6 @@
-//! Which types were seen where: the assumptions that scanning and inference grow together.
+//! Which types were seen where: the assumptions that scanning and inference extend together.
 //!
-//! Invariant: the type of a place only grows, and array kinds only merge; a stored type may name a kind that has been
+//! Invariant: the type of a place only grows, and array kinds only merge. A stored type may name a kind that has been
 //! merged into another, so types are read through [`Facts::resolve`].
 
 use super::{Root, well_known};
@@ -9,7 +9,7 @@ use crate::syntax::ast::Name;
 use crate::types::{Prims, Reach, Storage, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A place that holds values outside the program's registers.
+/// A place outside the program's registers that holds values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     Root(Root),
@@ -19,8 +19,8 @@ pub enum Place {
     Elements(ArrayKind),
 }
 
-/// A speculation at a place in the source: an index was never out of range there, so no nil came of it. Where it turns
-/// out wrong the launch traps ([`crate::ir::Trap::Refuted`]), nothing is written back, and the section is compiled and run
+/// A speculation at a position in the source: an index was never out of range there, so no nil came of it. If it fails,
+/// the launch traps ([`crate::ir::Trap::Refuted`]) and nothing is written back. The section is then compiled and run
 /// again without it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Assumption {
@@ -29,14 +29,14 @@ pub struct Assumption {
     pub column: usize,
 }
 
-/// What is taken for granted of where things lie in columns, as long as no launch finds that it is not so.
+/// Assumptions about uniform strides in columns. Each holds until a launch refutes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evenness {
     /// Arrays that are equally long follow each other.
     Arrays,
-    /// Short ones are as long as those that were seen.
+    /// Short arrays have the length that was seen.
     Lengths,
-    /// References to objects that were seen one after the other are so again.
+    /// References that were to consecutive objects still are.
     References,
 }
 
@@ -46,16 +46,17 @@ impl Evenness {
 
 type Interval = (i64, i64);
 
-/// Elements, at most, of arrays whose common length a program takes as known: it goes over them without a loop.
+/// Arrays up to this length are unrolled: a program assumes their common length, and has no loop over their elements.
 const MAX_UNROLLED_LENGTH: usize = 16;
 
-/// Small Integers, counts and indices are below this: sums of four of them fit into 32 bits.
+/// The limit of small Integers, counts and indices: sums of four of them fit into 32 bits.
 pub const SMALL_INT_LIMIT: i64 = 1 << 29;
 
-/// Sizes, counts and positions. Products of two of them fit into 64 bits, so nothing need be checked, and sums of four
-/// into 32, which is what a GPU computes with.
+/// The range of sizes, counts and positions. Products of two of them fit into 64 bits, so they need no check. Sums of
+/// four fit into 32 bits, with which a GPU computes.
 const SMALL_RANGE: Interval = (0, SMALL_INT_LIMIT - 1);
-/// Where the Integers of a column are taken to lie that a program only reads: what two of them differ by has a square, and two such squares a sum, of 63 bits.
+/// The assumed range of Integers in columns that a program only reads. The square of a difference of two of them, and
+/// the sum of two such squares, fit into 63 bits.
 pub const SMALL_ROWS: Interval = (-SMALL_INT_LIMIT, SMALL_INT_LIMIT - 1);
 
 #[derive(Clone, Debug, Default)]
@@ -64,36 +65,37 @@ pub struct Facts {
     /// Union-find over kinds; a root is its own parent.
     parents: Vec<ArrayKind>,
     changes: BTreeSet<Place>,
-    /// Kinds that lost their identity in a merge, with the survivor; for whoever keeps lists by kind.
+    /// Kinds that were merged into another, with the surviving kind, for code that keeps lists by kind.
     merges: Vec<(ArrayKind, ArrayKind)>,
     refuted: BTreeSet<Assumption>,
-    /// Where the Integers lie that roots were seen to be.
+    /// The assumed ranges of roots that are Integers.
     integers: BTreeMap<Root, Interval>,
-    /// Roots that were once beyond [`SMALL_RANGE`]: nothing is taken for granted of them.
+    /// Roots that were once beyond [`SMALL_RANGE`]; their ranges are not assumed.
     wide: BTreeSet<Root>,
-    /// Places where an Integer was seen that is beyond [`SMALL_ROWS`].
+    /// Places that once held an Integer beyond [`SMALL_ROWS`].
     large: BTreeSet<Place>,
-    /// Integers of a column were once found to be: of no column it is taken for granted that they are not.
+    /// A launch once refuted [`SMALL_ROWS`] for a column; it is then assumed for none.
     any_large: bool,
     /// Classes of which a frozen object was seen.
     frozen: BTreeSet<ClassId>,
     /// Whether a frozen array was seen.
     frozen_arrays: bool,
-    /// How the elements of arrays are stored that are not Ruby's own: by kind; None where they are not all stored so.
+    /// By kind: how arrays store their elements, if they are not Ruby's own arrays. None: not all arrays of the kind
+    /// store them alike.
     storages: BTreeMap<ArrayKind, Option<Storage>>,
-    /// How long arrays are: by kind; None where they are not all equally long.
+    /// By kind: the length of arrays. None: they are not all equally long.
     lengths: BTreeMap<ArrayKind, Option<usize>>,
-    /// Whether the references at a place are to objects one after the other, in the order in which these were found.
+    /// Whether the references at a place are to consecutive objects, in the order in which scanning found these.
     in_order: BTreeMap<Place, bool>,
-    /// What was once found not to be so: it is not taken for granted.
+    /// Assumptions that a launch has refuted.
     uneven: BTreeSet<Evenness>,
-    /// Places whose references are reached from one element only.
+    /// Places whose references are each reached from one element only.
     owned: BTreeSet<Place>,
-    /// Those of them of which somebody took it for granted.
+    /// Those owned places on which a program relies.
     relied_on: BTreeSet<Place>,
-    /// Places into which the kernel puts what it made.
+    /// Places into which the kernel stores objects or arrays that it made.
     fresh: BTreeSet<Place>,
-    /// Some Range of registers becomes an object.
+    /// Whether some Range in registers becomes an object.
     boxes: bool,
 }
 
@@ -111,7 +113,7 @@ impl Facts {
         }
         kind
     }
-    /// Makes two kinds one; their element types join. The smaller number survives.
+    /// Merges two kinds; their element types join. The smaller number survives.
     pub fn merge(&mut self, a: ArrayKind, b: ArrayKind) -> ArrayKind {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
@@ -144,13 +146,13 @@ impl Facts {
         }
         keep
     }
-    /// The type with every kind replaced by the one it has been merged into.
+    /// The type, with every kind replaced by the kind into which it was merged.
     pub fn resolve(&self, ty: &Ty) -> Ty {
         let mut out = ty.clone();
         out.array = ty.array.map(|k| self.find(k));
         out
     }
-    /// Set union; kinds of arrays that meet are merged.
+    /// Union of two types; if both have an array kind, the kinds are merged.
     pub fn join(&mut self, a: &Ty, b: &Ty) -> Ty {
         let (mut a, mut b) = (self.resolve(a), self.resolve(b));
         if let (Some(x), Some(y)) = (a.array, b.array) {
@@ -161,7 +163,7 @@ impl Facts {
         let joined = a.union_same_arrays(&b);
         if joined.may_be(Prims::RANGE) && joined.atoms().len() > 1 { self.boxed(&joined) } else { joined }
     }
-    /// The type of the same values in memory, or where something else may be: there a Range is an object.
+    /// The type of the same values in memory, or at a place that may hold other kinds. There, a Range is an object.
     pub fn boxed(&mut self, ty: &Ty) -> Ty {
         if !ty.may_be(Prims::RANGE) {
             return ty.clone();
@@ -180,7 +182,7 @@ impl Facts {
     pub fn boxes(&self) -> bool {
         self.boxes
     }
-    /// The type of a place as far as it is known; None if nobody reported it.
+    /// The type of a place as far as it is known. None: nothing was reported for it.
     pub fn get(&self, place: &Place) -> Option<Ty> {
         self.types.get(&self.canonical(place)).map(|t| self.resolve(t))
     }
@@ -190,7 +192,7 @@ impl Facts {
         let known = self.types.contains_key(&place);
         let old = self.get(&place).unwrap_or_default();
         let boxed = match place {
-            // a launch parameter has room for the ends
+            // a launch parameter holds both ends of a Range
             Place::Root(ref root) if *root != Root::Element => None,
             _ => ty.may_be(Prims::RANGE).then(|| self.boxed(ty).reached(Reach::Any)),
         };
@@ -202,7 +204,7 @@ impl Facts {
             self.changes.insert(place);
         }
     }
-    /// The kind of the arrays at a place: the one it has, or a fresh one that it has from now on.
+    /// The kind of the arrays at a place. If it has none, it gets a fresh one.
     pub fn array_at(&mut self, place: &Place) -> ArrayKind {
         if let Some(kind) = self.get(place).and_then(|t| t.array) {
             return kind;
@@ -211,7 +213,7 @@ impl Facts {
         self.saw(place, &Ty::array(kind));
         kind
     }
-    /// A root is this Integer. Where sizes start at 0, as Ranges do, it is taken for granted that they do.
+    /// Notes that a root is this Integer. Ranges of elements that start at 0 are assumed to do so in later calls.
     pub fn saw_integer(&mut self, root: &Root, value: i64) {
         if !(SMALL_RANGE.0..=SMALL_RANGE.1).contains(&value) {
             self.wide.insert(root.clone());
@@ -219,8 +221,9 @@ impl Facts {
         let seen = if *root == Root::Element && value == 0 { (0, 0) } else { SMALL_RANGE };
         self.integers.insert(root.clone(), seen);
     }
-    /// Where the word of a root is taken to lie that is an Integer or an array. That of the only array of its kind is its length, as its elements
-    /// are the first of their column. A launch with another value needs another program.
+    /// The assumed range of the word of a root that is an Integer or an array. The word of the only array of its kind
+    /// is its length, since its elements are the first of their column. A launch with a word outside the range needs
+    /// another program.
     pub fn word(&self, root: &Root) -> Option<Interval> {
         if self.wide.contains(root) {
             return None;
@@ -229,41 +232,42 @@ impl Facts {
         match array {
             Some(kind) => {
                 let alone = self.places().all(|(p, ty)| ty.array != Some(kind) || *p == Place::Root(root.clone()));
-                // else it says where the array begins, too, so that rows of its elements fit into 32 bits
+                // otherwise the word also contains the offset, which is small, so that rows of its elements fit into 32
+                // bits
                 Some(if alone { SMALL_RANGE } else { (0, SMALL_RANGE.1 << 32 | SMALL_RANGE.1) })
             }
             None => self.integers.get(root).copied(),
         }
     }
-    /// Of these roots nothing is taken for granted.
+    /// The ranges of these roots are no longer assumed.
     pub fn widen(&mut self, roots: &BTreeSet<Root>) {
         self.wide.extend(roots.iter().cloned());
     }
     pub fn wide(&self) -> &BTreeSet<Root> {
         &self.wide
     }
-    /// From now on the assumption is not made.
+    /// The assumption is no longer made.
     pub fn refute(&mut self, assumption: &Assumption) {
         self.refuted.insert(assumption.clone());
     }
     pub fn holds(&self, assumption: &Assumption) -> bool {
         !self.refuted.contains(assumption)
     }
-    /// An object of this class is frozen: writes to objects of it are checked from now on.
+    /// Notes that an object of this class is frozen. Programs check writes to objects of it from now on.
     pub fn saw_frozen(&mut self, class: ClassId) {
         self.frozen.insert(class);
     }
     pub fn may_be_frozen(&self, class: ClassId) -> bool {
         self.frozen.contains(&class)
     }
-    /// An array is frozen: writes to arrays are checked from now on.
+    /// Notes that an array is frozen. Programs check writes to arrays from now on.
     pub fn saw_frozen_array(&mut self) {
         self.frozen_arrays = true;
     }
     pub fn arrays_may_be_frozen(&self) -> bool {
         self.frozen_arrays
     }
-    /// An array of a kind holds its elements so; None: as Ruby's arrays do.
+    /// Notes how an array of a kind stores its elements. None: as Ruby's arrays do.
     pub fn saw_storage(&mut self, kind: ArrayKind, storage: Option<Storage>) {
         let kind = self.find(kind);
         let known = self.storages.entry(kind).or_insert(storage);
@@ -271,58 +275,60 @@ impl Facts {
             *known = None;
         }
     }
-    /// How all arrays of a kind hold their elements, if that is another way than Ruby's arrays'.
+    /// How all arrays of a kind store their elements, if they do so otherwise than Ruby's arrays.
     pub fn storage(&self, kind: ArrayKind) -> Option<Storage> {
         *self.storages.get(&self.find(kind))?
     }
-    /// An array of a kind is so long.
+    /// Notes the length of an array of a kind.
     pub fn saw_length(&mut self, kind: ArrayKind, length: usize) {
         let kind = self.find(kind);
         let known = self.lengths.entry(kind).or_insert(Some(length));
         *known = known.filter(|known| *known == length);
     }
-    /// Whether arrays of a kind are taken to lie evenly where a column has them: those that were seen are equally long, so they
-    /// do if they were found in the order of the column. A launch for which they do not needs another program.
+    /// Whether arrays of a kind are assumed to have a uniform stride in their column. Those that were seen are equally
+    /// long, so they do if they were found in the column's order. A launch where they do not needs another program.
     pub fn is_even(&self, kind: ArrayKind) -> bool {
         self.takes(Evenness::Arrays) && self.lengths.get(&self.find(kind)).is_some_and(Option::is_some)
     }
-    /// How long arrays of a kind that lie evenly are taken to be, if they are short.
+    /// The assumed length of arrays of a kind with uniform stride, if they are short.
     pub fn length(&self, kind: ArrayKind) -> Option<usize> {
         let known = self.lengths.get(&self.find(kind)).copied().flatten();
         known.filter(|length| self.takes(Evenness::Lengths) && *length <= MAX_UNROLLED_LENGTH)
     }
-    /// Whether the references at a place are to objects one after the other, in the order in which these were found, as far as it was seen.
+    /// Notes whether the references at a place that were just seen are to consecutive objects, in the order in which
+    /// scanning found these.
     pub fn saw_in_order(&mut self, place: &Place, is: bool) {
         let place = self.canonical(place);
         *self.in_order.entry(place).or_insert(is) &= is;
     }
-    /// Whether the references at a place are taken to be to rows that follow each other.
+    /// Whether the references at a place are assumed to be to consecutive rows.
     pub fn is_in_order(&self, place: &Place) -> bool {
         self.takes(Evenness::References) && self.in_order.get(&self.canonical(place)) == Some(&true)
     }
-    /// At a place there is an Integer beyond [`SMALL_ROWS`].
+    /// Notes that a place holds an Integer beyond [`SMALL_ROWS`].
     pub fn saw_large(&mut self, place: &Place) {
         let place = self.canonical(place);
         self.large.insert(place);
     }
-    /// Of Integers in columns nothing is taken for granted.
+    /// The range of Integers in columns is no longer assumed.
     pub fn saw_large_rows(&mut self) {
         self.any_large = true;
     }
-    /// Whether the Integers at a place are taken to be small: those that were seen are.
+    /// Whether the Integers at a place are assumed to be small, since all that were seen are.
     pub fn are_small(&self, place: &Place) -> bool {
         let place = self.canonical(place);
         !self.any_large && !self.large.iter().any(|large| self.canonical(large) == place)
     }
-    /// From now on this is not taken for granted.
+    /// This assumption is no longer made.
     pub fn saw_uneven(&mut self, what: Evenness) {
         self.uneven.insert(what);
     }
     fn takes(&self, what: Evenness) -> bool {
         !self.uneven.contains(&what)
     }
-    /// Says whether the objects and arrays that a field of owned objects (or an owned array) refers to are each reached
-    /// from exactly one element. The World decides at the scan, and may only take it back later.
+    /// Notes whether each object or array that the place refers to is reached from exactly one element. The place is a
+    /// field of owned objects, or the elements of an owned array. The World decides at the scan, and later may only
+    /// withdraw it.
     pub fn set_owned(&mut self, place: &Place, owned: bool) {
         let place = self.canonical(place);
         let changed = if owned { self.owned.insert(place.clone()) } else { self.owned.remove(&place) };
@@ -333,8 +339,8 @@ impl Facts {
     pub fn is_owned(&self, place: &Place) -> bool {
         self.owned.contains(&self.canonical(place))
     }
-    /// The program is compiled for this place's being owned, so whoever packs for it has to see that it is. Of other places nobody need know: where
-    /// nothing was seen yet, or nobody reads, they are owned only because there was nothing to the contrary.
+    /// Notes that the program relies on this place being owned, so packing for it must check that. Other places need no
+    /// check. Places that nothing has reported or that no program reads are owned only because no scan has refuted it.
     pub fn rely_on_owned(&mut self, place: &Place) {
         let place = self.canonical(place);
         self.relied_on.insert(place);
@@ -343,7 +349,7 @@ impl Facts {
         let place = self.canonical(place);
         self.owned.contains(&place) && self.relied_on.iter().any(|relied| self.canonical(relied) == place)
     }
-    /// The kernel puts objects or arrays that it made itself there.
+    /// Notes that the kernel stores objects or arrays there that it made itself.
     pub fn set_may_hold_fresh(&mut self, place: &Place) {
         let place = self.canonical(place);
         if self.fresh.insert(place.clone()) {
@@ -357,7 +363,7 @@ impl Facts {
     pub fn take_changes(&mut self) -> BTreeSet<Place> {
         std::mem::take(&mut self.changes)
     }
-    /// Merges of kinds since the last call, as (gone, survivor).
+    /// Merges of kinds since the last call, as (merged, survivor).
     pub fn take_merges(&mut self) -> Vec<(ArrayKind, ArrayKind)> {
         std::mem::take(&mut self.merges)
     }
@@ -408,7 +414,7 @@ mod tests {
         assert_eq!(places.each_ref().map(|place| facts.must_be_owned(place)), [false; 3]);
         places[1..].iter().for_each(|place| facts.rely_on_owned(place));
         assert_eq!(places.each_ref().map(|place| facts.must_be_owned(place)), [false, true, false]);
-        // what is known of a kind is known of what it became
+        // facts about a kind hold for the kind into which it was merged
         facts.merge(kinds[0], kinds[1]);
         assert!(facts.must_be_owned(&places[0]));
         facts.set_owned(&places[1], false);
@@ -434,7 +440,7 @@ mod tests {
         assert!(wrong.length(kinds[0]).is_none() && wrong.is_even(kinds[0]) && wrong.is_in_order(&places[0]));
         wrong.saw_uneven(Evenness::References);
         assert!(!wrong.is_in_order(&places[0]));
-        // one behind the other they are in neither's order
+        // the column of the merged kind is in neither kind's order
         facts.merge(kinds[2], kinds[0]);
         assert!(!facts.is_in_order(&places[0]) && facts.length(kinds[0]).is_none());
     }

@@ -1,16 +1,16 @@
-//! How a Hash is laid out for kernels: its keys, its values, and an index over the keys' hashes, as arrays.
+//! The layout of a Hash in kernels: its keys, its values, and an index over the keys' hashes, as arrays.
 //!
-//! Here: the names of these parts, the hashes of keys, and the index. Not here: look-up, which is Ruby
+//! Here: the names of these parts, the hashes of keys, and the index. Not here: look-up, which is written in Ruby
 //! (`prelude/hash_functions.rb`), and Ruby's own Hashes. Invariant: host and kernel hash a key alike, and keys that are
-//! `eql?` have one hash.
+//! `eql?` have the same hash.
 
 use crate::types::Tag;
 
 /// Fields of a Hash, in the order in which a host keeps them. No ivar or member has such a name.
 pub const PARTS: [&str; 4] = ["#keys", "#values", "#index", "#default"];
 
-/// A key that kernels know, as its tag and payload; a String by its bytes; an Array or a Struct by the hashes of what it is
-/// made of. Other objects have no hash that tells them apart.
+/// A key that kernels can hash: its tag and payload, a String by its bytes, an Array or a Struct by the hashes of its
+/// parts. Other objects have no hash that distinguishes them.
 #[derive(Clone, Copy, Debug)]
 pub enum Key<'a> {
     Word(i32, u64),
@@ -19,17 +19,17 @@ pub enum Key<'a> {
     Object,
 }
 
-/// The first step of FNV-1a in 32 bits, and what each step multiplies with.
+/// The start value of FNV-1a in 32 bits, and the factor of each step.
 const FNV: (u64, u64) = (2_166_136_261, 16_777_619);
 
-/// What a payload is multiplied with; the upper half is the hash.
+/// The factor for a payload; the upper half of the product is the hash.
 pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Key<'_> {
     pub fn hash(self) -> u64 {
         match self {
             Key::Word(tag, payload) => {
-                // 0.0 and -0.0 are one key
+                // 0.0 and -0.0 are the same key
                 let payload = if tag == Tag::FLOAT && f64::from_bits(payload) == 0.0 { 0 } else { payload };
                 (payload ^ tag as u64).wrapping_mul(FACTOR) >> 32
             }
@@ -44,7 +44,8 @@ fn fold(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(FNV.0, |h, part| ((h ^ part) * FNV.1) & 0xffff_ffff)
 }
 
-/// Places of keys by their hashes, -1 where there is none: open addressing, a power of two long, at most half full.
+/// The index: positions of keys by their hashes, -1 for an empty slot. Open addressing; its length is a power of two,
+/// and it is at most half full.
 pub fn index(hashes: &[u64]) -> Vec<i64> {
     let size = (hashes.len() * 2).next_power_of_two().max(1);
     let mut index = vec![-1; size + usize::from(size == 1)];

@@ -1,15 +1,14 @@
 //! What the compiler knows of the live Ruby program.
 //!
-//! Here: [`World`], the questions that inference asks and the bridge answers by reflection (tests answer from a
-//! fixture), and [`Facts`], the growing record of which types were seen where. Not here: Ruby VALUEs, and any
-//! conclusion.
+//! Here: [`World`], the questions of inference, which the bridge answers by reflection (tests answer from a fixture).
+//! And [`Facts`], the growing record of which types were seen where. Not here: Ruby VALUEs, and any conclusion.
 //!
 //! # How scanning and inference meet
 //!
-//! Types of ivars and of array elements are *assumptions* kept in [`Facts`]. When inference first needs one, it asks the
-//! World to scan that place in every object found so far. Scanning finds new objects; the World then scans every place
-//! that was demanded before in those too, until nothing new turns up. What grows is logged in [`Facts::take_changes`],
-//! and inference runs its readers again. The kernel's own writes widen the same assumptions through [`Facts::saw`].
+//! Types of ivars and of array elements are *assumptions* kept in [`Facts`]. When inference first needs one, it asks
+//! the World to scan that place in every object found so far. Scanning may find new objects. The World then scans every
+//! demanded place in those too, until nothing new turns up. [`Facts::take_changes`] lists the places that grew, and
+//! inference runs their readers again. The kernel's own writes widen the same assumptions through [`Facts::saw`].
 //! Everything only grows, so the two reach a fixpoint together.
 
 mod facts;
@@ -25,7 +24,7 @@ use crate::syntax::ast::{Name, Params, Unit};
 use std::sync::Arc;
 
 define_id!(
-    /// A constant as one scope sees it, numbered by the World.
+    /// A constant as seen from one scope, numbered by the World.
     ConstId, "const"
 );
 
@@ -51,7 +50,7 @@ pub mod well_known {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassInfo {
-    /// As `Module#name` gives it, or its `inspect` where it has none.
+    /// The name that `Module#name` gives, or its `inspect` if it has none.
     pub name: String,
     pub superclass: Option<ClassId>,
     /// The ancestor just below Object (itself, if its superclass is Object): the root of its id space.
@@ -60,7 +59,7 @@ pub struct ClassInfo {
     pub is_module: bool,
 }
 
-/// Whose method is looked up.
+/// The object whose method is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Receiver {
     /// An instance of exactly this class (singleton classes of objects are classes of their own).
@@ -76,15 +75,15 @@ pub enum Visibility {
     Private,
 }
 
-/// What a method look-up finds.
+/// The result of a method look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MethodFact {
-    /// Written in Ruby outside Ruby's own library.
+    /// A method written in Ruby, outside Ruby's own library.
     Ruby {
         method: MethodId,
         visibility: Visibility,
     },
-    /// `attr_reader`, the ivar with its `@`; or a member of a Struct, without.
+    /// `attr_reader`: the ivar with its `@`. Or the member of a Struct, without `@`.
     AttrReader {
         ivar: Name,
         visibility: Visibility,
@@ -93,8 +92,8 @@ pub enum MethodFact {
         ivar: Name,
         visibility: Visibility,
     },
-    /// Ruby's own definition, not redefined; `owner` is the class or module that defines it (`Integer`, `Kernel`), and
-    /// `name` the name that it has there, whatever a program has made an alias of it.
+    /// Ruby's own definition, not redefined. `owner` is the class or module that defines it (`Integer`, `Kernel`).
+    /// `name` is the name that it has there, even if the program calls it by an alias.
     Builtin {
         owner: Name,
         name: Name,
@@ -110,18 +109,18 @@ pub enum MethodFact {
     },
 }
 
-/// The source of a method, and where it stands.
+/// The source of a method, and its lexical scope.
 #[derive(Clone, Debug)]
 pub struct MethodSource {
     pub unit: Arc<Unit>,
     pub scope: ScopeId,
-    /// `Car#move`, for people.
+    /// `Car#move`, for messages.
     pub label: String,
-    /// For the code of a captured Proc: the Proc, whose binding has the locals around it.
+    /// For the code of a captured Proc: the root that holds the Proc, whose binding has the locals around it.
     pub around: Option<Root>,
 }
 
-/// How `new` gives the members of a Struct or a Data their values.
+/// How `new` sets the members of a Struct or a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Construction {
     /// A Struct, by position.
@@ -130,7 +129,7 @@ pub enum Construction {
     Keywords,
     /// A Struct, from Ruby 3.2 on: by position, or all by name.
     Either,
-    /// A Data: by position or by name, and none may miss.
+    /// A Data: by position or by name; all members are required.
     Data,
 }
 
@@ -147,18 +146,18 @@ pub enum Root {
     Const(ConstId),
     /// A local variable around a Proc.
     Within(Box<Root>, Name),
-    /// `self` of a Proc, the receiver of a Method object.
+    /// `self` of a Proc, or the receiver of a Method object.
     SelfOf(Box<Root>),
     /// An ivar of an object that is a root.
     Ivar(Box<Root>, Name),
-    /// The lambda that a *live* object gives for one of its methods ([`World::live`]).
+    /// The lambda that a *live* object ([`World::live`]) returns for one of its methods.
     Member(Box<Root>, Name),
     /// A Proc or Method object that objects and arrays hold, by its number ([`crate::id::ProcId::held`]).
     Held(u32),
 }
 
 impl Root {
-    /// The roots that this one leads through, the nearest first.
+    /// The roots through which this one is reached, the nearest first.
     pub fn enclosing(&self) -> impl Iterator<Item = &Root> {
         fn inner(root: &Root) -> Option<&Root> {
             match root {
@@ -176,19 +175,20 @@ impl Root {
 #[derive(Clone, Debug)]
 pub struct Outside {
     pub method: MethodId,
-    /// A Proc that is no lambda, which takes any number of arguments.
+    /// For a Proc that is not a lambda: which arguments it takes, since it accepts any number.
     pub lenient: Option<Lenient>,
-    /// The root that this one leads through and that holds the same Proc: a lambda that calls itself by a variable
-    /// around it.
+    /// Another root on the path to this one that holds the same Proc. A lambda that calls itself through a variable
+    /// around it is an example.
     pub same_as: Option<Root>,
-    /// It is a Method object.
+    /// Whether it is a Method object.
     pub is_method: bool,
 }
 
-/// How many different Procs may be held at one place: a call of what is there is a choice among the code of all.
+/// The most different Procs at one place. A call of the place chooses among the code of all of them.
 pub const MAX_HELD_PROCS: usize = 16;
 impl Outside {
-    /// The arguments that its code gets: a Proc that is no lambda drops those that it has no parameters for, and has nil for those that are missing.
+    /// The arguments that the code receives. A Proc that is not a lambda drops extra arguments, and takes nil for
+    /// missing ones.
     pub fn taken<T: Clone>(&self, args: &[T], nil: impl Fn() -> T) -> Vec<T> {
         let (least, most) = self.lenient.map_or((0, None), |lenient| (lenient.least, lenient.most));
         let missing = std::iter::repeat_with(nil).take(least.saturating_sub(args.len()));
@@ -196,14 +196,14 @@ impl Outside {
     }
 }
 
-/// With what a Proc that is no lambda can be called as if it were one.
+/// The arguments with which a Proc that is not a lambda behaves like a lambda.
 #[derive(Clone, Copy, Debug)]
 pub struct Lenient {
-    /// How many arguments leave nothing to fill up with nil.
+    /// The least number of arguments for which no parameter is filled with nil.
     pub least: usize,
-    /// How many leave nothing to drop.
+    /// The greatest number of arguments of which none is dropped.
     pub most: Option<usize>,
-    /// An array that is the only argument is taken apart.
+    /// Whether a single argument that is an array is spread over the parameters.
     pub spreads: bool,
 }
 
@@ -216,29 +216,30 @@ impl Lenient {
     }
 }
 
-/// The live program, as inference needs it.
+/// The live program, as inference sees it.
 pub trait World {
     fn class(&self, class: ClassId) -> ClassInfo;
-    /// Whether objects of the class are nothing but their class and their ivars, and no exceptions: `new` may make them.
+    /// Whether objects of the class consist only of their class and their ivars, and are not exceptions. The kernel's
+    /// `new` may make such objects.
     fn is_ordinary(&self, class: ClassId) -> bool;
     /// Whether instances of `class` are also instances of `module` (`class <= module`).
     fn is_a(&self, class: ClassId, module: ClassId) -> bool;
     /// The class of a class or module object (`Class`, `Module`, or a metaclass): what `is_a?` on it asks.
     fn module_is_a(&self, object: ClassId, module: ClassId) -> bool;
-    /// The members of a class that `Struct.new` or `Data.define` made, or of one below it, in their order. Each is a field
-    /// of its objects as an ivar is, under its name (without `@`).
+    /// The members, in their order, of a class that `Struct.new` or `Data.define` made, or of a subclass of it. Each
+    /// member is a field of the objects, like an ivar, under its name (without `@`).
     fn members(&self, class: ClassId) -> Option<Vec<Name>>;
-    /// How `new` gives them their values.
+    /// How `new` sets the members.
     fn construction(&self, class: ClassId) -> Construction;
     fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact;
-    /// The class or module that defines what a protected method of that name is.
+    /// The class or module that defines the protected method of that name.
     fn method_owner(&mut self, receiver: Receiver, name: &str) -> Option<ClassId>;
     /// The method that `super` in `method`, running for `receiver`, reaches.
     fn super_method(&mut self, receiver: Receiver, method: MethodId) -> MethodFact;
     /// # Errors
-    /// `Unsupported` when the source cannot be had (changed since it was loaded, `eval` without `script_lines`).
+    /// `Unsupported` when the source is not available (changed since it was loaded, `eval` without `script_lines`).
     fn source(&mut self, method: MethodId) -> Result<MethodSource>;
-    /// Looks a constant up from a scope, or (`base`) in a module; None if it is not defined.
+    /// Looks up a constant from a scope, or (`base`) in a module. None: it is not defined.
     fn constant(&mut self, scope: ScopeId, base: Option<ClassId>, name: &str) -> Option<ConstId>;
     /// The same from the top level (`::Name`).
     fn top_constant(&mut self, name: &str) -> Option<ConstId>;
@@ -246,14 +247,14 @@ pub trait World {
     fn class_named(&mut self, name: &str) -> Option<ClassId>;
     /// The class or module whose constants a scope sees first; Object at the top level.
     fn scope_module(&mut self, scope: ScopeId) -> ClassId;
-    /// The class or module whose class variables a scope sees: none at the top level. Singleton classes do not count.
+    /// The class or module whose class variables a scope sees; none at the top level. Singleton classes do not count.
     fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId>;
-    /// The code of a root that is a Proc or a Method object; None: it is neither, or has no source.
+    /// The code of a root that is a Proc or a Method object. None: it is neither, or has no source.
     fn outside(&mut self, root: &Root) -> Option<Outside>;
-    /// The method that a root calls which is a Proc made of a Symbol (`&:name`).
+    /// For a root that is a Proc made from a Symbol (`&:name`): the method that it calls.
     fn symbol_proc(&mut self, root: &Root) -> Option<Name>;
-    /// Whether a root is a *live* object: one that kernels do not hold, but that gives, for each of its methods that they may
-    /// call, a lambda in its place ([`Root::Member`]). An `Ikra::MDArray` is.
+    /// Whether a root is a *live* object. Kernels cannot hold it, but for each method that they may call, it returns a
+    /// lambda to call instead ([`Root::Member`]). An `Ikra::MDArray` is one.
     fn live(&mut self, root: &Root) -> bool;
     /// Whether the section runs while the program handles an exception, which `raise` without arguments would raise
     /// again.
@@ -263,8 +264,8 @@ pub trait World {
     /// Reports the type of a root through [`Facts::saw`] at [`Place::Root`].
     ///
     /// # Errors
-    /// `Unsupported` is made by inference, which knows the place in the source: here the value's class is returned in
-    /// `Err(Opaque)` when kernels cannot hold it.
+    /// `Err(Opaque)`, with the value's class, if kernels cannot hold the value. Inference makes an `Unsupported` of it,
+    /// since it knows the position in the source.
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> std::result::Result<(), Opaque>;
     /// Reports the types of an ivar over all objects of exactly this class, now and for objects found later.
     fn scan_field(&mut self, class: ClassId, ivar: &Name, facts: &mut Facts) -> std::result::Result<(), Opaque>;
@@ -277,12 +278,12 @@ pub trait World {
 pub struct Opaque {
     /// `a String`, `an Integer beyond 64 bits`.
     pub what: String,
-    /// Where it was found: `@name of Car`.
+    /// The place where it was found: `@name of Car`.
     pub place: String,
 }
 
-/// Stable 64-bit hash of a symbol's name (FNV-1a, finished by a multiply-xor so that short names spread): how kernels
-/// hold symbols. The bridge keeps the table back and refuses two names with one hash.
+/// Stable 64-bit hash of a symbol's name (FNV-1a, finished by a multiply-xor so that short names spread). Kernels
+/// represent symbols by it. The bridge has the table back to names and refuses two names with the same hash.
 pub fn symbol_hash(name: &str) -> i64 {
     let mut h: u64 = 0xcbf2_9ce4_8422_2325;
     for b in name.bytes() {

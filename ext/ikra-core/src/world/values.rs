@@ -1,12 +1,12 @@
-//! Classes of Ruby's own whose objects are nothing but a few parts that never change: Ranges, Complexes, Rationals.
+//! Ruby's own classes whose objects consist of a few constant parts: Ranges, Complexes, Rationals.
 //!
-//! Here: which parts, each a field of the class under a name that no ivar has. Not here: what their methods do
+//! Here: the parts. Each is a field of the class under a name that no ivar has. Not here: the methods of these classes
 //! ([`crate::prelude`]), and how the host reads the parts of an object.
 
 use super::well_known;
 use crate::id::ClassId;
 
-/// The names of the parts, in the order in which an object is made of them; empty for all other classes.
+/// The names of the parts, in the order in which an object is built from them; empty for all other classes.
 pub fn parts(class: ClassId) -> &'static [&'static str] {
     match class {
         well_known::RANGE => &["begin", "end", "exclude_end"],
@@ -16,7 +16,7 @@ pub fn parts(class: ClassId) -> &'static [&'static str] {
     }
 }
 
-/// Whether objects of the class are nothing but such parts.
+/// Whether objects of the class consist of such parts alone.
 pub fn is_value(class: ClassId) -> bool {
     !parts(class).is_empty()
 }
