@@ -1,23 +1,23 @@
 //! Every option, its default and its meaning.
 //!
-//! Here: the options that shape code, in one struct that is hashed whole into cache keys. Not here: reading them from
-//! Ruby or the environment (the bridge and `lib/`).
+//! Here: the options that affect code, in one struct. Cache keys contain a hash of the whole struct. Not here: reading
+//! options from Ruby or the environment (the bridge and `lib/`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static MEMORY_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Bytes of device memory that this process may hold.
+/// The most bytes of device memory that this process may hold.
 pub fn memory_limit() -> u64 {
     MEMORY_LIMIT.load(Ordering::Relaxed)
 }
 
-/// None: as many as there are.
+/// None: as much as the device has.
 pub fn set_memory_limit(bytes: Option<u64>) {
     MEMORY_LIMIT.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// What to do when integer arithmetic leaves 64 bits.
+/// What happens when integer arithmetic leaves 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overflow {
     /// Raise `Ikra::IntegerOverflow`.
@@ -27,34 +27,34 @@ pub enum Overflow {
     Wrap,
 }
 
-/// How many bits Floats have in between: operands and results of a number's methods, and of functions of Math.
+/// The precision of Floats: of operands and results of numeric methods, and of functions of Math.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// 64, as Ruby's.
+    /// 64 bits, as in Ruby.
     #[default]
     Double,
-    /// Of them, arithmetic and the square root are those of IEEE 754's binary32 ([`crate::ir::Op::FSingle`] says why); what
-    /// else there is gives Ruby's result, rounded to 32 bits.
+    /// 32 bits. Arithmetic and the square root are those of IEEE 754's binary32 ([`crate::ir::Op::FSingle`] says why).
+    /// Other functions give Ruby's result, rounded to 32 bits.
     Single,
 }
 
-/// How the fields of objects lie in memory.
+/// The arrangement of objects' fields in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrangement {
     /// Each column is an array of its own.
     #[default]
     Columns,
-    /// Fields of the same objects stand side by side, object by object. For measuring what columns are worth, and for nothing else.
+    /// Fields of the same objects stand side by side, object by object. Only for measuring what columns are worth.
     Structures,
 }
 
 /// Options that change generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CodeOptions {
-    /// Major and minor version of the Ruby whose answers, and words of exceptions, kernels give.
+    /// Major and minor version of the Ruby whose results and error messages kernels give.
     pub ruby: (u8, u8),
-    /// Whether that Ruby's `round(half: :even)` takes Floats apart first, as the fix of its bug 19318 has it: patches have it
-    /// too, so the version does not tell.
+    /// Whether that Ruby's `round(half: :even)` first splits Floats into parts, which fixed its bug 19318. Patch
+    /// releases have the fix too, so the version alone does not tell.
     pub even_by_parts: bool,
     /// Whether `Math.lgamma` gives -1 for the sign at negative Integers, where the gamma function has poles. The C library
     /// decides: glibc changed its answer.
@@ -63,10 +63,10 @@ pub struct CodeOptions {
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
     pub fast_math: bool,
     pub precision: Precision,
-    /// Looks for data races, which only the interpreter does: programs say at which line they are.
+    /// Looks for data races, which only the interpreter does. Such programs record the line of each access.
     pub races: bool,
     pub arrangement: Arrangement,
-    /// Elements are visited by class where they are of several. Not to do it is for measuring what it is worth.
+    /// Whether elements of several classes are visited by class. Off only for measuring what it is worth.
     pub reorder: bool,
 }
 

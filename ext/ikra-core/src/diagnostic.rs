@@ -1,6 +1,6 @@
 //! Messages that point into Ruby source.
 //!
-//! Here: spans, and how a message with its source line and caret is printed. Not here: which messages there are.
+//! Here: spans, and how a message is printed with its source line and caret. Not here: the messages themselves.
 
 use crate::source::Source;
 use std::fmt;
@@ -20,27 +20,27 @@ impl Span {
     }
 }
 
-/// A message at a place in Ruby source: what is wrong, why, and what to write instead.
+/// A message at a position in Ruby source: what is wrong, why, and what to write instead.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     pub source: Arc<Source>,
     pub span: Span,
     /// One sentence: what Ikra cannot do here.
     pub message: String,
-    /// Why, where the message alone does not say it.
+    /// Why, if the message does not say it.
     pub reason: Option<String>,
     /// What to write instead.
     pub advice: Option<String>,
-    /// The calls that lead there, the innermost first.
+    /// The calls that lead to the position, the innermost first.
     pub calls: Vec<Called>,
 }
 
-/// A call on the way to a place.
+/// A call on the way to a position.
 #[derive(Clone, Debug)]
 pub struct Called {
     pub source: Arc<Source>,
     pub span: Span,
-    /// What is called: `Car#move`.
+    /// The name of what is called: `Car#move`.
     pub label: String,
 }
 
@@ -56,13 +56,13 @@ impl Diagnostic {
         self.advice = Some(advice.into());
         self
     }
-    /// Tells what is wrong where a method is called, and why in the reason.
+    /// The same problem, reported at the call of a method, with this message as the reason.
     pub fn told_at(&self, call: &Called, message: String, advice: String) -> Self {
         let reason = format!("{}:{}: {}", self.source.path, self.line(), self.message);
         Self::new(&call.source, call.span, message).because(reason).advise(advice)
     }
-    /// Notes a call that leads there. Of a `method_missing` nobody thinks who calls a method: what is wrong in it is told where
-    /// the missing one is called.
+    /// Notes a call that leads to the position. Users do not see calls of `method_missing`, so a problem in it is
+    /// reported where the missing method is called.
     pub fn called_from(&mut self, call: Called) {
         let name = call.source.slice(call.span).to_owned();
         let handled = call.label.strip_suffix("method_missing").filter(|_| name != "method_missing");
@@ -73,7 +73,7 @@ impl Diagnostic {
         }
         self.calls.push(call);
     }
-    /// Line (from 1) of the place.
+    /// The position's line, from 1.
     pub fn line(&self) -> u32 {
         self.source.line_of(self.span.start)
     }

@@ -1,7 +1,7 @@
-//! Everything that can go wrong before or around a launch, by whose fault it is.
+//! Everything that can go wrong before or around a launch, by its origin.
 //!
-//! Here: the error type of the core. Not here: exceptions that the Ruby block itself raises in a kernel; those are
-//! data ([`crate::backend::Outcome::Trapped`]), not errors.
+//! Here: the error type of the core. Not here: exceptions that the Ruby block itself raises in a kernel. They are data
+//! ([`crate::backend::Outcome::Trapped`]), not errors.
 
 use crate::diagnostic::{Called, Diagnostic, Span};
 use crate::source::Source;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// `Unsupported` and `Conflict` are the user's program, `Device` is the machine, `Internal` is our bug.
+/// `Unsupported` and `Conflict` come from the user's program, `Device` from the machine, `Internal` from a bug of Ikra.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Ruby could do it and Ikra cannot.
@@ -19,19 +19,19 @@ pub enum Error {
     /// Elements depend on each other's order.
     #[error("{0}")]
     Conflict(Box<Diagnostic>),
-    /// The machine: what was tried, and what it answered.
+    /// The machine: what was tried, and the driver's answer.
     #[error("{what}: {cause}")]
     Device { what: String, cause: String },
-    /// Device or host memory did not suffice: what for, and what to do about it.
+    /// Device or host memory was not enough: what for, and what to do about it.
     #[error("{what}: {wanted} bytes wanted, {free} bytes free\nInstead: {advice}")]
     Memory { what: String, wanted: u64, free: u64, advice: &'static str },
-    /// The host's memory did not suffice.
+    /// The host's memory was not enough.
     #[error("{}", no_room(*wanted, *free))]
     HostMemory { wanted: u64, free: Option<u64> },
-    /// There are no addresses for code.
+    /// The process has no address space left for code.
     #[error("the host's memory: the process has no addresses left for compiled code")]
     CodeMemory,
-    /// An element raised in the launch that made what is looked at, or what that was computed from.
+    /// An element raised in an earlier launch that made the value that is read, or something that it was computed from.
     #[error("an element raised in the launch that made this")]
     Poisoned(Poison),
     /// A broken invariant of Ikra itself.
@@ -40,14 +40,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, of a place to which a call leads.
+    /// The same error, with a call that leads to its position.
     pub fn called_from(mut self, source: &Arc<Source>, span: Span, label: &str) -> Self {
         if let Error::Unsupported(told) | Error::Conflict(told) = &mut self {
             told.called_from(Called { source: source.clone(), span, label: label.into() });
         }
         self
     }
-    /// The same, at a place where it has none of its own: what is wrong with a method that has no source.
+    /// The same error at this position, if it has none of its own: for a method without source.
     pub fn placed_at(mut self, source: &Arc<Source>, span: Span) -> Self {
         if let Error::Unsupported(told) | Error::Conflict(told) = &mut self
             && told.source.text.is_empty()
@@ -64,7 +64,7 @@ fn no_room(wanted: u64, free: Option<u64>) -> String {
     format!("the host's memory: {wanted} bytes wanted, {why}")
 }
 
-/// The error of a launch that failed, and when it was reported last.
+/// The error of a launch that failed, and when it was last reported.
 #[derive(Clone)]
 pub struct Poison {
     /// What the maker of the launch needs to raise the error.
@@ -72,7 +72,7 @@ pub struct Poison {
     reported: Arc<AtomicU64>,
 }
 
-/// How many errors of failed launches were reported.
+/// The number of times that errors of failed launches were reported.
 static REPORTS: AtomicU64 = AtomicU64::new(0);
 
 impl Poison {
@@ -83,11 +83,11 @@ impl Poison {
     pub fn report(&self) {
         self.reported.fetch_max(REPORTS.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
     }
-    /// A point in time, for [`Poison::was_reported`].
+    /// The current time, counted in reports, for [`Poison::was_reported`].
     pub fn now() -> u64 {
         REPORTS.load(Ordering::Acquire)
     }
-    /// Whether the error was reported since then.
+    /// Whether the error was reported after that time.
     pub fn was_reported(&self, since: u64) -> bool {
         self.reported.load(Ordering::Acquire) > since
     }

@@ -1,6 +1,6 @@
-//! Typed indices: one newtype per kind of thing, so that a column cannot be asked for with a function's number.
+//! Typed indices: one newtype per kind of thing, so that a column cannot be indexed with a function's number.
 //!
-//! Here: the [`define_id!`] macro and the ids that several stages share. Not here: ids that one stage keeps to itself.
+//! Here: the [`define_id!`] macro and the ids that several stages share. Not here: ids that only one stage uses.
 
 /// Declares a `u32` newtype with `new`, `index` and `Debug` in the form `prefix12`.
 macro_rules! define_id {
@@ -51,13 +51,13 @@ define_id!(
     ArrayKind, "array"
 );
 define_id!(
-    /// A block, lambda or Method object: one that the program writes down or captures, numbered by one analysis, or one
-    /// that objects and arrays hold, numbered by the [`World`](crate::world::World) ([`ProcId::held`]).
+    /// A block, lambda or Method object. One analysis numbers those that the program contains or captures. The
+    /// [`World`](crate::world::World) numbers those that objects and arrays hold ([`ProcId::held`]).
     ProcId, "proc"
 );
 
 impl ProcId {
-    /// From here on ids are those of Procs that objects and arrays hold.
+    /// Ids from here on are for Procs that objects and arrays hold.
     const FIRST_HELD: u32 = 1 << 24;
 
     /// The id of a Proc or Method object that objects and arrays hold, by the World's number.
@@ -66,7 +66,7 @@ impl ProcId {
         Self(Self::FIRST_HELD + number)
     }
 
-    /// The World's number, if objects and arrays hold it.
+    /// The World's number, if the Proc is one that objects and arrays hold.
     pub fn held_number(self) -> Option<u32> {
         self.0.checked_sub(Self::FIRST_HELD)
     }

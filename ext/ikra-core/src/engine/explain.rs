@@ -1,7 +1,7 @@
-//! What `Ikra.explain` tells of a section: plain data, gathered while it is compiled, and only where it is asked for.
+//! The data of `Ikra.explain` for a section, collected while it is compiled, and only on request.
 //!
 //! Here: [`Explanation`], types in Ruby's words, counting of checks, the time of each stage. Not here: generated code
-//! (backends have it) and how any of it is shown (the host's affair).
+//! (backends have it) and how it is shown (the host does that).
 
 use crate::diagnostic::Span;
 use crate::error::Result;
@@ -24,20 +24,20 @@ use std::time::{Duration, Instant};
 /// One compilation of a section.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
-    /// How long each stage of the core took, in their order. `syntax` is the parsing of the block, whenever that was, and
-    /// of the methods that were not known yet; `world` the questions about live values, classes and methods.
+    /// The time of each stage of the core, in their order. `syntax` is the parsing of the block, whenever that was, and
+    /// of methods that were parsed now. `world` is the time of questions about live values, classes and methods.
     pub stages: Vec<(&'static str, Duration)>,
     /// The block, and every body that is in the program, in the order in which they were met.
     pub bodies: Vec<Body>,
     pub columns: Vec<ColumnFact>,
-    /// In the order of places.
+    /// In the order of their positions.
     pub checks: Vec<Check>,
     pub jobs: &'static str,
-    /// All ticks run in one launch.
+    /// Whether all ticks run in one launch.
     pub fused: bool,
-    /// What keeps ticks apart, where they are.
+    /// The reasons why ticks cannot be fused, if they cannot.
     pub apart: Vec<String>,
-    /// Writes to what several elements may have, in the order of places.
+    /// Writes to slots that several elements may share, in the order of their positions.
     pub shared: Vec<SharedFact>,
     /// The program as lowering left it, as text.
     pub lowered: String,
@@ -52,14 +52,14 @@ pub struct Body {
     pub line: u32,
     /// None: the block.
     pub receiver: Option<String>,
-    /// Parameters by name. One that runs its default is not among them.
+    /// Parameters by name, without those whose default runs.
     pub args: Vec<(String, String)>,
     pub result: String,
-    /// It is part of the body that calls it.
+    /// Whether it is part of the body that calls it.
     pub inlined: bool,
-    /// One of Ruby's own methods, which Ikra has in Ruby.
+    /// Whether it is one of Ruby's own methods, which Ikra has in Ruby.
     pub library: bool,
-    /// Line, name and type, in the order of lines: what a variable holds after it.
+    /// Line, name and type, in the order of lines: the type of a variable after that line.
     pub variables: Vec<(u32, String, String)>,
 }
 
@@ -68,25 +68,25 @@ pub struct ColumnFact {
     pub name: String,
     /// `f64`, `i64`, `u32`, `u8`.
     pub storage: String,
-    /// Of what there is a row: `Car, Bus`, `each element`.
+    /// What its rows stand for: `Car, Bus`, `each element`.
     pub rows: String,
     pub layout: String,
     pub read: bool,
     pub written: bool,
 }
 
-/// A write that two elements of one tick may make to one slot: which of them comes last is not known.
+/// A write that two elements of one tick may make to one slot. Which of them comes last is not defined.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SharedFact {
     pub path: String,
     pub line: u32,
     /// `@state of Person`, `the elements of Array of Integer`.
     pub what: String,
-    /// What the program would have to be like for each element to write its own.
+    /// The change to the program by which each element would write a slot of its own.
     pub apart: String,
 }
 
-/// A test of what Ruby would raise for, or of what the compiler took for granted.
+/// A test for something that Ruby would raise, or for an assumption of the compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub kind: CheckKind,
@@ -94,7 +94,7 @@ pub struct Check {
     pub what: String,
     pub path: String,
     pub line: u32,
-    /// In how many places of the program it stood as lowering left it, and after the passes (which may copy, too).
+    /// The number of its places after lowering, and after the passes, which may also copy it.
     pub before: usize,
     pub after: usize,
 }
@@ -103,11 +103,11 @@ pub struct Check {
 pub enum CheckKind {
     /// What Ruby raises.
     Exception,
-    /// Where Ruby's Integers go on and those of kernels end.
+    /// A result beyond 64 bits, which Ruby's Integers can hold and those of kernels cannot.
     Overflow,
-    /// What was taken for granted; where it is wrong, the section is compiled again without it.
+    /// An assumption of the compiler. If it fails, the section is compiled again without it.
     Speculation,
-    /// Room for new objects and arrays; where it ends, the section runs again with more.
+    /// Memory for new objects and arrays. If it is not enough, the section runs again with more.
     Room,
 }
 
@@ -123,7 +123,7 @@ impl CheckKind {
 }
 
 impl Explanation {
-    /// What inference found. Called once the program was lowered: bodies that it does without are left out.
+    /// Adds what inference found. Called after lowering: bodies that the program does not contain are left out.
     pub(super) fn types(&mut self, an: &mut Analysis<'_>) {
         for i in 0..an.specs.len() {
             if an.specs[i].lowered {
@@ -145,7 +145,7 @@ impl Explanation {
         self.shares(an);
     }
 
-    /// The writes that elements may share, once each.
+    /// Adds the writes that elements may share, each once.
     fn shares(&mut self, an: &mut Analysis<'_>) {
         let writes: Vec<SharedWrite> =
             an.shared_writes.iter().filter(|write| an.specs[write.spec.index()].lowered).cloned().collect();
@@ -202,7 +202,7 @@ impl Explanation {
         }
     }
 
-    /// Takes the time of questions to the World, and of the parsing of methods among it, out of inference's.
+    /// Subtracts the time of the World and of parsing from the time of inference.
     pub(super) fn subtract_questions(&mut self, asked: &Asked<'_>, block: &Unit) {
         if let Some((_, infer)) = self.stages.iter_mut().find(|(stage, _)| *stage == "infer") {
             *infer = infer.saturating_sub(asked.spent.get() + asked.parsed);
@@ -225,7 +225,7 @@ impl Body {
         let ret = spec.ret.clone();
         let mut args = Vec::new();
         if inlined || key.method.is_none() {
-            // an inlined body has no signature: its parameters are variables
+            // an inlined body has no signature, so its parameters are variables
             for local in parameters(written(&unit).0).into_iter().flatten() {
                 let ty = an.local(id, local).clone();
                 if !ty.is_never() {
@@ -253,7 +253,7 @@ impl Body {
     }
 }
 
-/// The parameters' variables, in the order of [`crate::infer::SpecKey::args`]; None for one that is taken apart.
+/// The parameters' variables, in the order of [`crate::infer::SpecKey::args`]. None for a parameter that is a pattern.
 fn parameters(params: &Params) -> Vec<Option<LocalId>> {
     let local = |pattern: &Pattern| match pattern {
         Pattern::Local(local) => Some(*local),
@@ -264,7 +264,8 @@ fn parameters(params: &Params) -> Vec<Option<LocalId>> {
     params.required.iter().map(local).chain(optional).chain(params.post.iter().map(local)).chain(keywords).collect()
 }
 
-/// What variables and ivars hold after each line that mentions them: what was assigned last there, else what was read.
+/// The types of variables and ivars after each line that mentions them: of the last assignment there, else of the last
+/// read.
 fn variables(an: &mut Analysis<'_>, id: SpecId, unit: &Unit) -> Vec<(u32, String, String)> {
     let spec = an.spec(id);
     let mut found: BTreeMap<(u32, String), (bool, Ty)> = BTreeMap::new();
@@ -305,7 +306,8 @@ fn variables(an: &mut Analysis<'_>, id: SpecId, unit: &Unit) -> Vec<(u32, String
                 Target::Ivar(name, span) => note(*span, name, true, &ty(value.id)),
                 _ => {}
             },
-            // the node of an operator assignment that nobody looks at says nothing: all that the variable ever holds does
+            // the node of an operator assignment whose value is not used has no type, so the variable's own type is
+            // taken
             Kind::OpAssign { target: Target::Local(local, span), .. } if spec.visited[node.id.index()] => {
                 if let Some(name) = local_name(*local) {
                     let whole = whole(*local);
@@ -344,7 +346,7 @@ fn variables(an: &mut Analysis<'_>, id: SpecId, unit: &Unit) -> Vec<(u32, String
     found.into_iter().map(|((line, name), (_, ty))| (line, name, Words(an).of(&ty))).collect()
 }
 
-/// Types as people who write Ruby would put them.
+/// Types in words that Ruby programmers use.
 struct Words<'a, 'w>(&'a mut Analysis<'w>);
 
 impl Words<'_, '_> {
@@ -426,7 +428,7 @@ fn key(check: &Check) -> CheckKey {
     (check.path.clone(), check.line, check.kind, check.what.clone())
 }
 
-/// How often each check stands in a program (as `before`).
+/// How often each check occurs in a program, in the field `before`.
 fn checks(program: &Program) -> BTreeMap<CheckKey, Check> {
     let mut found: BTreeMap<CheckKey, Check> = BTreeMap::new();
     let mut count = |id: SiteId| {
@@ -446,7 +448,7 @@ fn checks(program: &Program) -> BTreeMap<CheckKey, Check> {
     found
 }
 
-/// None for what is no check.
+/// None: the trap is not a check.
 fn words_of(trap: &Trap) -> Option<(CheckKind, String)> {
     let exception = |text: String| Some((CheckKind::Exception, text));
     match trap {
@@ -474,7 +476,7 @@ fn words_of(trap: &Trap) -> Option<(CheckKind, String)> {
     }
 }
 
-/// Times of stages that follow each other.
+/// Measures the times of consecutive stages.
 pub(super) struct Stopwatch {
     began: Instant,
     pub laps: Vec<(&'static str, Duration)>,
@@ -488,13 +490,13 @@ impl Stopwatch {
         self.laps.push((stage, self.began.elapsed()));
         self.skip();
     }
-    /// What happened since the last lap is nobody's.
+    /// Discards the time since the last lap.
     pub fn skip(&mut self) {
         self.began = Instant::now();
     }
 }
 
-/// A World that knows how long it was asked.
+/// A World that measures the time of the questions to it.
 pub(super) struct Asked<'w> {
     world: &'w mut dyn World,
     spent: Cell<Duration>,
@@ -554,7 +556,7 @@ impl World for Asked<'_> {
         if let Ok(source) = &source
             && let Some(reading) = spent.checked_sub(source.unit.parsed_in)
         {
-            // else it was parsed for an earlier section
+            // otherwise it was parsed for an earlier section
             self.parsed += source.unit.parsed_in;
             spent = reading;
         }

@@ -1,6 +1,6 @@
-//! The only module that sees all others: one function, read top to bottom, is the pipeline up to the backend.
+//! The pipeline up to the backend, as one function that reads from top to bottom. Only this module sees all others.
 //!
-//! Here: [`compile`], and [`explain()`], which does the same and says what it found. Not here: what any stage does.
+//! Here: [`compile`], and [`explain()`], which does the same and reports what it found. Not here: what any stage does.
 
 pub mod explain;
 
@@ -20,19 +20,19 @@ use explain::{Asked, Explanation, Stopwatch};
 pub use crate::infer::{Base, SectionOp};
 pub use crate::ir::lower::section::{Holes, SectionShape};
 
-/// A section that a backend can prepare, and that the host can pack for.
+/// A section that a backend can prepare, and for which the host can pack.
 pub struct Compiled {
     pub lowered: Lowered,
     pub layout: Layout,
-    /// What was chosen for each stencil over other stages, the first first. Where one is to look at what another kernel has computed, this
-    /// program is not to be run.
+    /// The choice for each stencil over other stages, in their order. If a choice reads what another kernel computes,
+    /// this program cannot run alone.
     pub stencils: Vec<Choice>,
-    /// Where launches that follow each other may be one of several ticks: the program for these.
+    /// The program for several ticks in one launch, if consecutive launches may become one.
     pub ticks: Option<FusedTicks>,
 }
 
-/// Compiles a block for the values at hand: `world` answers for them, `facts` is what was seen of them, here and in
-/// earlier calls. After an error the facts may have grown; they are true all the same.
+/// Compiles a block for the current values. `world` answers questions about them; `facts` holds what was seen of them,
+/// now and in earlier calls. After an error the facts may have grown, but they are still true.
 ///
 /// # Errors
 /// `Unsupported` and `Conflict` about the user's program; `Internal` about ours.
@@ -47,7 +47,7 @@ pub fn compile(
     stages(world, facts, block, shape, options, means, None)
 }
 
-/// The same, with an account of it.
+/// The same, with an explanation.
 ///
 /// # Errors
 /// As [`compile`].
@@ -94,7 +94,7 @@ fn stages(
     let joins = shape.joined && fuses && shape.op == SectionOp::Each;
     let over_ticks = joins.then(|| Program { fused_ticks: true, ..program.clone() });
     let elements = (schema.elements.clone(), schema.order);
-    // the interpreter looks for races in what the user wrote
+    // the interpreter looks for races in the code that the user wrote
     let (mut program, stencils) =
         if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, &schema, means)? };
     if shape.whole {
@@ -111,7 +111,8 @@ fn stages(
     Ok(Compiled { lowered: Lowered { program, schema, asks_index, fuses }, layout, stencils, ticks })
 }
 
-/// The program for several ticks at once beside one for a single one, which nobody need wait for. It is made when it is wanted, which it often never is.
+/// A function that makes the program for several ticks in one launch, beside that for a single tick. It runs only on
+/// demand, since the program is often not needed.
 fn fused(
     ticks: Program,
     single: &Program,
@@ -128,19 +129,19 @@ fn fused(
             {
                 return Ok(None);
             }
-            // launches have what the one for a single tick needs
+            // a launch provides what the program for a single tick needs, and nothing else
             let has_all = uses(&program).iter().zip(&there).all(|(used, there)| !used || *there);
             Ok((has_all && program.params.len() == params && program.each_tick_surely_ends()).then_some(program))
         }) as FusedTicks
     })
 }
 
-/// By column, whether a program looks at it, or writes it.
+/// Two flags for each column: whether a program uses it, and whether it writes it.
 fn uses(program: &Program) -> Vec<bool> {
     program.columns.iter().flat_map(|column| [column.read || column.written, column.written]).collect()
 }
 
-/// Runs an improved program over the rows of its elements, if it is such.
+/// Changes an improved program to run over the rows of its elements, if it allows that.
 ///
 /// # Errors
 /// `Internal`, where that breaks the contract of the IR (checked in debug builds).
@@ -156,7 +157,8 @@ pub fn over_rows(program: &mut Program, schema: &mut Schema) -> Result<()> {
     Ok(())
 }
 
-/// Improves a program, whose stencils are chosen for by what became of it; where that changes it, it is improved once more.
+/// Improves a program and chooses a strategy for each stencil by the improved program. If the choices change the
+/// program, it is improved again.
 fn with_stencils(mut program: Program, schema: &Schema, means: Means) -> Result<(Program, Vec<Choice>)> {
     if program.funcs.iter().all(|func| func.stage.is_none()) {
         return Ok((passes::run(program)?, Vec::new()));
@@ -167,7 +169,7 @@ fn with_stencils(mut program: Program, schema: &Schema, means: Means) -> Result<
         stencil::follow(&mut improved, &choices);
         return Ok((improved, choices));
     }
-    // what nobody shares is a function like any, which may become part of its callers
+    // a stage that is not shared is an ordinary function, which may be inlined
     stencil::follow(&mut program, &choices);
     Ok((passes::run(program)?, choices))
 }

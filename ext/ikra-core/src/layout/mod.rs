@@ -1,11 +1,11 @@
 //! Where a column's rows lie in memory.
 //!
-//! Here: [`Layout`], the only place that says how an address is computed, and [`schema`], what the columns mean. Not
-//! here: code ([`crate::backend`] asks, and emits what it is told) and bytes ([`crate::memory`]).
+//! Here: [`Layout`], the only place that defines how an address is computed, and [`schema`], the meaning of columns.
+//! Not here: code (a [`crate::backend`] emits the addresses that this defines) and bytes ([`crate::memory`]).
 //!
-//! Every column is an array of its own (structure of arrays), unless somebody measures what that is worth: then the fields
-//! of the same objects share a buffer, object by object (array of structures). A tiled layout is another variant of
-//! [`Address`].
+//! Normally every column is an array of its own (structure of arrays). The other arrangement serves to measure what
+//! that is worth. There, the fields of the same objects share a buffer, object by object (array of structures). A tiled
+//! layout would be another variant of [`Address`].
 
 pub mod schema;
 
@@ -28,7 +28,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As the options say.
+    /// The layout for an arrangement, which is an option.
     pub fn of(program: &Program, arrangement: Arrangement) -> Self {
         match arrangement {
             Arrangement::Columns => Self::structure_of_arrays(program),
@@ -41,8 +41,8 @@ impl Layout {
         let one = |(buffer, stride): (usize, &usize)| Address::Strided { buffer, stride: *stride, offset: 0 };
         Self { addresses: strides.iter().enumerate().map(one).collect(), strides }
     }
-    /// One buffer for all fields of the same classes, widest fields first, each object beginning at a multiple of its widest
-    /// field; all other columns, and those in which the program takes new rows, have buffers of their own.
+    /// One buffer for all fields of the same classes, widest fields first. Each object begins at a multiple of its
+    /// widest field. All other columns have buffers of their own, also those in which the program takes new rows.
     pub fn array_of_structures(program: &Program) -> Self {
         let shares = |space: Space| {
             matches!(space, Space::Class { .. }) && !program.heaps.iter().any(|heap| space.covers(heap.space))
@@ -73,7 +73,7 @@ impl Layout {
     pub fn address(&self, column: ColumnId) -> Address {
         self.addresses[column.index()]
     }
-    /// The buffer of a column that has one for itself, row after row.
+    /// The buffer of a column that shares it with no other, row after row.
     pub fn own_buffer(&self, program: &Program, column: ColumnId) -> Option<usize> {
         let Address::Strided { buffer, stride, offset } = self.address(column);
         (offset == 0 && stride == program.columns[column.index()].storage.bytes()).then_some(buffer)

@@ -1,8 +1,8 @@
-//! What the columns and parameters of a program mean to the host: which ivar of which class fills which column.
+//! The meaning of a program's columns and parameters for the host: which ivar of which class fills which column.
 //!
 //! Here: the description that lowering writes and that packing and write-back follow. Not here: addresses
-//! ([`super::Layout`]) and live values. Nothing in it is decided by the host: a value that does not fit its slot's
-//! type is a reason to compile again with a wider type.
+//! ([`super::Layout`]) and live values. The host decides nothing of it. A value that does not fit its slot's type is a
+//! reason to compile again with a wider type.
 
 use crate::id::{ArrayKind, ClassId};
 use crate::ir::{ColumnId, ParamId};
@@ -10,10 +10,10 @@ use crate::syntax::ast::Name;
 use crate::types::{Repr, Ty};
 use crate::world::Root;
 
-/// Where one Ruby value per row is kept.
+/// The columns that store one Ruby value per row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
-    /// The kinds of value that may be there.
+    /// The kinds of value that may be stored.
     pub ty: Ty,
     pub repr: Repr,
     /// The payload; none for a unit representation.
@@ -32,13 +32,14 @@ impl Slot {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Hierarchy {
     pub classes: Vec<ClassId>,
-    /// I32 parameters with the first id of each class, and one more with the end of the last. None where the program
-    /// never asks.
+    /// I32 parameters with the first id of each class, and one more with the end of the last class. None where the
+    /// program never reads it.
     pub bases: Vec<Option<ParamId>>,
-    /// U8 column over the whole hierarchy: 1 where the object is frozen. None: no object of it is written, and nobody asks.
+    /// U8 column over the whole hierarchy: 1 where the object is frozen. None: the program writes no object of it, and
+    /// does not read the flag.
     pub frozen: Option<ColumnId>,
-    /// U32 column over the whole hierarchy: the id of an object of the host's that is itself, or that it is a copy of, or a copy of a copy. [`NO_ORIGIN`]:
-    /// made by `new`. None: nothing is copied.
+    /// U32 column over the whole hierarchy: the id of the host's object that the object is, or of which it is a copy,
+    /// directly or through other copies. [`NO_ORIGIN`]: `new` made it. None: nothing is copied.
     pub origin: Option<ColumnId>,
 }
 
@@ -53,36 +54,37 @@ pub struct Field {
     pub slot: Slot,
     pub read: bool,
     pub written: bool,
-    /// Also in objects that the program did not surely make.
+    /// Whether the program also writes it in objects that it may not have made itself.
     pub overwritten: bool,
-    /// Every new object has it, even where its value is nil; they are given in this order.
+    /// Whether every new object has it, even where its value is nil; new objects get such ivars in this order.
     pub given: Option<u32>,
 }
 
-/// A family of arrays that the program touches.
+/// A family of arrays that the program reads or writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayField {
     pub kind: ArrayKind,
     pub slot: Slot,
     pub read: bool,
     pub written: bool,
-    /// Also of arrays that the program did not surely make.
+    /// Whether the program also writes arrays that it may not have made itself.
     pub overwritten: bool,
-    /// U8 column beside the elements, 1 at the offset of a frozen array. None: no array of the kind is written, and nobody asks.
+    /// U8 column beside the elements, 1 at the offset of a frozen array. None: the program writes no array of the kind,
+    /// and does not read the flag.
     pub frozen: Option<ColumnId>,
 }
 
-/// A value that the program takes from outside, re-read at every call.
+/// A value that the program takes from outside; the host reads it anew at every call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootParam {
     pub root: Root,
     pub ty: Ty,
     pub repr: Repr,
-    /// None for a unit.
+    /// None for a representation without bits.
     pub value: Option<ParamId>,
     /// I32, for unions.
     pub tag: Option<ParamId>,
-    /// For a Range: value is its begin, `to` its end, `exclusive` (Bool) how it ends.
+    /// For a Range: `value` is its begin, this its end, and `exclusive` (Bool) tells whether the end is excluded.
     pub to: Option<ParamId>,
     pub exclusive: Option<ParamId>,
 }
@@ -94,25 +96,25 @@ pub enum Combine {
     /// element indices (see `sched::combine`).
     Add,
     Mul,
-    /// The least of start and all contributions. Of a NaN nothing is known to be less: as a contribution it is left out,
-    /// and a start that is one stays.
+    /// The least of start and all contributions. A NaN is not less than any number: as a contribution it is left out,
+    /// and as the start it stays.
     Min(Equals),
     Max(Equals),
     And,
     Or,
     Xor,
-    /// The value of the greatest (tick, index) that wrote it; start where none did.
+    /// The value with the greatest (tick, index) that wrote it; the start if none did.
     Last,
 }
 
 impl Combine {
-    /// Of the bits of Integers: Floats have none.
+    /// Whether it combines bits of Integers, which Floats do not have.
     pub fn is_bitwise(self) -> bool {
         matches!(self, Combine::And | Combine::Or | Combine::Xor)
     }
 }
 
-/// Which of equals is kept: 3 and 3.0 are equal, and so are 0.0 and -0.0.
+/// Which of two equal values is kept: 3 and 3.0 are equal, and so are 0.0 and -0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equals {
     /// `l = x if x < l`, `l = [l, x].min`
@@ -121,7 +123,8 @@ pub enum Equals {
     Latest,
 }
 
-/// How a block writes its contributions to `l`: what Ruby is asked where `l` starts as what kernels do not combine.
+/// How the block writes its contributions to `l`. It gives the method that Ruby would call if `l` starts with a value
+/// that kernels do not combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wording {
     /// `+` and the like; `<` or `>` of `l = x if x < l`; `min` or `max` of `l = [l, x].min`.
@@ -142,14 +145,14 @@ impl Wording {
 pub struct Accumulator {
     pub name: Name,
     pub combine: Combine,
-    /// None for [`Combine::Last`]. Of several: one that raises for NaN; one that is no `-`.
+    /// None for [`Combine::Last`]. If the block has several: one that raises for NaN, or one whose operator is not `-`.
     pub wording: Option<Wording>,
     /// Per-element contribution, in `Space::Element` columns.
     pub slot: Slot,
     /// I64 column, one row per element: the last tick that wrote it, -1 for none. For `Add` and the like: -1 where the
     /// element contributed nothing. The host fills it with -1 before the launch.
     pub written_tick: ColumnId,
-    /// Source line of the first assignment, for errors found when combining.
+    /// Source line of the first assignment, for errors that are found when combining.
     pub line: u32,
 }
 
@@ -159,11 +162,12 @@ pub struct Schema {
     pub fields: Vec<Field>,
     pub arrays: Vec<ArrayField>,
     pub roots: Vec<RootParam>,
-    /// The base array's elements (None where the block does not look at them, or the base is a Range).
+    /// The base array's elements. None: the block does not read them, or the base is a Range.
     pub elements: Option<Slot>,
     /// For a Range as base array: I64 parameter with its first element.
     pub range: Option<ParamId>,
-    /// I64 parameter with the row of job 0, where jobs are all rows of the classes that elements refer to: the host launches it only where elements are all of these.
+    /// I64 parameter with the row of job 0, for programs whose jobs are all rows of the elements' classes. The host
+    /// launches such a program only where the elements are all objects of these classes.
     pub whole: Option<ParamId>,
     /// U32 column, space Job: element index of each job (`Jobs::Reordered`) or occurrence (`Jobs::Grouped`, as many
     /// rows as elements).
@@ -174,17 +178,17 @@ pub struct Schema {
     pub result: Option<Slot>,
     /// No element has a value: the block never comes to its end.
     pub is_endless: bool,
-    /// Some elements may have no value, where the others' are numbers of one kind.
+    /// Whether some elements may have no value, while the values of the others are numbers of one kind.
     pub has_holes: bool,
     /// U8 column, space Element: which elements have a value.
     pub marks: Option<ColumnId>,
     pub accumulators: Vec<Accumulator>,
-    /// U8 column, space Bytes: first the literals' bytes, each with at least one row, then those of the host's Strings,
-    /// likewise. None: the program looks at no byte.
+    /// U8 column, space Bytes: first the bytes of the literals, then those of the host's Strings, each String with at
+    /// least one row. None: the program reads no bytes.
     pub bytes: Option<ColumnId>,
-    /// The program asks what is frozen, which nobody can watch.
+    /// Whether the program reads what is frozen, whose changes Ikra cannot observe.
     pub asks_frozen: bool,
-    /// Strings that the program's text has written out, in the order of their bytes.
+    /// String literals of the program's text, in the order of their bytes.
     pub literals: Vec<StringLiteral>,
 }
 
@@ -192,7 +196,7 @@ pub struct Schema {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StringLiteral {
     pub bytes: Vec<u8>,
-    /// By `# frozen_string_literal: true`: one and the same object, interned.
+    /// It is under `# frozen_string_literal: true`: always the same object, interned.
     pub frozen: bool,
 }
 
@@ -202,7 +206,7 @@ impl Schema {
         let of_objects = self.hierarchies.iter().filter_map(|h| h.frozen);
         of_objects.chain(self.arrays.iter().filter_map(|a| a.frozen))
     }
-    /// The bytes of all literals, as they begin the column of bytes.
+    /// The bytes of all literals, with which the column of bytes begins.
     pub fn literal_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for literal in &self.literals {
@@ -211,7 +215,7 @@ impl Schema {
         }
         out
     }
-    /// Columns in which the program changes what it did not make itself.
+    /// Columns in which the program changes values that it did not store itself.
     pub fn overwritten(&self) -> Vec<ColumnId> {
         let fields = self.fields.iter().filter(|field| field.overwritten).map(|field| &field.slot);
         let arrays = self.arrays.iter().filter(|array| array.overwritten).map(|array| &array.slot);

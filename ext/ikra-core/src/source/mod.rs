@@ -10,25 +10,26 @@ use std::sync::OnceLock;
 /// Whole lines of a Ruby file, the part of them that is one block or method, and where they stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// As Ruby reports it in backtraces.
+    /// The path, as in Ruby's backtraces.
     pub path: String,
-    /// Whole lines: from the line where the slice begins to the line where it ends, or where the last of its heredocs does.
+    /// Whole lines: from the line where the slice begins to the line where it ends, or where the last of its heredocs
+    /// ends.
     pub text: String,
     /// Number of the first line of `text`, from 1.
     pub first_line: u32,
     /// Bytes of `text` that are the block (`{ … }` or `do … end`, with the braces) or the `def … end`.
     pub slice: Range<usize>,
-    /// Bytes of `text` behind the slice's last line that are bodies of heredocs which begin in the slice.
+    /// Bytes of `text` after the slice's last line: the bodies of heredocs that begin in the slice.
     pub heredocs: Range<usize>,
-    /// A text of this crate, where `__name` is a primitive.
+    /// It is a text of this crate, where `__name` is a primitive.
     pub own: bool,
     /// The file begins with `# frozen_string_literal: true`.
     pub frozen_strings: bool,
-    /// Some of its String literals are not in UTF-8.
+    /// Whether some of its String literals are not in UTF-8.
     pub foreign_strings: bool,
-    /// Refinements are in force that may change what the slice calls.
+    /// Whether refinements are active that may change what the slice calls.
     pub refined: bool,
-    /// Found when first asked for: every expression asks.
+    /// Computed at the first use, since every expression needs it.
     pub lines: Lines,
 }
 
@@ -42,12 +43,12 @@ pub fn freezes_strings(text: &str) -> bool {
     })
 }
 
-/// Where the lines of a text begin, once that was looked for.
+/// Where the lines of a text begin, once computed.
 #[derive(Clone, Debug, Default)]
 pub struct Lines(OnceLock<Vec<usize>>);
 
 impl PartialEq for Lines {
-    /// They say nothing that the text does not.
+    /// They depend on the text alone, so they are always equal.
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -56,20 +57,21 @@ impl PartialEq for Lines {
 impl Eq for Lines {}
 
 impl Source {
-    /// A source that is all slice; for methods made of text, and for tests.
+    /// A source whose slice is the whole text, for methods made of text and for tests.
     pub fn whole(path: &str, text: &str, first_line: u32) -> Self {
         let slice = 0..text.len();
         Self { path: path.into(), text: text.into(), first_line, slice, ..Self::default() }
     }
-    /// Ruby that this crate brings along.
+    /// Ruby that is part of this crate.
     pub fn own(path: &str, text: &str) -> Self {
         Self { own: true, ..Self::whole(path, text, 1) }
     }
-    /// Of no file, and named as Ruby names its own code in backtraces, `<internal:kernel>`: what it raises is raised where it is called.
+    /// Whether the source belongs to no file, and its path is like that of Ruby's own code, `<internal:kernel>`. Its
+    /// exceptions are raised where it is called.
     pub fn is_internal(&self) -> bool {
         self.path.starts_with("<internal:")
     }
-    /// The slice as a span.
+    /// The span of the slice.
     pub fn span(&self) -> Span {
         Span::new(self.slice.start, self.slice.end)
     }
@@ -80,7 +82,7 @@ impl Source {
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
-    /// Where a block's parameters stand, `|x|`; of a block without any, its first character.
+    /// The span of a block's parameters, `|x|`; for a block without any, its first character.
     pub fn params_span(&self) -> Span {
         let slice = self.slice_text();
         let inner = slice.strip_prefix('{').or(slice.strip_prefix("do")).unwrap_or("").trim_start();
@@ -90,7 +92,7 @@ impl Source {
             None => Span::new(self.slice.start, self.slice.start + 1),
         }
     }
-    /// Which line of the text holds a byte offset, from 0, and where it begins.
+    /// The line of the text that contains a byte offset, from 0, and the offset where it begins.
     fn line_at(&self, offset: u32) -> (usize, usize) {
         let starts = self.lines.0.get_or_init(|| {
             let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
