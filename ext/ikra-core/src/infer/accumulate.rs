@@ -1,9 +1,9 @@
 //! Captured locals that the block assigns: which of them are reductions.
 //!
 //! Here: recognising `sum += x`, `sum = sum + x`, `max = x if x > max` and `max = [max, x].max` from the tree alone.
-//! Not here: the combination itself (each backend stores one contribution per element, the host combines them).
-//! A local is an accumulator when every use of it in the block is such a form, of one operation, whose value nobody
-//! uses. Every other captured local that is assigned keeps its last writer, and must be written before it is read.
+//! Not here: the combination itself (each backend stores one contribution per element, the host combines them). A local
+//! is an accumulator if every use of it in the block has such a form, with one operation, and its value is not used.
+//! Every other captured local that is assigned keeps its last writer, and must be written before it is read.
 
 use super::{Analysis, SectionOp, SpecId};
 use crate::diagnostic::Span;
@@ -12,17 +12,17 @@ use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, LocalId, Node, NodeId
 use crate::types::{Atom, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the block does to the locals around it.
+/// The uses of the locals around the block.
 #[derive(Debug, Default, Clone)]
 pub struct Accumulators {
-    /// Reduced locals, with the operation, how it is written and the first place.
+    /// Reduced locals, with the operation, its written form and the first position.
     pub reduced: BTreeMap<LocalId, (Combine, Wording, Span)>,
-    /// Locals whose last writer counts, with the first place.
+    /// Locals whose last writer counts, with the first position.
     pub last: BTreeMap<LocalId, Span>,
-    /// Of these, the ones that every assignment contributes to: they are last writers only because they are read, too.
-    /// With the first place that reads them.
+    /// The locals of `last` whose assignments are all contributions, and which would be reduced if the block did not
+    /// read them. With the position of the first read.
     pub read: BTreeMap<LocalId, Span>,
-    /// Statements that are one contribution to a reduced local.
+    /// Statements that contribute once to a reduced local.
     pub nodes: BTreeSet<NodeId>,
     /// Types of the contributions, or of the values written; grown by inference.
     pub types: BTreeMap<LocalId, Ty>,
@@ -38,13 +38,14 @@ pub struct Contribution<'a> {
     pub value: &'a Node,
 }
 
-/// The operation of an operator that may accumulate; true: negated.
+/// The operation of an operator that may accumulate, and whether it negates the value.
 pub fn combine_of(operator: &str) -> Option<(Combine, bool)> {
     known(operator).map(|(combine, negated, _)| (combine, negated))
 }
 
 impl Analysis<'_> {
-    /// Whether `… op= n` may be one step for each element: nobody uses its value, and memory has such an operation.
+    /// Whether `… op= n` may be one atomic step for each element: its value is not used, and memory has such an
+    /// operation.
     pub fn may_accumulate(&mut self, spec: SpecId, node: NodeId, op: &str) -> bool {
         combine_of(op).is_some_and(|(combine, _)| combine != Combine::Mul)
             && self.spec(spec).void.contains(&node)
@@ -58,7 +59,7 @@ impl Analysis<'_> {
     }
 }
 
-/// As [`combine_of`], with the operator.
+/// As [`combine_of`], and the operator.
 fn known(operator: &str) -> Option<(Combine, bool, &'static str)> {
     Some(match operator {
         "+" => (Combine::Add, false, "+"),
@@ -82,7 +83,7 @@ fn single_arg(call: &Call) -> Option<&Node> {
     }
 }
 
-/// Reads a node as a contribution, if it has the form of one.
+/// Reads a node as a contribution, if it has that form.
 pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>> {
     match &node.kind {
         Kind::OpAssign { target: Target::Local(local, _), op: AssignOp::Method(op), value } => {
@@ -94,7 +95,7 @@ pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>>
             let Kind::Call(call) = &value.kind else { return None };
             let receiver = call.receiver.as_ref()?;
             if let (Kind::Array(items), true) = (&receiver.kind, call.args.is_empty() && call.block.is_none()) {
-                // of equals, Ruby's min and max take the first
+                // of equal values, Ruby's min and max take the first
                 let (local_first, equals, value) = match items.as_slice() {
                     [a, b] if is_local(a, *local) => (true, Equals::Earliest, b),
                     [a, b] if is_local(b, *local) => (false, Equals::Latest, a),
@@ -130,7 +131,7 @@ pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>>
                 ">" if is_local(left, *local) => (right, ">", true, false),
                 _ => return None,
             };
-            // the tested and the assigned value must be one: the same variable, read twice
+            // the tested and the assigned value must be the same variable, which is read twice
             let same = matches!((&other.kind, &value.kind), (Kind::Local(a), Kind::Local(b)) if a == b)
                 || matches!((&other.kind, &value.kind), (Kind::Ivar(a), Kind::Ivar(b)) if a == b)
                 || (is_pure_path(value) && unit.source.slice(other.span) == unit.source.slice(value.span));
@@ -142,7 +143,7 @@ pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>>
     }
 }
 
-/// The first assignment to a variable from around a unit.
+/// The first assignment to a variable from outside the unit.
 pub fn first_capture_written(unit: &Unit) -> Option<(LocalId, Span)> {
     let written = Scan::of(unit, true, &Valued::default()).written;
     written.into_iter().min_by_key(|(_, span)| span.start)
@@ -155,8 +156,8 @@ fn single(node: &Node) -> &Node {
     }
 }
 
-/// `x`, `@x`, `x.y.z`: reading it twice is reading it once, unless a method in it is more than a reader; the second
-/// reading is the one that counts then as well.
+/// Whether a node is `x`, `@x` or `x.y.z`. Reading it twice gives the same value, unless a method in it is more than a
+/// reader; then the second reading counts.
 fn is_pure_path(node: &Node) -> bool {
     match &node.kind {
         Kind::Local(_) | Kind::Ivar(_) | Kind::SelfRef => true,
@@ -192,23 +193,24 @@ pub fn find(unit: &Unit, op: SectionOp, valued: &Valued) -> Accumulators {
     out
 }
 
-/// The operation that all of a local's contributions are of.
+/// The common operation of all of a local's contributions.
 fn one_of(mut uses: impl Iterator<Item = Combine>) -> Option<Combine> {
     let first = uses.next()?;
     uses.try_fold(first, |a, b| match (a, b) {
-        // of equals either is kept, then: only of 0.0 and -0.0, or of a start of the other kind, that is seen
+        // which of equal values is kept is then arbitrary; that matters only for 0.0 and -0.0, or for a start of the
+        // other numeric class
         (Combine::Min(a), Combine::Min(b)) if a != b => Some(Combine::Min(Equals::Earliest)),
         (Combine::Max(a), Combine::Max(b)) if a != b => Some(Combine::Max(Equals::Earliest)),
         (a, b) => (a == b).then_some(a),
     })
 }
 
-/// The nodes of a unit whose value nobody uses; `used`: the value of its body is.
+/// The nodes of a unit whose value is not used. `used`: whether the value of its body is.
 pub fn void_nodes(unit: &Unit, used: bool, valued: &Valued) -> BTreeSet<NodeId> {
     Scan::of(unit, used, valued).void
 }
 
-/// Literal blocks whose value somebody uses although the method that takes them is named like an iterator of Ruby's own.
+/// Literal blocks whose value is used although the method that takes them has the name of one of Ruby's iterators.
 #[derive(Debug, Default, Clone)]
 pub struct Valued(std::collections::HashSet<(String, u32, Span)>);
 
@@ -228,10 +230,10 @@ struct Scan<'a> {
     unit: &'a Unit,
     valued: &'a Valued,
     reduced: BTreeMap<LocalId, Vec<(Combine, Wording, NodeId)>>,
-    /// Locals with a use that is no contribution, with the first.
+    /// Locals with a use that is not a contribution, with the first position.
     plain: BTreeMap<LocalId, Span>,
     written: BTreeMap<LocalId, Span>,
-    /// Locals with an assignment that is no contribution.
+    /// Locals with an assignment that is not a contribution.
     assigned: BTreeSet<LocalId>,
     void: BTreeSet<NodeId>,
 }
@@ -271,7 +273,7 @@ impl<'a> Scan<'a> {
         {
             self.write(c.local, node.span);
             self.reduced.entry(c.local).or_default().push((c.combine, c.wording, node.id));
-            // in the `if` form the test reads the same value; a use of the local inside the value is a plain one
+            // in the `if` form the test reads the same value; a use of the local inside the value is not a contribution
             return self.node(c.value, true);
         }
         if !used {
@@ -284,7 +286,7 @@ impl<'a> Scan<'a> {
             Kind::Assign { target, value } | Kind::OpAssign { target, value, .. } => {
                 self.node(value, true);
                 match (target, contribution(self.unit, node)) {
-                    // one whose value is used
+                    // a contribution whose value is used
                     (Target::Local(local, span), Some(_)) => {
                         self.write(*local, *span);
                         self.plain.entry(*local).or_insert(*span);
@@ -337,14 +339,15 @@ impl<'a> Scan<'a> {
                 call.receiver.iter().for_each(|r| self.node(r, true));
                 self.args(&call.args);
                 match &call.block_arg {
-                    // the section's own block, within a method
+                    // the section's own block, passed to a method
                     Some(Node { kind: Kind::Lambda(block), .. }) if block.section => {
                         self.block(block, used || self.valued.contains(self.unit, block));
                     }
                     arg => arg.iter().for_each(|b| self.node(b, true)),
                 }
                 if let Some(block) = &call.block {
-                    // a guess: where it is wrong, the block is found to be valued, and analysis begins again
+                    // this guesses by name; if the guess is wrong, the block is added to `valued`, and analysis begins
+                    // again
                     let for_effect = !used
                         || call.name.starts_with("each")
                         || matches!(

@@ -1,12 +1,12 @@
-//! Arrays that grow: `<<`, `push`, `pop` and the like on what one local variable alone holds.
+//! Arrays that grow: `<<`, `push`, `pop` and the like on an array that only one local variable holds.
 //!
-//! Here: which variable is the sole holder of an array ([`super::walk::State::sole`]), and what growing does to types. An
-//! array is a value of offset and length, so growing it makes a new value, which is assigned to the variable; nobody else
-//! may hold the old one. A method that goes over the old array would not see the new one, so growing it there is refused.
-//! Not here: room for more elements ([`crate::ir::lower`]).
+//! Here: which variable is the sole holder of an array ([`super::walk::State::sole`]), and the effect of growing on
+//! types. An array is a value of offset and length. So growing it makes a new value, which is assigned to the variable,
+//! and nothing else may hold the old one. A method that iterates over the old array would not see the new one, so
+//! growing it there is refused. Not here: room for more elements ([`crate::ir::lower`]).
 //!
-//! A variable holds an array alone from the assignment of a new array on, until its value is read for anything but a call
-//! that does not keep it.
+//! A variable becomes the sole holder when a new array is assigned to it. It stays so until its value is read for
+//! anything but a call that does not keep it.
 
 use super::calls::Args;
 use super::walk::{Env, Walker};
@@ -19,7 +19,7 @@ use crate::types::{Atom, Reach, Ty};
 /// A method that changes the length of its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// `<<`, `push`, `append`: each argument goes to the end.
+    /// `<<`, `push`, `append`: appends each argument.
     Push,
     Pop,
     Shift,
@@ -41,7 +41,7 @@ impl Growth {
     }
 }
 
-/// Methods of Ruby's own that make a new array.
+/// Ruby's own methods that return a new array.
 const MAKE: &[&str] = &[
     "map",
     "collect",
@@ -81,7 +81,7 @@ const MAKE: &[&str] = &[
     "union",
 ];
 
-/// What else of Ruby's own neither keeps its receiver nor gives it back.
+/// Other methods of Ruby's own that neither keep their receiver nor return it.
 const LOOK: &[&str] = &[
     "size",
     "length",
@@ -143,7 +143,7 @@ const LOOK: &[&str] = &[
     "bsearch_index",
 ];
 
-/// Methods of Ruby's own that give their receiver back.
+/// Ruby's own methods that return their receiver.
 const GIVE_ITSELF: &[&str] = &[
     "each",
     "each_with_index",
@@ -165,15 +165,15 @@ const GIVE_ITSELF: &[&str] = &[
 ];
 
 impl Walker<'_, '_> {
-    /// Assigns a value of this type, which (`new`) nobody else holds, to a local.
+    /// Assigns a value of this type to a local. `new`: nothing else holds the value.
     pub(super) fn assign_new(&mut self, env: &mut Env, local: LocalId, ty: &Ty, new: bool) {
         let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
-        // what `list << (list = [])` grows is the old list
+        // in `list << (list = [])` it is the old list that grows
         let grows = self.holders.contains(&(self.here.base + local.index()));
         self.assign_state(env, local, ty, new && array && !grows);
     }
 
-    /// Whether a node, which has been walked, surely gives an array that nobody else holds.
+    /// Whether a node that was interpreted surely returns an array that nothing else holds.
     pub(super) fn makes_new(&mut self, node: &Node) -> bool {
         match &node.kind {
             Kind::Array(_) => true,
@@ -183,7 +183,7 @@ impl Walker<'_, '_> {
                 let made =
                     &*call.name == "new" && matches!(&receiver.kind, Kind::Const(path) if &*path.name == "Array");
                 let ty = self.here.types[receiver.id.index()].clone();
-                // `break` gives whatever it is given
+                // `break` may return any value
                 let broken = call.block.as_ref().is_some_and(|block| block.breaks);
                 (made || MAKE.contains(&plain(&call.name))) && !broken && self.is_rubys(&ty, &call.name)
             }
@@ -191,17 +191,17 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Whether a call on all kinds of a receiver reaches what Ruby itself defines.
+    /// Whether a call on all kinds of a receiver reaches a method as Ruby itself defines it.
     pub(super) fn is_rubys(&mut self, receiver: &Ty, name: &str) -> bool {
         receiver.atoms().into_iter().all(|atom| self.an.is_rubys(self.here.id, atom, name))
     }
 
-    /// Whether a call on all kinds of a receiver reaches a method of Ruby's own, be it one that kernels know or not.
+    /// Whether a call on all kinds of a receiver reaches a method of Ruby's own, whether kernels know it or not.
     pub(super) fn reaches_rubys(&mut self, receiver: &Ty, name: &str) -> bool {
         receiver.atoms().into_iter().all(|atom| self.an.reaches_rubys(self.here.id, atom, name))
     }
 
-    /// Evaluates the receiver of a call, which a variable goes on holding alone where the call does not keep it.
+    /// Evaluates the receiver of a call. If the call does not keep it, its variable stays the sole holder.
     pub(super) fn receiver(&mut self, node: &Node, name: &str, used: bool, env: &mut Env) -> Result<Ty> {
         let Kind::Local(local) = &node.kind else { return self.eval(node, env) };
         let at = self.here.base + local.index();
@@ -218,12 +218,12 @@ impl Walker<'_, '_> {
         Ok(ty)
     }
 
-    /// Where the environment has the variable that alone holds the receiver of a call, which has been evaluated.
+    /// The place in the environment of the variable that is the sole holder of a call's receiver, which was evaluated.
     pub(super) fn sole_holder(&self, call: &Call, env: &Env) -> Option<usize> {
         self.holder(call.receiver.as_ref()?, env)
     }
 
-    /// Types the value of an assignment: it must not change the length of an array that an element of is assigned.
+    /// Types the value of an assignment to an element. The value must not change the length of the element's array.
     pub(super) fn under_assignment(
         &mut self,
         targets: &[&Target],
@@ -248,7 +248,7 @@ impl Walker<'_, '_> {
         (!env.dead && env.locals[at].sole).then_some(at)
     }
 
-    /// `result << x` and the like; None: some other call.
+    /// Interprets `result << x` and the like. None: it is some other call.
     pub(super) fn grown(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
         let Some((holder, growth, steps)) = growth(call) else { return Ok(None) };
         let Kind::Local(local) = holder.kind else { return Ok(None) };
@@ -261,7 +261,7 @@ impl Walker<'_, '_> {
         if ty.reach != Reach::Fresh || !self.reaches_rubys(&ty, &call.name) {
             return Ok(None);
         }
-        // what goes over it would not see its new length
+        // a running method of the array would not see its new length
         if self.under_way.contains(&at) {
             return Err(self
                 .error(
@@ -285,7 +285,7 @@ impl Walker<'_, '_> {
             if env.dead {
                 return Ok(Some(Ty::never()));
             }
-            // not before the arguments: `list << list`
+            // after the arguments, because of `list << list`
             if !sole || !env.locals[at].sole {
                 return Err(self
                     .error(call.name_span, format!("{} changes the length of an array that others may hold", call.name))
@@ -314,7 +314,7 @@ impl Walker<'_, '_> {
                     out = Some(self.refused(answer, call.name_span)?);
                 }
             }
-            // joins may have merged the kind
+            // a join may have merged the kind
             receiver = self.an.facts.resolve(&receiver);
             let last = step + 1 == steps.len();
             self.assign_state(env, local, &receiver, out.is_some() || !used || !last);
@@ -322,8 +322,7 @@ impl Walker<'_, '_> {
         Ok(Some(out.unwrap_or(receiver)))
     }
 
-    /// Whether an assignment to a part of an array gives the variable that alone holds it a new array, as it may become
-    /// longer or shorter.
+    /// Whether an assignment to a part of an array gives its sole holder a new array, because the length may change.
     pub(super) fn replaces(
         &mut self,
         receiver: &Node,
@@ -339,7 +338,7 @@ impl Walker<'_, '_> {
         }
         let source = &self.here.unit.source;
         let place = (source.path.clone(), source.first_line, span);
-        // what goes over it would not see what becomes of it
+        // a running method of the array would not see the new array
         let runs = self.under_way.contains(&(self.here.base + local.index()));
         let alone = !runs && self.holder(receiver, env).is_some() && ty.reach == Reach::Fresh;
         if !alone && self.an.shared_parts.insert(place.clone()) && self.an.spec(self.here.id).parts.contains(&span) {
@@ -365,15 +364,15 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Whether a value is a Range, of whatever kind.
+/// Whether a value is a Range of any kind.
 pub fn only_ranges(ty: &Ty) -> bool {
     let is_range =
         |atom: &Atom| matches!(atom, Atom::IntRange | Atom::FloatRange | Atom::Object(crate::world::well_known::RANGE));
     !ty.is_never() && ty.atoms().iter().all(is_range)
 }
 
-/// A call that changes the length of what a local variable holds: the variable, and the arguments of each step, of which
-/// `a << x << y` has two.
+/// A call that changes the length of a local variable's array: the variable, and the arguments of each step.
+/// `a << x << y` has two steps.
 pub fn growth(call: &Call) -> Option<(&Node, Growth, Vec<&[Arg]>)> {
     if call.safe || call.block.is_some() || call.block_arg.is_some() {
         return None;
@@ -393,13 +392,14 @@ pub fn growth(call: &Call) -> Option<(&Node, Growth, Vec<&[Arg]>)> {
 }
 
 impl super::Analysis<'_> {
-    /// Arrays of this kind are made with room to grow.
+    /// Notes that arrays of this kind are allocated with room to grow.
     fn grows(&mut self, kind: ArrayKind) {
         let kind = self.facts.find(kind);
         self.growing.insert(kind);
     }
 
-    /// Whether arrays of a kind have room for as many elements as the power of two from their length up, and for four.
+    /// Whether arrays of a kind have room to grow: their capacity is their length rounded up to a power of two, at
+    /// least four.
     pub fn has_room(&self, kind: ArrayKind) -> bool {
         self.growing.iter().any(|k| self.facts.find(*k) == self.facts.find(kind))
     }

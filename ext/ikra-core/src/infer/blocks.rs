@@ -1,12 +1,13 @@
 //! Blocks, lambdas and the methods that take them.
 //!
-//! Here: a method that is given a block is interpreted *inside* its caller, so that the block stays what it is in Ruby, a
-//! piece of the body that it was written in: it reads and assigns that body's variables, and `break` and `return` in it
-//! leave what they leave in Ruby. Which block a variable holds is a matter of types ([`Ty::procs`]). Not here: iterators
-//! that are loops of our own ([`super::walk`]).
+//! Here: a method that is given a block is interpreted *inside* its caller. So the block stays what it is in Ruby, a
+//! piece of the body that contains it. It reads and assigns that body's variables, and `break` and `return` in it leave
+//! what they leave in Ruby. The type of a variable tells which block it holds ([`Ty::procs`]). Not here: iterators that
+//! are loops of our own ([`super::walk`]).
 //!
-//! Each inlined call has a specialisation of its own, found again by caller, place and receiver; lowering asks for it in
-//! the same way. While a body waits, its variables stay in the one environment, below those of the body that runs.
+//! Each inlined call has a specialisation of its own, found again by caller, position and receiver; lowering asks for
+//! it in the same way. While an inlined body runs, its caller's variables stay in the same environment, below the
+//! variables of the inlined body.
 
 use super::builtins::Builtin;
 use super::calls::{
@@ -23,23 +24,23 @@ use crate::types::{Atom, Prims, Ty};
 use crate::world::{Assumption, MethodSource, Opaque, Outside, Root};
 use std::sync::Arc;
 
-/// How many calls may be inlined into one another.
+/// The most calls that may be inlined into one another.
 const MAX_DEPTH: usize = 40;
-/// How many of them may be of one method: a recursive method with a block has no end.
+/// The most calls of one method among these, since a recursive method with a block would have no end.
 const MAX_OF_ONE: usize = 8;
-/// How many runs of one lambda may be inlined into one another.
+/// The most runs of one lambda that may be inlined into one another.
 const MAX_NESTED_LAMBDAS: usize = 3;
 
-/// How many Procs may be composed into one.
+/// The most Procs that may be composed into one.
 const MAX_COMPOSED: usize = 16;
 
-/// A block, lambda or Method object that a program writes down.
+/// A block, lambda or Method object that the program contains or captures.
 #[derive(Clone, Debug)]
 pub struct ProcInfo {
-    /// The body that it was written in.
+    /// The body that contains it.
     pub home: SpecId,
     pub kind: ProcKind,
-    /// Everything that its runs gave.
+    /// The join of the results of all its runs.
     pub result: Ty,
 }
 
@@ -52,20 +53,20 @@ pub enum ProcKind {
     Symbol(Name),
     /// `method(:name)` of the body's own `self`.
     Method(Name),
-    /// `f >> g`: what the first gives is given to the second.
+    /// `f >> g`: the second is called with the result of the first.
     Composed {
         first: ProcId,
         second: ProcId,
         lambda: bool,
     },
-    /// A captured one.
+    /// A captured Proc or Method object.
     Outside(Root, Outside),
-    /// No Proc at all, but an object whose methods are captured lambdas.
+    /// Not a Proc, but a live object, whose methods are captured lambdas.
     Live(Root),
 }
 
 impl ProcKind {
-    /// Whether it may be a Method object, which is no Proc.
+    /// Whether it may be a Method object, which is not a Proc.
     pub fn is_method(&self) -> bool {
         match self {
             ProcKind::Method(_) => true,
@@ -84,16 +85,16 @@ impl ProcKind {
     }
 }
 
-/// Whether a Hash's key and value are yielded as one array.
+/// Whether the key and value of a Hash are yielded as one array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairs {
     Yes,
     No,
-    /// Some of the blocks would take an array, others both; or it is a Method object.
+    /// Some of the blocks would take an array, others two values; or the kind of Proc does not tell.
     Unknown,
 }
 
-/// Where an inlined call stands.
+/// The identity of an inlined call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inlining {
     pub from: SpecId,
@@ -112,23 +113,23 @@ pub(super) struct Activation {
     pub ret: Ty,
     pub types: Vec<Ty>,
     pub locals: Vec<Ty>,
-    /// For captured locals whose value kernels cannot hold.
+    /// For each captured local: its value, if kernels cannot hold it.
     pub opaque: Vec<Option<Opaque>>,
     pub section: bool,
     /// Position of its first local in the environment.
     pub base: usize,
-    /// The block that it was given; None: none.
+    /// The block that was passed to it, if there is one.
     pub block: Option<Ty>,
-    /// Where `return` leaves to; None: it ends the specialisation.
+    /// The frame that `return` leaves. None: `return` ends the specialisation.
     pub ret_frame: Option<usize>,
-    /// Where the user's program called a method of the prelude.
+    /// The user's call of a method of the prelude that led here.
     pub site: Option<(Arc<Unit>, Span)>,
-    /// How many arguments its splat parameter has collected.
+    /// The number of arguments in its splat parameter.
     pub rest: Option<usize>,
 }
 
 impl Analysis<'_> {
-    /// The number of a block or lambda at a node of a body.
+    /// The number of a block or lambda at a position of a body.
     pub fn proc(&mut self, home: SpecId, at: Span, kind: impl FnOnce() -> ProcKind) -> ProcId {
         if let Some(id) = self.proc_index.get(&(home, at)) {
             return *id;
@@ -139,10 +140,10 @@ impl Analysis<'_> {
         id
     }
 
-    /// The specialisation of a method for one place where it is inlined.
+    /// The specialisation of a method for one inlined call.
     ///
     /// # Errors
-    /// When the method's source cannot be had.
+    /// If the method's source is not available.
     pub fn inlined(&mut self, at: Inlining) -> Result<SpecId> {
         if let Some(id) = self.inlinings.get(&at) {
             return Ok(*id);
@@ -156,10 +157,10 @@ impl Analysis<'_> {
         Ok(id)
     }
 
-    /// Whether a method becomes part of the body that calls it.
+    /// Whether a method is inlined into its caller.
     ///
     /// # Errors
-    /// When the method's source cannot be had.
+    /// If the method's source is not available.
     pub fn inlines(&mut self, method: MethodId, args: &Args, block: Option<&Ty>) -> Result<bool> {
         let procs = args.positional.iter().chain(args.keywords.iter().map(|(_, t)| t)).any(|t| !t.procs.is_empty());
         if crate::prelude::is_inlined(method) || procs {
@@ -173,21 +174,21 @@ impl Analysis<'_> {
         Ok(collects || block.is_some() && wants_block(&unit))
     }
 
-    /// Whether what an inlined method raises is raised where it is called: it is the prelude's, or Ikra's own Ruby code.
+    /// Whether exceptions of an inlined method are reported at its call: it is the prelude's, or Ikra's own Ruby code.
     ///
     /// # Errors
-    /// When the method's source cannot be had.
+    /// If the method's source is not available.
     pub fn speaks_for_caller(&mut self, method: MethodId) -> Result<bool> {
         Ok(self.is_prelude(method) || self.source(method)?.unit.source.is_internal())
     }
 
-    /// Whether a method is one of Ruby's own that the prelude has.
+    /// Whether a method is one of Ruby's own that the prelude defines.
     pub fn is_prelude(&self, method: MethodId) -> bool {
         crate::prelude::contains(method)
     }
 
-    /// Refuses forms of Ruby's own methods that the prelude lacks: arguments that Ruby's method takes and this does not, and a
-    /// block that this does not look at.
+    /// Refuses forms of Ruby's own methods that the prelude lacks: arguments that only Ruby's method takes, and a block
+    /// that the prelude's method would ignore.
     ///
     /// # Errors
     /// Such a form.
@@ -218,7 +219,8 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// `inject(:+)` and `inject(0, :+)`: the block that the literal Symbol stands for, and the arguments without it.
+    /// For `inject(:+)` and `inject(0, :+)`: the block for which the literal Symbol stands, and the arguments without
+    /// it.
     pub fn operator_block(
         &mut self,
         home: SpecId,
@@ -241,8 +243,8 @@ impl Analysis<'_> {
         Some((block, args))
     }
 
-    /// How a method of the prelude's Hash gives a key and a value to its block: Ruby gives an array of both, which blocks of
-    /// two parameters take apart.
+    /// Whether a Hash method of the prelude yields key and value as one array, as Ruby does. A block of two parameters
+    /// destructures such an array, so it gets both values directly.
     pub fn pairs(&self, from: SpecId, block: &Ty, args: &Args) -> Pairs {
         let of_hash = || {
             let spec = self.spec(from);
@@ -269,7 +271,7 @@ impl Analysis<'_> {
         if all.all(|other| other == first) { first } else { Pairs::Unknown }
     }
 
-    /// The specialisation that a body is interpreted with: itself, or what it is inlined into.
+    /// The specialisation with which a body is interpreted: itself, or the one into which it is inlined.
     pub fn host(&self, id: SpecId) -> SpecId {
         self.specs[id.index()].host.unwrap_or(id)
     }
@@ -281,7 +283,7 @@ pub fn wants_block(unit: &Unit) -> bool {
 }
 
 impl Walker<'_, '_> {
-    /// The block given to a call: a literal one, or what `&` is followed by.
+    /// The block passed to a call: a literal one, or the value after `&`.
     pub(super) fn given_block(&mut self, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
         if let Some(block) = &call.block {
             let id = self.an.proc(self.here.id, block.span, || ProcKind::Block(block.clone()));
@@ -414,7 +416,7 @@ impl Walker<'_, '_> {
         Ok(if env.dead { Ty::never() } else { ret })
     }
 
-    /// Makes the body that wrote a block the current one. None: it has been left.
+    /// Makes the body that contains a block the current one. None: that body has been left.
     pub(super) fn enter_home(&mut self, home: SpecId) -> Option<Option<usize>> {
         if self.here.id == home {
             return Some(None);
@@ -430,9 +432,9 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Runs one of the blocks that a value may be.
+    /// Runs each of the blocks that a value may be.
     ///
-    /// `used`: somebody looks at what it gives.
+    /// `used`: whether the block's value is used.
     pub(super) fn call_procs(&mut self, procs: &Ty, args: &Args, used: bool, span: Span, env: &mut Env) -> Result<Ty> {
         let mut out = Ty::never();
         let mut after = env.dead();
@@ -472,7 +474,7 @@ impl Walker<'_, '_> {
             env.dead = true;
             return Ok(Ty::never());
         }
-        // what one call does not use another may
+        // one call may not use the value while another does
         let args = &Args { void: false, ..args.clone() };
         let info = self.an.proc_info(id).clone();
         if let ProcKind::Symbol(name) = &info.kind {
@@ -567,8 +569,8 @@ impl Walker<'_, '_> {
 
     /// Refuses lambdas and procs that outlive the run of a block whose own variables they read.
     ///
-    /// A block's variables are places of the body that wrote it, and the next run uses the same places. A closure of an
-    /// earlier run would read what the later one assigned.
+    /// A block's variables are places in the environment of the body that contains it, and the next run uses the same
+    /// places. A closure of an earlier run would read what a later run has assigned.
     fn check_closures(&self, block: &Block, ty: &Ty, env: &Env) -> Result<()> {
         let mut own = block.params.locals();
         own.extend(&block.locals);
@@ -588,7 +590,7 @@ impl Walker<'_, '_> {
             .into())
     }
 
-    /// Where a closure is written, if it is one of those in a block that read these variables.
+    /// The position of a closure, if it is within a block and reads these variables of it.
     fn closure_over(&self, id: ProcId, block: &Block, own: &[LocalId]) -> Option<Span> {
         match self.an.proc_info(id) {
             ProcInfo { home, kind: ProcKind::Lambda(inner) | ProcKind::Block(inner), .. } => {
@@ -642,7 +644,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// Assigns parameters as bound, and runs defaults.
+    /// Assigns the parameters as bound, and evaluates defaults.
     pub(super) fn bind_params(&mut self, params: &Params, bindings: &[Binding], env: &mut Env) -> Result<()> {
         let mut args = bindings.iter().cloned();
         let mut defaults: Vec<(LocalId, &Node)> = Vec::new();
@@ -683,7 +685,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// Parameters, then the body; the type of the body's own end.
+    /// Interprets the parameters, then the body. Returns the type of the value at the body's end.
     pub(super) fn method_body(&mut self, bindings: &[Binding], env: &mut Env) -> Result<Ty> {
         let unit = self.here.unit.clone();
         self.take_around(env)?;
@@ -733,20 +735,20 @@ impl Walker<'_, '_> {
         self.call_procs(&block, &args, used, node.span, env)
     }
 
-    /// The block that `yield` runs: the one that the method was given; in a block, the one that the method around it was
-    /// given.
+    /// The block that `yield` runs: the one passed to the method; in a block, the one passed to the method around it.
     pub(super) fn own_block(&mut self, span: Span, env: &mut Env) -> Result<Option<Ty>> {
         let Some(local) = self.here.unit.outer_block else { return Ok(self.here.block.clone()) };
         let ty = self.read_local(local, env, span)?;
         Ok((!ty.procs.is_empty()).then_some(ty))
     }
 
-    /// The assumption that a place speculates on; places in the prelude speculate for each call of the user's apart.
+    /// The assumption for speculation at a position. Positions in the prelude have an assumption for each call in the
+    /// user's text.
     pub(super) fn assumption(&self, span: Span) -> Assumption {
         place_of(&self.here.unit, self.here.site.as_ref(), span)
     }
 
-    /// `f >> g` and `f << g`: a Proc of its own for each two that are composed.
+    /// `f >> g` and `f << g`: each pair that is composed is a Proc of its own.
     pub(super) fn compose(&mut self, receiver: Atom, receiver_first: bool, args: &Args, span: Span) -> Result<Ty> {
         let given = args.positional.first().cloned().unwrap_or_default();
         if given.is_never() {
@@ -771,7 +773,7 @@ impl Walker<'_, '_> {
         Ok(Ty::proc(self.an.composed(receiver, first, second)))
     }
 
-    /// `lambda { … }`, `proc { … }` and `method(:name)`; None: some other call.
+    /// `lambda { … }`, `proc { … }` and `method(:name)`. None: it is some other call.
     pub(super) fn proc_literal(&mut self, call: &Call) -> Result<Option<Ty>> {
         let Some((at, kind)) = proc_form(call) else { return Ok(None) };
         if call.receiver.is_none() {
@@ -787,7 +789,7 @@ impl Walker<'_, '_> {
     }
 }
 
-/// A call that makes a proc, as it is written: where, and which.
+/// A call that makes a Proc: its position, and the kind of Proc.
 pub fn proc_form(call: &Call) -> Option<(Span, ProcKind)> {
     let own = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
     match (&*call.name, &call.receiver, &call.block, call.args.as_slice()) {
@@ -806,7 +808,7 @@ pub fn proc_form(call: &Call) -> Option<(Span, ProcKind)> {
     }
 }
 
-/// The assumption at a place of a unit, or of the prelude on behalf of a place in the user's program.
+/// The assumption for a position in a unit; for a position in the prelude, it is combined with the user's call.
 pub fn place_of(unit: &Unit, site: Option<&(Arc<Unit>, Span)>, span: Span) -> Assumption {
     match site {
         None => assumption(unit, span),
@@ -818,7 +820,7 @@ pub fn place_of(unit: &Unit, site: Option<&(Arc<Unit>, Span)>, span: Span) -> As
     }
 }
 
-/// Procs that the program writes down or captures may not be kept where they would outlive their method.
+/// Refuses to store Procs that the program contains or captures in objects and arrays. They would outlive their method.
 pub fn keeps_no_procs(ty: &Ty) -> std::result::Result<(), Refusal> {
     if ty.procs.iter().all(|id| id.held_number().is_some()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The table of known methods that are not arithmetic: of objects in general, nil, Symbols, Ranges, Arrays, modules.
+//! The table of known methods that are not arithmetic: methods of all objects, nil, Symbols, Ranges, Arrays, modules.
 //!
 //! Here: names to [`Builtin`]s. Not here: their types ([`super::calls`], and `walk` for those that take a block) and
 //! their code ([`crate::ir::lower`]). Numeric methods have a table of their own, [`crate::ir::lower::numbers`].
@@ -10,7 +10,7 @@ use crate::world::{values, well_known};
 /// A method of Ruby's own that kernels know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Builtin {
-    /// An Integer's or Float's method without a block.
+    /// A method of Integer or Float without a block.
     Numeric(Method),
     /// A function of `Math`, or `Integer.sqrt`.
     Math(Function),
@@ -20,29 +20,30 @@ pub enum Builtin {
     Equal,
     NotEqual,
     Identical,
-    /// `===` of an object without one of its own: the same object, or `==`.
+    /// `===` of an object that does not define it: the same object, or `==`.
     CaseEqual,
-    /// `<=>` of Kernel: 0 for what is equal, else nil.
+    /// `<=>` of Kernel: 0 for equal objects, else nil.
     Compare,
-    /// `<`, `<=`, `>`, `>=`, `==`, `between?`, `clamp` of Comparable, by the object's `<=>`.
+    /// `<`, `<=`, `>`, `>=`, `==`, `between?`, `clamp` of Comparable, through the object's `<=>`.
     Ordered(Ordered),
-    /// Both are the same object or array; never of other values. Of the library.
+    /// Whether both are the same object or array; false for other values. For the library.
     SameReference,
-    /// Both are of one class. Of the library.
+    /// Whether both are of one class. For the library.
     Kin,
     IsA,
     InstanceOf,
     RespondTo,
-    /// Whether a call by this literal name, with a receiver, reaches a method, as `defined?` asks.
+    /// Whether a call by this literal name, with a receiver, would find a method, for `defined?`.
     Answers,
     ClassOf,
     Itself,
     IsFrozen,
     /// `freeze` of an object or an array.
     Freeze,
-    /// `__copy`: a new object of the same class, with the same ivars and members; it is not frozen. Of a String, another String.
+    /// `__copy`: a new object of the same class, with the same ivars and members, and not frozen. For a String: another
+    /// String.
     Copy,
-    /// `__copied?`: whether `dup` makes another value than the receiver.
+    /// `__copied?`: whether `dup` returns another object than the receiver.
     IsCopied,
     // nil, true, false
     NilToInt,
@@ -55,17 +56,18 @@ pub enum Builtin {
     /// `Class#new`
     New,
     Allocate,
-    /// `initialize` of those that have none.
+    /// `initialize` of classes that do not define it.
     Initialize,
     /// `Ikra.tick`
     Tick,
-    /// The same for Ikra's own methods, which say it of elements that others give.
+    /// `Ikra.tick` within Ikra's own methods.
     Position,
     /// `Ikra.index`
     Index,
     /// `Ikra.__single(x)`: the nearest Float of 32 bits.
     Single,
-    /// `Ikra.__staged(producer, position, offsets…, sizes…)`: what a captured lambda gives for a position ([`crate::ir::stages`]).
+    /// `Ikra.__staged(producer, position, offsets…, sizes…)`: the result of a captured lambda for a position
+    /// ([`crate::ir::stages`]).
     Staged,
     // Kernel and Random
     Rand(random::Rand),
@@ -76,14 +78,14 @@ pub enum Builtin {
     /// `lambda`, `proc`, `Proc.new`
     MakeProc,
     ProcCall,
-    /// `f >> g` and `f << g` of Procs that are known when compiling.
+    /// `f >> g` and `f << g` of Procs that are known at compile time.
     Compose {
-        /// The receiver is called first.
+        /// Whether the receiver is called first.
         receiver_first: bool,
     },
     BlockGiven,
     IsLambda,
-    /// `send` (or, `public`, `public_send`) with a literal Symbol
+    /// `send` with a literal Symbol (`public`: `public_send`).
     Send {
         public: bool,
     },
@@ -92,7 +94,7 @@ pub enum Builtin {
     /// `instance_variable_set(:@x, value)`
     IvarSet,
     // primitives of patterns
-    /// Whether it is taken apart as an Array is.
+    /// Whether a pattern destructures it like an Array.
     IsList,
     /// Whether it has `deconstruct_keys`, or (with an argument) that key.
     HasKeys,
@@ -104,29 +106,30 @@ pub enum Builtin {
     /// `super` in `method_missing`.
     MethodMissing,
     // primitives of the prelude
-    /// An element whose index is known to be in range.
+    /// An element at an index that is known to be in range.
     ArrayAt,
-    /// `__put(i, x)`: writes an element whose index is known to be in range.
+    /// `__put(i, x)`: writes an element at an index that is known to be in range.
     ArrayPut,
-    /// `__buffer(n)`: an array of that many elements, none of which is written yet.
+    /// `__buffer(n)`: an array of n elements that are not written yet.
     Buffer,
-    /// `__take(n)`: the first elements of a buffer, as the array that it is.
+    /// `__take(n)`: an array of the first n elements of a buffer.
     TakeOf,
-    /// `__needs_array(x)` raises what an array method does whose argument is none.
+    /// `__needs_array(x)`: raises what an array method raises for an argument that is not an Array.
     NeedsArray,
     /// `__one_level(x)`: refused where x may be an array.
     OneLevel,
-    /// `__no_list(x)`, `__no_text(x)`, `__no_order(x)`: refused where x answers to that conversion, which Ruby would ask it for.
+    /// `__no_list(x)`, `__no_text(x)`, `__no_order(x)`: refused where x responds to the conversion that Ruby would
+    /// call.
     Unconverted(&'static str),
-    /// Whether all elements are known to be of these kinds, decided when compiling.
+    /// Whether all elements are known to be of these kinds; decided at compile time.
     ElementsAre(crate::types::Prims),
-    /// Refused where it may be an object with a method of its own by the first name and none by the second.
+    /// Refused where it may be an object that defines a method of the first name and none of the second.
     Lacks(&'static str, &'static str),
-    /// `x.__uncomparable(y)` raises what a comparison of the two does.
+    /// `x.__uncomparable(y)`: raises what a comparison of the two raises.
     Uncomparable,
-    /// TypeError: an argument that is no number.
+    /// TypeError: the argument is not a number.
     Uncoercible,
-    /// `__doubt(condition)`: taken to be false until that is refuted at the user's call.
+    /// `__doubt(condition)`: assumed false until that is refuted at the user's call.
     Doubt,
     /// `raise`, `fail`
     Raise,
@@ -166,11 +169,11 @@ pub enum Builtin {
     StrCompare,
     StrBytes,
     // primitives of Strings
-    /// A byte at an index in range.
+    /// A byte, at an index in range.
     StrByte,
-    /// So many bytes from one on, in range.
+    /// A number of bytes from an index on, in range.
     StrView,
-    /// Whether a character is a byte.
+    /// Whether every character is one byte.
     StrIsSingle,
     /// 0: UTF-8, 2: binary, 3: US-ASCII.
     StrEncoding,
@@ -180,51 +183,51 @@ pub enum Builtin {
     AsInt,
     /// ArgumentError with a message.
     ArgumentError,
-    /// ArgumentError: a String that the function of that name makes no number of.
+    /// ArgumentError: a String that the named function cannot parse as a number.
     NoNumber,
-    /// Whether the running Ruby does something in its newer way.
+    /// Whether the running Ruby has the newer behaviour.
     RubyDoes(Novelty),
     /// The bits of a Float.
     FloatBits,
-    /// The Float of such bits.
+    /// The Float with these bits.
     FloatOfBits,
     /// log |Γ(x)| of a Float.
     LogGamma,
-    /// CompileError: what kernels do not do with Strings.
+    /// CompileError: an operation on Strings that kernels do not support.
     StrRefuse(&'static str),
     /// `message` of an exception.
     Message,
-    /// Refused where it is called, with this message and advice.
+    /// Refused at its call, with this message and advice.
     Refuse(&'static str, &'static str),
     // Hashes
-    /// A key's hash, of all kinds but Strings.
+    /// The hash of a key that is not a String.
     KeyHash,
-    /// KeyError for a key.
+    /// KeyError for a missing key.
     KeyMissing,
     // Structs
     StructGet,
     StructSet,
-    /// An object of a class that is nothing but its parts.
+    /// An object of a class whose objects consist of their parts alone.
     MakeValue,
-    /// A method of a Range that is an object: called on its ends in registers.
+    /// A method of a Range object: it is called on a Range in registers with the same ends.
     OfRange,
-    /// `initialize` of a Struct's class: a method of the library.
+    /// `initialize` of a Struct's class, in the library.
     StructInitialize,
-    /// `with` of a Data: a method of the library.
+    /// `with` of a Data, in the library.
     DataWith,
     StructSize,
-    /// `__place(name)`: which member a Symbol names, or -1.
+    /// `__place(name)`: the index of the member that a Symbol names, or -1.
     StructPlace,
     StructEqual,
     StructEql,
 }
 
-/// What Rubies do in two ways.
+/// Behaviour in which versions of Ruby differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Novelty {
-    /// Powers of Complexes by eighths of the circle, from 3.4 on.
+    /// Powers of Complexes by eighths of the circle, from Ruby 3.4 on.
     Eighths,
-    /// A point without digits behind it is part of a number in a String, from 3.4 on.
+    /// In a String, a point without digits after it is part of a number, from Ruby 3.4 on.
     BarePoint,
     /// [`crate::config::CodeOptions::even_by_parts`]
     EvenByParts,
@@ -235,7 +238,7 @@ pub enum Novelty {
 }
 
 impl Builtin {
-    /// Which of its arguments Ruby makes Integers of, or compares with numbers.
+    /// The arguments that Ruby converts to Integers, or compares with numbers.
     pub fn whole_numbers(self, args: &[Atom]) -> &[Atom] {
         use Builtin::*;
         match self {
@@ -261,14 +264,14 @@ pub enum Ordered {
 }
 
 impl Builtin {
-    /// What it is with so many arguments.
+    /// The method for this number of arguments.
     pub fn with_arguments(self, count: usize) -> Self {
         match self {
             Self::Numeric(Method::PowMod) if count == 1 => Self::Numeric(Method::Pow),
             other => other,
         }
     }
-    /// Whether it runs a block, many times.
+    /// Whether it runs a block repeatedly.
     pub fn iterates(self) -> bool {
         use Builtin::*;
         matches!(
@@ -288,7 +291,7 @@ impl Builtin {
         )
     }
 
-    /// How many positional arguments it takes.
+    /// The number of positional arguments.
     pub fn arity(self) -> std::ops::RangeInclusive<usize> {
         use Builtin::*;
         match self {
@@ -354,11 +357,12 @@ impl Builtin {
     }
 }
 
-/// The builtin of a name on a receiver, where `owner` is the class or module that defines it (not redefined).
+/// The builtin for a method name of a receiver, where `owner` is the class or module that defines the method (not
+/// redefined).
 pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
     use Builtin::*;
     if owner == "Hash" {
-        // what it has beside is the prelude's; that of every object would compare identities
+        // its other methods are in the prelude; those of every object would compare identities
         return None;
     }
     let own = match atom {
@@ -445,7 +449,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             "to_proc" => Some(Itself),
             "lambda?" => Some(IsLambda),
             "nil?" | "!" | "is_a?" | "kind_of?" | "instance_of?" | "class" | "itself" => None,
-            // which Proc it is is no value
+            // a Proc's identity is not a value in kernels
             _ => return None,
         },
         Atom::Object(_) => match (owner, name) {
@@ -500,7 +504,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
     })
 }
 
-/// Whether a value is frozen from the start, and `dup` and `clone` give the value itself.
+/// Whether such a value is frozen from the start, and `dup` and `clone` return the value itself.
 pub fn is_immutable(atom: Atom) -> bool {
     match atom {
         Atom::Object(class) => values::is_value(class) && class != well_known::RANGE,
@@ -508,7 +512,7 @@ pub fn is_immutable(atom: Atom) -> bool {
     }
 }
 
-/// A method of Comparable, by a class's own `<=>`.
+/// A method of Comparable, for a class with its own `<=>`.
 fn comparable(name: &str) -> Option<Builtin> {
     Some(Builtin::Ordered(match name {
         "==" => Ordered::Equal,
@@ -522,7 +526,7 @@ fn comparable(name: &str) -> Option<Builtin> {
     }))
 }
 
-/// Primitives of the prelude and of patterns; no program of a user's has such names.
+/// Primitives of the prelude and of patterns. No user program can have such names.
 pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
     use crate::types::Prims;
     match (atom, name) {
@@ -626,7 +630,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         )),
         (Atom::Object(well_known::HASH), "__key_error") => Some(Builtin::KeyMissing),
         (_, "__hash") if !matches!(atom, Atom::Str | Atom::Array(_)) => Some(Builtin::KeyHash),
-        // a Hash's are the prelude's
+        // those of a Hash are in the prelude
         (Atom::Object(well_known::HASH), "__keys?" | "__member" | "__key_count") => None,
         (Atom::Object(_), "__member") => Some(Builtin::Member),
         (Atom::Object(_), "__key_count") => Some(Builtin::KeyCount),
@@ -646,7 +650,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
     }
 }
 
-/// What to write instead of a method of Ruby's own that kernels do not know.
+/// The advice for a method of Ruby's own that kernels do not know.
 pub fn instead(owner: &str, name: &str) -> &'static str {
     match (owner, name) {
         ("Kernel", "puts" | "p" | "print" | "pp" | "printf" | "putc" | "warn") => {

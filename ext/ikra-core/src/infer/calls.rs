@@ -1,7 +1,7 @@
-//! What a call reaches, and what it gives.
+//! The target of a call, and its result.
 //!
-//! Here: method look-up per kind of receiver, binding of arguments to parameters, and result types of everything that
-//! takes no block. Inference asks while types grow; lowering asks again when they stand still.
+//! Here: method look-up for each kind of receiver, binding of arguments to parameters, and result types of all methods
+//! that take no block. Inference asks while types grow; lowering asks again when they are final.
 
 use super::builtins::{self, Builtin, is_immutable};
 use super::made::Thing;
@@ -37,17 +37,17 @@ pub fn class_of(atom: Atom) -> ClassId {
     }
 }
 
-/// Whether a class or module that defines methods of Ruby's own is one that classes and modules are instances of.
+/// Whether classes and modules are instances of `owner`, a class or module of Ruby's own.
 fn is_of_modules(owner: &str) -> bool {
     matches!(owner, "BasicObject" | "Class" | "Comparable" | "Kernel" | "Module" | "Object")
 }
 
-/// A function of Ikra's that the prelude has.
+/// A function of Ikra that the prelude defines.
 fn ikras_own(owner: &str, name: &str) -> Option<MethodId> {
     if owner == "Ikra" { crate::prelude::find("", "Ikra.", name) } else { None }
 }
 
-/// The class of a kind of value of which the prelude has methods of its own.
+/// The class of a kind of value for which the prelude has methods.
 fn core_class(atom: Atom) -> &'static str {
     match atom {
         Atom::Nil => "NilClass",
@@ -71,30 +71,30 @@ pub fn receiver_of(atom: Atom) -> Receiver {
     }
 }
 
-/// What a call on one kind of receiver reaches.
+/// The target of a call on one kind of receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     Builtin(Builtin),
     Ruby(MethodId),
     Reader(Name),
     Writer(Name),
-    /// The lambda that a live object gives for its method.
+    /// The lambda that a live object returns for its method.
     Proc(ProcId),
-    /// A user-defined `method_missing`, which is given the name.
+    /// A user-defined `method_missing`, which receives the name.
     Handler(MethodId),
-    /// No receiver of this kind answers: NoMethodError when Ruby gets there. `private`: one exists that may not be
-    /// called this way.
+    /// No receiver of this kind has the method: the call raises NoMethodError. `private`: the method exists, but may
+    /// not be called this way.
     NoMethod {
         private: bool,
     },
-    /// One of several kinds of receiver has a method that kernels lack: CompileError, with this message, when Ruby gets
-    /// there. Only lowering makes it.
+    /// A method that kernels lack, while other kinds of receiver have one that they know. The call raises a
+    /// CompileError with this message. Only lowering makes it.
     Refused(String),
 }
 
 impl Target {
-    /// Whether what is wrong with it may be told when it is reached, where other kinds of receiver go on: nothing else
-    /// was interpreted by then.
+    /// Whether an error in it may become an error at run time, while other kinds of receiver continue. This requires
+    /// that nothing else was interpreted before the error was found.
     pub fn may_wait(&self) -> bool {
         match self {
             Target::Builtin(builtin) => {
@@ -109,28 +109,28 @@ impl Target {
     }
 }
 
-/// A literal that an argument is, where a method must know it when compiling.
+/// A literal argument that a method must know at compile time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     Sym(Name),
     Int(i64),
-    /// `[i..]` and `[..i]`: a Range to which the parser gave the other end.
+    /// `[i..]` and `[..i]`: a Range whose other end the parser has added.
     From,
     UpTo,
 }
 
-/// Arguments of a call, by type.
+/// The arguments of a call, by type.
 #[derive(Clone, Debug, Default)]
 pub struct Args {
     pub positional: Vec<Ty>,
     pub literals: Vec<Option<Literal>>,
     pub keywords: Vec<(Name, Ty)>,
-    /// Nobody uses the call's value.
+    /// Whether the call's value is not used.
     pub void: bool,
 }
 
 impl Args {
-    /// What `method_missing` is given.
+    /// The arguments of `method_missing`.
     pub fn with_name(&self, name: &str) -> Self {
         Self {
             positional: std::iter::once(Ty::sym()).chain(self.positional.iter().cloned()).collect(),
@@ -138,12 +138,12 @@ impl Args {
             ..self.clone()
         }
     }
-    /// What `respond_to_missing?` is asked with: the name, and that private methods do not count.
+    /// The arguments of `respond_to_missing?`: the name, and that private methods do not count.
     pub fn for_missing(&self) -> Self {
         let name = self.literals.first().cloned().flatten();
         Self { literals: vec![name, None], ..Self::of(vec![Ty::sym(), Ty::prim(Prims::FALSE)]) }
     }
-    /// What `send` passes on.
+    /// The arguments that `send` passes on.
     pub fn after_first(&self) -> Self {
         Self {
             positional: self.positional.iter().skip(1).cloned().collect(),
@@ -156,12 +156,12 @@ impl Args {
     }
 }
 
-/// `name=` and `[]=`: the value of such a call is never looked at.
+/// Whether the name is `name=` or `[]=`, whose return value is always ignored.
 fn is_setter(name: &str) -> bool {
     name.ends_with('=') && !matches!(name, "==" | "===" | "!=" | "<=" | ">=")
 }
 
-/// Why a call cannot be compiled; the place is the caller's to add.
+/// Why a call cannot be compiled; the caller adds the position.
 #[derive(Debug)]
 pub enum Refusal {
     Unsupported { message: String, reason: Option<String>, advice: Option<String> },
@@ -184,7 +184,7 @@ impl Refusal {
         }
         self
     }
-    /// The error, at a place.
+    /// The error at a position.
     pub fn at(self, source: &Arc<Source>, span: Span) -> Error {
         match self {
             Refusal::Unsupported { message, reason, advice } => {
@@ -232,7 +232,7 @@ impl From<Error> for Refusal {
 }
 
 impl Args {
-    /// The first argument's value, where the source has an Integer literal there.
+    /// The value of the first argument, if it is an Integer literal.
     pub fn int_literal(&self) -> Option<i64> {
         match self.literals.first() {
             Some(Some(Literal::Int(n))) => Some(*n),
@@ -244,13 +244,13 @@ impl Args {
 pub type Answer<T> = std::result::Result<T, Refusal>;
 
 impl Args {
-    /// The specialisation that these arguments, bound so, reach.
+    /// The key of the specialisation for these arguments and bindings.
     pub fn key(&self, method: MethodId, name: &str, self_ty: Ty, args: Vec<Binding>) -> SpecKey {
         SpecKey { method: Some(method), self_ty, args, void: self.void || is_setter(name) }
     }
 }
 
-/// Which argument each positional parameter takes, in the order required, optional, post; Err is ArgumentError's message.
+/// The argument of each positional parameter, in the order required, optional, post. Err is ArgumentError's message.
 pub fn positions(params: &Params, given: usize) -> std::result::Result<Vec<Option<usize>>, String> {
     let (required, post, optional) = (params.required.len(), params.post.len(), params.optional.len());
     let least = required + post;
@@ -289,7 +289,7 @@ pub fn divided(call: &Call) -> Option<[&Node; 2]> {
     }
 }
 
-/// Whether an assignment takes both results of `divmod` as they are, with no array around them: a number's.
+/// Whether an assignment can take both results of `divmod` directly, without an array: for numbers.
 pub fn makes_no_array(receiver: &Ty, arg: &Ty) -> bool {
     receiver.atoms().iter().all(|atom| matches!(atom, Atom::Int | Atom::Float))
         && !arg.objects.contains(&well_known::RATIONAL)
@@ -328,7 +328,7 @@ pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, S
     Ok(out)
 }
 
-/// Refuses keywords for what declares none: Ruby makes a Hash of them, the last positional argument.
+/// Refuses keywords for a method that declares none. Ruby makes a Hash of them, the last positional argument.
 pub fn check_keywords(params: &Params, args: &Args, label: &str) -> Answer<()> {
     if args.keywords.is_empty() || !params.keywords.is_empty() || params.keyword_rest.is_some() {
         return Ok(());
@@ -364,16 +364,16 @@ fn is_protected(fact: &MethodFact) -> bool {
     }
 }
 
-/// What kernels ask Method objects.
+/// The methods of Method objects that kernels know.
 const METHOD_OBJECTS: &[&str] = &["call", "()", "===", "[]", ">>", "<<", "to_proc", "nil?", "!", "itself"];
 
 impl Analysis<'_> {
-    /// Whether one kind of receiver has no such method at all: NoMethodError.
+    /// Whether a kind of receiver has no such method: the call raises NoMethodError.
     pub fn answers_nothing(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> bool {
         matches!(self.target(from, atom, name, on_self), Ok(Target::NoMethod { private: false }))
     }
 
-    /// What a call of `name` in `from` on one kind of receiver reaches. `on_self`: written without a receiver or with
+    /// The target of a call of `name` in `from` on one kind of receiver. `on_self`: the call has no receiver, or
     /// `self`.
     ///
     /// # Errors
@@ -438,14 +438,14 @@ impl Analysis<'_> {
             {
                 return Ok(Target::Reader((*part).into()));
             }
-            // the program's own method of that name is meant, which the parser did not know
+            // the program defines a method of that name, which the parser did not know
             if let Some(written) =
                 name.strip_prefix("__list_").or_else(|| name.strip_prefix("__cycle_").and(Some("cycle")))
                 && matches!(self.method(receiver_of(atom), written), MethodFact::Ruby { .. })
             {
                 return self.target(from, atom, written, on_self);
             }
-            // the parser knew no class, and Enumerable's alone is meant
+            // the parser did not know the class, and only Enumerable's method is meant
             if name == "__list_each_with_object" {
                 match self.method(receiver_of(atom), "each_with_object") {
                     MethodFact::Builtin { owner, .. } if &*owner == "Enumerable" => {}
@@ -462,7 +462,7 @@ impl Analysis<'_> {
                 MethodFact::Missing { .. } => false,
                 _ => an.atom_is_a(atom, well_known::ENUMERABLE),
             };
-            // Integers compare by themselves, but where their `<=>` is the program's
+            // Integers are compared directly, unless the program defines their `<=>`
             let ordered =
                 atom != Atom::Int || !matches!(name, "__above?" | "__below?") || self.is_unaltered(atom, "<=>");
             let class = if ordered { core_class(atom) } else { "" };
@@ -479,7 +479,7 @@ impl Analysis<'_> {
                 return Err(Refusal::new(format!("kernels make no Rational of a {class}"))
                     .advise("write numerator and denominator as two Integers"));
             }
-            // the parser knew no types
+            // the parser did not know the type
             if let Some(written) = name.strip_prefix("__list_") {
                 return self.target(from, atom, written, on_self);
             }
@@ -493,7 +493,7 @@ impl Analysis<'_> {
         if atom == Atom::Exception {
             return self.target_of_exception(name);
         }
-        // the sign of what a `<=>` gave
+        // this tests the sign of a result of `<=>`
         let sign = origin == Origin::Asked && atom == Atom::Int && matches!(name, "<" | ">");
         if (origin == Origin::Ruby || sign)
             && let Some(target) = self.rubys_own(from, atom, name, on_self)?
@@ -503,7 +503,7 @@ impl Analysis<'_> {
         if origin == Origin::Asked {
             self.may_be_asked(atom, name)?;
         }
-        // of the list that stands for an Enumerator
+        // a method of the Enumerator for which the list stands
         if matches!(atom, Atom::Array(_)) && matches!(name, "with_index" | "with_object" | "next" | "peek" | "rewind") {
             return Err(Refusal::new(format!("kernels do not know {name} of this iterator"))
                 .advise("count, or keep the object, in a variable of your own"));
@@ -534,7 +534,7 @@ impl Analysis<'_> {
                 match self.builtin_target(atom, &owner, name)? {
                     Some(target) => target,
                     None => {
-                        // the module that defines it says more than an anonymous class that has it
+                        // the module that defines the method says more than an anonymous class that includes it
                         let what = match atom {
                             Atom::Module(_) if &*owner != "Kernel" => format!("{}.{name}", self.describe(atom)),
                             _ => format!("{owner}#{name}"),
@@ -555,10 +555,10 @@ impl Analysis<'_> {
         })
     }
 
-    /// What a method of Ruby's own is to kernels.
+    /// The target for a method of Ruby's own.
     ///
     /// # Errors
-    /// A text of the library's that does not parse.
+    /// A text of the library that does not parse.
     pub(super) fn builtin_target(&mut self, atom: Atom, owner: &str, name: &str) -> Answer<Option<Target>> {
         if let Some(target) = value_target(atom, owner, name) {
             return Ok(Some(target));
@@ -569,7 +569,7 @@ impl Analysis<'_> {
                 None => Target::Builtin(builtin),
             }),
             None => {
-                // a class has none of its instances' methods; those of Math are its own
+                // a class does not have the methods of its instances; those of Math are its own
                 let is_instance = !matches!(atom, Atom::Module(_)) || is_of_modules(owner) || owner == "Math";
                 let find = || crate::prelude::find(core_class(atom), owner, name).filter(|_| is_instance);
                 ikras_own(owner, name).or_else(find).map(Target::Ruby)
@@ -577,7 +577,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// What a call of a method that may not be called this way reaches.
+    /// The target of a call of a method that may not be called this way.
     fn hidden(&mut self, atom: Atom) -> Target {
         match self.method(receiver_of(atom), "method_missing") {
             MethodFact::Ruby { method, .. } => Target::Handler(method),
@@ -603,10 +603,10 @@ impl Analysis<'_> {
         }
     }
 
-    /// What a call gives on one kind of receiver. Registers what it reads, writes and calls.
+    /// The type of a call on one kind of receiver. Registers its reads, writes and calls.
     ///
     /// # Errors
-    /// What Ruby could do and kernels cannot.
+    /// What Ruby can do and kernels cannot.
     pub fn call(
         &mut self,
         from: SpecId,
@@ -621,7 +621,7 @@ impl Analysis<'_> {
         Ok((target, ty))
     }
 
-    /// What `super` in `method` reaches, and its name.
+    /// The target of `super` in `method`, and its name.
     ///
     /// # Errors
     /// As [`Analysis::target`].
@@ -634,10 +634,10 @@ impl Analysis<'_> {
         Ok((self.target_of(fact, atom, &name, true)?, name))
     }
 
-    /// What a target gives on one kind of receiver. Registers what it reads, writes and calls.
+    /// The type of a target on one kind of receiver. Registers its reads, writes and calls.
     ///
     /// # Errors
-    /// What Ruby could do and kernels cannot.
+    /// What Ruby can do and kernels cannot.
     pub fn reached(
         &mut self,
         from: SpecId,
@@ -692,7 +692,7 @@ impl Analysis<'_> {
                 return Err(Refusal::new("kernels do not know % of a Range without an argument"));
             }
             Target::Builtin(builtin) if !builtin.arity().contains(&given) => {
-                // methods with forms that we lack must not be mistaken for wrong calls
+                // forms of these methods that kernels lack must not be taken for an ArgumentError
                 if matches!(
                     builtin,
                     Builtin::IvarGet
@@ -721,7 +721,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// Result of a builtin without a block, over all kinds that the arguments may be.
+    /// The result of a builtin without a block, for all kinds of its arguments.
     fn builtin(
         &mut self,
         from: SpecId,
@@ -741,7 +741,7 @@ impl Analysis<'_> {
         for atoms in combinations {
             match self.combination(from, builtin, (atom, reach), name, args, &atoms, at) {
                 Ok(ty) => out = self.facts.join(&out, &ty),
-                // told when Ruby gets there
+                // becomes an error at run time
                 Err(refusal @ Refusal::Unsupported { .. }) if several && self.may_wait() => {
                     _ = refused.get_or_insert(refusal)
                 }
@@ -754,10 +754,10 @@ impl Analysis<'_> {
         }
     }
 
-    /// Result of a builtin for one kind of each argument.
+    /// The result of a builtin for one kind of each argument.
     ///
     /// # Errors
-    /// What Ruby could do and kernels cannot.
+    /// What Ruby can do and kernels cannot.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     pub fn combination(
         &mut self,
@@ -799,7 +799,7 @@ impl Analysis<'_> {
             Math(function) => {
                 no_value(name, atoms)?;
                 for atom in atoms {
-                    // Math takes numbers alone; all else is a TypeError, whatever it answers to
+                    // Math takes only numbers; all other values are a TypeError, whatever methods they have
                     match *atom {
                         _ if function == crate::ir::lower::numbers::math::Function::IntegerSqrt => {
                             self.asks_conversion(*atom, "to_int")?;
@@ -1024,7 +1024,7 @@ impl Analysis<'_> {
                 Atom::Proc(id) => flag(self.proc_info(id).kind.is_lambda()),
                 _ => Ty::never(),
             },
-            // Ikra's own text gives Integers; a block made of it may be given other elements than it was made for
+            // Ikra's own text passes Integers, but a block made of it may run over other elements than it was made for
             ArrayAt if args.positional.first().is_some_and(|index| !index.only(Prims::INT)) => {
                 return Err(Refusal::new("an element of an array is asked for at no Integer"));
             }
@@ -1140,7 +1140,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// How a method is called on a Range that is an object: for each choice of kinds for its ends, each way once.
+    /// The ways to call a method on a Range object, each once, for all kinds of its ends.
     ///
     /// # Errors
     /// What kernels do not know of such Ranges.
@@ -1156,7 +1156,7 @@ impl Analysis<'_> {
                 match range_form(*from, *to, name) {
                     Ok(form) if !forms.contains(&form) => forms.push(form),
                     Ok(_) => {}
-                    // told when Ruby gets there: other ends may be those that are there
+                    // becomes an error at run time, since the ends may be of another kind
                     Err(refusal) => refused = Some(refusal),
                 }
             }
@@ -1167,7 +1167,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether a number's `==` or `!=` asks its argument, an object with an `==` of its own, instead.
+    /// Whether a number's `==` or `!=` calls the argument's `==`, because the program defines that.
     pub fn asks_equality(
         &mut self,
         from: SpecId,
@@ -1185,8 +1185,8 @@ impl Analysis<'_> {
         })
     }
 
-    /// Whether Ruby's own methods find that method of an ordinary object where they ask it to become something else:
-    /// whatever its visibility, and by `method_missing`, too.
+    /// Whether an ordinary object responds to a conversion that Ruby's own methods call. Its visibility does not
+    /// matter, and `method_missing` counts.
     pub fn answers_to(&mut self, atom: Atom, conversion: &str) -> bool {
         let Atom::Object(class) = atom else { return false };
         if values::is_value(class) || class == well_known::HASH {
@@ -1199,10 +1199,10 @@ impl Analysis<'_> {
         }
     }
 
-    /// Refuses an object where Ruby would ask it to become an Array, an Integer, a String, ….
+    /// Refuses an object where Ruby would convert it to an Array, an Integer, a String, ….
     ///
     /// # Errors
-    /// The object answers to that.
+    /// The object responds to the conversion.
     pub fn asks_conversion(&mut self, atom: Atom, conversion: &str) -> Answer<()> {
         if !self.answers_to(atom, conversion) {
             return Ok(());
@@ -1213,7 +1213,7 @@ impl Analysis<'_> {
             .advise(format!("call {conversion} yourself, and give what it gives")))
     }
 
-    /// Refuses a number's method on an argument that answers to what Ruby would then ask it (`coerce`, …).
+    /// Refuses a numeric method with an argument that responds to what Ruby would call on it (`coerce`, …).
     pub fn asks_argument(
         &mut self,
         method: crate::ir::lower::numbers::Method,
@@ -1239,8 +1239,8 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// `rand(n)` is an Integer but for n = 0, and `rand(a..b)` a number but for an empty Range: taken for granted until
-    /// it is refuted at this place.
+    /// `rand(n)` is an Integer unless n = 0, and `rand(a..b)` a number unless the Range is empty. Both are assumed
+    /// until a launch refutes it at this position.
     fn speculate_rand(&self, ty: Ty, args: &[Atom], at: &Assumption) -> Ty {
         if !self.facts.holds(at) {
             return ty;
@@ -1252,8 +1252,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// The class without singleton classes: what `class` and `instance_of?` speak of. The World numbers an object's
-    /// singleton class as a class of its own whose name begins with `#<Class:`.
+    /// The class without singleton classes, as in `class` and `instance_of?`. The World numbers an object's singleton
+    /// class as a class of its own, whose name begins with `#<Class:`.
     pub fn real_class(&mut self, mut class: ClassId) -> ClassId {
         loop {
             let info = self.class(class);
@@ -1294,10 +1294,10 @@ impl Analysis<'_> {
         }
     }
 
-    /// The type of `array[i]`: without nil while the index was never out of range here.
+    /// The type of `array[i]`: without nil as long as the index was never out of range here.
     ///
     /// # Errors
-    /// When some array holds what kernels cannot.
+    /// If some array holds a value that kernels cannot hold.
     pub fn element(&mut self, from: SpecId, (array, reach): (Atom, Reach), at: &Assumption) -> Answer<Ty> {
         let Atom::Array(kind) = array else { return Ok(Ty::never()) };
         let ty = self.elements(from, kind, reach)?;
@@ -1308,7 +1308,7 @@ impl Analysis<'_> {
         Ok(ty)
     }
 
-    /// Whether `respond_to?` of a literal name is what `respond_to_missing?` says.
+    /// Whether `respond_to?` with a literal name returns what `respond_to_missing?` returns.
     pub fn asks_missing(&mut self, atom: Atom, args: &Args) -> bool {
         let Some(Some(Literal::Sym(asked))) = args.literals.first().cloned() else { return false };
         matches!(self.method(receiver_of(atom), &asked), MethodFact::Missing { handler: Some(_) })
@@ -1324,7 +1324,7 @@ impl Analysis<'_> {
         Ok(ty)
     }
 
-    /// Registers that elements of an array are read.
+    /// Registers a read of elements of an array.
     pub fn read_array(&mut self, kind: crate::id::ArrayKind, reach: Reach) {
         let access = self.arrays.entry(self.facts.find(kind)).or_default();
         if reach.is_owned() {
@@ -1334,10 +1334,11 @@ impl Analysis<'_> {
         }
     }
 
-    /// Registers a write to the elements of an array. Those that are there are scanned: the column holds them too.
+    /// Registers a write to the elements of an array. Existing elements are scanned, since the column contains them
+    /// too.
     ///
     /// # Errors
-    /// When some array holds what kernels cannot.
+    /// If some array holds a value that kernels cannot hold.
     pub fn write_element(&mut self, from: SpecId, (array, reach): (Atom, Reach), ty: &Ty) -> Answer<()> {
         let Atom::Array(kind) = array else { return Ok(()) };
         super::blocks::keeps_no_procs(ty)?;
@@ -1366,7 +1367,7 @@ impl Analysis<'_> {
     /// The type of an ivar of one kind of object.
     ///
     /// # Errors
-    /// When some object holds what kernels cannot.
+    /// If some object holds a value that kernels cannot hold.
     pub fn read_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name) -> Answer<Ty> {
         let class = self.field_owner(atom)?;
         let ty = self.field(from, class, ivar, reach)?;
@@ -1379,11 +1380,11 @@ impl Analysis<'_> {
         Ok(ty)
     }
 
-    /// Registers a write to an ivar of one kind of object. What is there is scanned: the column holds it too. Writes to
-    /// what is no ordinary object are refused when read.
+    /// Registers a write to an ivar of one kind of object. Existing values are scanned, since the column contains them
+    /// too. Writes to objects that are not ordinary are refused when they are read.
     ///
     /// # Errors
-    /// When some object holds what kernels cannot.
+    /// If some object holds a value that kernels cannot hold.
     pub fn write_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) -> Answer<()> {
         let Atom::Object(class) = atom else { return Ok(()) };
         super::blocks::keeps_no_procs(ty)?;
@@ -1411,12 +1412,12 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Registers `object.ivar += …` whose value nobody uses, through a shared path.
+    /// Registers `object.ivar += …` through a shared path, where the value is not used.
     pub fn accumulate_field(&mut self, class: ClassId, ivar: &Name) {
         self.fields.entry((class, ivar.clone())).or_default().accumulated = true;
     }
 
-    /// Registers `array[i] += …` whose value nobody uses, through a shared path.
+    /// Registers `array[i] += …` through a shared path, where the value is not used.
     pub fn accumulate_element(&mut self, kind: crate::id::ArrayKind) {
         let kind = self.facts.find(kind);
         self.arrays.entry(kind).or_default().accumulated = true;
@@ -1439,7 +1440,7 @@ impl Analysis<'_> {
     }
 }
 
-/// What a method of Ruby's own means for an object that is nothing but its parts.
+/// The target of a method of Ruby's own on an object that consists of its parts alone.
 fn value_target(atom: Atom, owner: &str, name: &str) -> Option<Target> {
     match atom {
         Atom::Object(well_known::RANGE) => match (owner, name) {
@@ -1461,7 +1462,7 @@ fn value_target(atom: Atom, owner: &str, name: &str) -> Option<Target> {
     }
 }
 
-/// How a call of a method of a Range that is an object goes on.
+/// A way to call a method on a Range object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RangeForm {
     /// On a Range in registers.
@@ -1470,18 +1471,18 @@ pub enum RangeForm {
     Helper(MethodId),
 }
 
-/// Whether a method of a Range gives the Range itself, which registers have with other ends.
+/// Whether a method of a Range returns the Range itself. The Range in registers may have other ends.
 pub fn gives_range(name: &str, block: bool) -> bool {
     let names = ["each", "each_entry", "each_with_index", "reverse_each", "each_slice", "each_cons", "step", "%"];
     block && names.contains(&plain(name))
 }
 
-/// What a method gives that was called on registers in place of a Range.
+/// The result of a method that was called on a Range in registers instead of a Range object.
 pub fn of_range(ty: Ty, name: &str, block: bool, range: &Ty) -> Ty {
     if gives_range(name, block) && !ty.is_never() { range.clone() } else { ty }
 }
 
-/// How a method is called on a Range from one kind of number to another.
+/// How a method is called on a Range whose ends are of these kinds.
 ///
 /// # Errors
 /// What kernels do not know of such Ranges.
@@ -1501,7 +1502,7 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
         }
         (_, _, "min" | "max" | "minmax") => crate::prelude::find("Range", "Range", name).map(RangeForm::Helper),
         (Atom::Int, _, "first") => helper("__first"),
-        // it goes over the Integers up to its end; what asks for the end itself is another matter
+        // the method runs over the Integers up to the end; these others need the end itself
         (Atom::Int, Atom::Float, name) if !matches!(name, "last" | "min" | "max" | "minmax" | "size" | "hash") => {
             Some(RangeForm::Registers(Prims::INT_RANGE))
         }
@@ -1525,15 +1526,15 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
     })
 }
 
-/// Which call an operator is, where its receiver or its argument is an object that is nothing but its parts: `swapped`, one of
-/// the argument's.
+/// The call for an operator whose receiver or argument is an object that consists of its parts alone. `swapped`: the
+/// argument is the receiver of the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub name: &'static str,
     pub swapped: bool,
 }
 
-/// What is asked in place of an operator of a number, a Range or an object that is nothing but its parts.
+/// The call that takes the place of an operator of a number, a Range or an object that consists of its parts alone.
 pub fn asked(atom: Atom, name: &str, args: &Args) -> Option<Asked> {
     let name = plain(name);
     if let Atom::Object(class) = atom
@@ -1583,7 +1584,7 @@ fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
 /// Refuses a Complex or a Rational as an argument.
 fn no_value(name: &str, args: &[Atom]) -> Answer<()> {
     let refuse = |class, advice| {
-        // a primitive's name says nothing to those who did not write it
+        // users do not know the name of a primitive
         let text = match primitive(name) {
             Some(_) => format!("kernels do not take a {class} here"),
             None => format!("kernels do not know {name} with a {class}"),
@@ -1632,7 +1633,7 @@ pub fn negate(ty: &Ty) -> Ty {
     Ty::prim(out)
 }
 
-/// Every choice of one kind for each argument.
+/// Every combination of one kind for each argument.
 pub fn combinations(args: &[Ty]) -> Vec<Vec<Atom>> {
     let mut out = vec![Vec::new()];
     for arg in args {

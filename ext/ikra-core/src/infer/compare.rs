@@ -1,4 +1,5 @@
-//! What comparisons give that go through another method: `Comparable` by `<=>`, `===` and `<=>` of Kernel by `==`.
+//! Types of comparisons that go through another method: `Comparable` through `<=>`, `===` and `<=>` of Kernel through
+//! `==`.
 //!
 //! Here: their types. Not here: their code ([`crate::ir::lower`]), and equality of numbers.
 
@@ -10,7 +11,8 @@ use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::Assumption;
 
 impl Analysis<'_> {
-    /// What `name` gives on one kind for one kind of argument, as Ruby's C code calls it: whatever its visibility.
+    /// The type of `name` on one kind, for one kind of argument, where Ruby's C code makes the call. Visibility does
+    /// not matter.
     ///
     /// # Errors
     /// As [`Analysis::call`].
@@ -23,7 +25,7 @@ impl Analysis<'_> {
         at: &Assumption,
     ) -> Answer<(Target, Ty)> {
         let args = Args::of(vec![arg.clone()]);
-        // what is inlined belongs to a call that stands in the source
+        // an inlined method must belong to a call in the source
         let asked = format!("{ASKED}{name}");
         if let Target::Ruby(method) = self.target(from, atom, &asked, true)?
             && self.inlines(method, &args, None)?
@@ -45,7 +47,7 @@ impl Analysis<'_> {
     /// `===` and `<=>` of Kernel, and the methods of Comparable.
     ///
     /// # Errors
-    /// As [`Analysis::call`], and orders that are no numbers.
+    /// As [`Analysis::call`], and results of `<=>` that are not numbers.
     pub(super) fn comparison(
         &mut self,
         from: SpecId,
@@ -88,7 +90,7 @@ impl Analysis<'_> {
                     .advise("write clamp(min, max)"))
             }
             Builtin::Ordered(how) => {
-                // what is asked first decides whether it returns; the rest may never be asked
+                // the first call decides whether it returns; the others may never run
                 let mut returns = None;
                 for arg in args.iter().filter(|a| **a != Atom::Nil || how != Ordered::Clamp) {
                     let (_, order) = self.asked(from, (atom, reach), "<=>", &Ty::of(*arg, Reach::Mixed), at)?;
@@ -119,7 +121,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether `<=>` is Kernel's, which asks `==`: Comparable's `==` then stops, and only the same object is equal.
+    /// Whether `<=>` is Kernel's, which calls `==`. Comparable's `==` then stops the recursion, and only the same
+    /// object is equal.
     ///
     /// # Errors
     /// As [`Analysis::target`].
@@ -127,7 +130,7 @@ impl Analysis<'_> {
         Ok(self.target(from, atom, "?<=>", true)? == Target::Builtin(Builtin::Compare))
     }
 
-    /// Whether an order may be a number; else what asked for it raises.
+    /// Whether the result of `<=>` may be a number; else the comparison raises.
     fn check_order(&mut self, order: &Ty) -> Answer<bool> {
         let known = Prims(Prims::INT.0 | Prims::FLOAT.0 | Prims::NIL.0);
         if !order.is_never() && !order.only(known) {
@@ -137,7 +140,7 @@ impl Analysis<'_> {
         Ok(order.may_be(Prims(Prims::INT.0 | Prims::FLOAT.0)))
     }
 
-    /// Whether two are the same object or array; other values are never said to be.
+    /// Whether two values are the same object or array; false for other values.
     pub fn same_reference_ty(&mut self, a: Atom, b: Atom) -> Ty {
         match (a, b) {
             (Atom::Array(_), Atom::Array(_)) => Ty::bool(),
@@ -147,7 +150,7 @@ impl Analysis<'_> {
     }
 }
 
-/// The type of a value's truth.
+/// The possible truth values of a type.
 pub fn truths(ty: &Ty) -> Ty {
     super::calls::negate(&super::calls::negate(ty))
 }

@@ -1,8 +1,9 @@
-//! Methods of Ruby's own that are C there and Ruby here: bodies that inference types and lowering lowers as any method.
+//! Ruby's own methods that are C in Ruby and Ruby here. Inference types their bodies and lowering lowers them, like
+//! those of any method.
 //!
-//! Here: their text, and the calls that only they can make (`__same?`, `__at`, …), which reach what no class can
-//! redefine. Not here: methods that need no body ([`super::builtins`]).
-//! Invariant: a method of the library raises nothing itself, so no place in it is ever shown to a user.
+//! Here: their text, and the calls that only they can make (`__same?`, `__at`, …), which no class can redefine. Not
+//! here: methods that need no body ([`super::builtins`]). Invariant: a method of the library raises nothing itself, so
+//! messages never show a position in it.
 
 use super::builtins::Builtin;
 use super::calls::{Answer, Refusal, Target};
@@ -18,16 +19,16 @@ use crate::world::{Construction, MethodSource, well_known};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Numbers of methods from here on are the library's, up to the prelude's; a World numbers from 0.
+/// The library's numbers of methods begin here and end where the prelude's begin. A World numbers from 0.
 const FIRST: u32 = 1 << 31;
 
-/// Which method, where that is not its whole text.
+/// A method of the library, if its text depends on more than its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Routine {
     ArrayEqual,
     ArrayEql,
     ArrayCompare,
-    /// Of as many members.
+    /// For this number of members.
     StructEqual(usize),
     StructEql(usize),
     StructInitialize(usize),
@@ -38,7 +39,7 @@ pub enum Routine {
 }
 
 impl Routine {
-    /// As a message names it.
+    /// The name for messages.
     fn label(self) -> &'static str {
         match self {
             Routine::ArrayEqual => "Array#==",
@@ -52,7 +53,7 @@ impl Routine {
         }
     }
 
-    /// `members`: how many its class has.
+    /// `members`: the number of members of its class.
     fn text(self, members: usize) -> String {
         match self {
             Routine::ArrayEqual => array_equal("==", "a.__same?(b) || a.__asked == b"),
@@ -115,7 +116,8 @@ fn struct_equal(name: &str, members: usize, equal: impl Fn(&str, &str) -> String
     text + "  true\nend"
 }
 
-/// `params`: those of a member, the optional ones first; the variable that begins with `from` has its value.
+/// `params` gives the parameters of a member, the optional ones first. The variable that begins with `from` has the
+/// member's value.
 fn initialize(members: usize, from: char, params: impl Fn(usize) -> Vec<String>) -> String {
     let mut all: Vec<String> = (0..members).flat_map(params).collect();
     all.sort_by_key(|param| param.contains(':'));
@@ -124,10 +126,10 @@ fn initialize(members: usize, from: char, params: impl Fn(usize) -> Vec<String>)
 }
 
 impl Analysis<'_> {
-    /// The library's method behind a builtin; None: it has no body.
+    /// The library's method that implements a builtin. None: the builtin needs no body.
     ///
     /// # Errors
-    /// A text that does not parse, which is our own fault.
+    /// A text that does not parse, which is a bug of Ikra.
     pub(super) fn routine(&mut self, atom: Atom, builtin: Builtin) -> Answer<Option<MethodId>> {
         let (class, names) = match atom {
             Atom::Object(class) => (class, self.world.members(class).unwrap_or_default()),
@@ -157,7 +159,7 @@ impl Analysis<'_> {
         let id = MethodId(FIRST + self.routines.len() as u32);
         let text = Arc::new(Source::own(routine.label(), &routine.text(members)));
         let mut unit = parse_method(&text).map_err(Error::Unsupported)?;
-        // a member's name need not be one that a variable may have
+        // a member's name may be one that a variable cannot have
         for (keyword, name) in unit.params.keywords.iter_mut().zip(names) {
             keyword.name = name;
         }
@@ -168,12 +170,12 @@ impl Analysis<'_> {
         Ok(Some(id))
     }
 
-    /// A call in the user's text begins.
+    /// Notes that a call in the user's text begins.
     pub(super) fn calls_from(&mut self, place: (Arc<Unit>, Span)) {
         self.calling = Some(place);
     }
 
-    /// Notes where in the user's text a new specialisation of a method of the library was called.
+    /// Notes the user's call for a new specialisation of a method of the library.
     pub(super) fn note_call(&mut self, new: SpecId) {
         if self.in_library(new) {
             self.specs[new.index()].called_at = self.calling.clone();
@@ -190,9 +192,9 @@ impl Analysis<'_> {
         self.spec(spec).key.method.is_some_and(|m| m.0 >= FIRST)
     }
 
-    /// Whether a call on a kind of receiver does what Ruby itself defines, without asking a method of the program's.
+    /// Whether a call on a kind of receiver does what Ruby itself defines, and calls no method of the program.
     pub fn is_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
-        // `case` finds a private ===
+        // `case` finds a private `===`
         match self.target(from, atom, name, name == "===") {
             Ok(Target::Builtin(builtin)) => {
                 !matches!(builtin, Builtin::Ordered(_) | Builtin::CaseEqual | Builtin::Compare | Builtin::Send { .. })
@@ -203,15 +205,15 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether a module's `===` asks what is an instance of it.
+    /// Whether a module's `===` is Ruby's own, which tests the class of an object.
     pub(super) fn asks_class(&mut self, from: SpecId, module: Atom) -> bool {
         self.target(from, module, "===", true).is_ok_and(|t| t == Target::Builtin(Builtin::ModuleCase))
     }
 
-    /// What a call that only the library makes reaches; None: an ordinary call.
+    /// The target of a call that only the library makes. None: it is an ordinary call.
     ///
     /// # Errors
-    /// An object that Ruby would ask to become an Array.
+    /// An object that Ruby would convert to an Array.
     pub(super) fn library_target(&mut self, from: SpecId, atom: Atom, name: &str) -> Answer<Option<Target>> {
         let Some(short) = name.strip_prefix(PRIMITIVE).filter(|_| self.in_library(from)) else { return Ok(None) };
         let nothing = Target::NoMethod { private: false };
@@ -239,13 +241,13 @@ impl Analysis<'_> {
                     member.map_or(nothing, access)
                 }
                 (Some(_), _) => nothing,
-                // the prelude's own
+                // the prelude's own primitives
                 (None, _) => return Ok(None),
             },
         }))
     }
 
-    /// Refuses arguments of which Ruby's own `initialize` of a Struct makes something else than one member each.
+    /// Refuses arguments that Ruby's own `initialize` of a Struct does not assign to one member each.
     ///
     /// # Errors
     /// Keywords that become a Hash.
@@ -263,7 +265,7 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Whether `Data.define` made a class, or one above it.
+    /// Whether `Data.define` made a class or one of its superclasses.
     pub fn is_data(&self, class: ClassId) -> bool {
         self.world.members(class).is_some() && self.world.construction(class) == Construction::Data
     }
@@ -287,7 +289,7 @@ impl Analysis<'_> {
         self.routines.get(method.0.checked_sub(FIRST)? as usize).copied()
     }
 
-    /// ArgumentError's message where arguments do not fit, `message` for a method in Ruby.
+    /// The message of the ArgumentError for arguments that do not fit. `message`: that for a method written in Ruby.
     pub fn argument_error(&self, method: MethodId, args: &super::calls::Args, message: String) -> String {
         let members = |class: ClassId| self.world.members(class).unwrap_or_default();
         match self.routine_of(method) {
@@ -307,7 +309,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// Which member each argument of a Data's `new` is given by; Err is ArgumentError's message. None: no class of Data.
+    /// For each argument of a Data's `new`, the member that it sets. Err is ArgumentError's message. None: it is not a
+    /// class of Data.
     #[allow(clippy::type_complexity, reason = "an answer with two outcomes, if at all")]
     pub fn data_members(
         &self,
@@ -330,7 +333,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether two kinds are of one class, singleton classes left out.
+    /// Whether two kinds are of one class, ignoring singleton classes.
     pub fn is_kin(&mut self, a: Atom, b: Atom) -> bool {
         match (a, b) {
             (Atom::Module(_), _) | (_, Atom::Module(_)) => false,

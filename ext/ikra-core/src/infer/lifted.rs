@@ -1,13 +1,16 @@
-//! Lambdas that call themselves where the program's own code makes them, such as
-//! `fact = ->(n) { n < 2 ? 1 : n * fact.(n - 1) }`.
+//! Lambdas that call themselves and that the block itself makes.
 //!
-//! Here: which lambdas are *lifted*, which means that each call of them is a call of a function of its own, and that
-//! function: its parameters are the variables from around the lambda, by value, then what the lambda is called with; its
-//! body calls the lambda as it is written. Not here: other lambdas, which become part of the code that calls them
-//! ([`super::blocks`]), and captured ones ([`super::outside`]).
+//! `fact = ->(n) { n < 2 ? 1 : n * fact.(n - 1) }` is an example.
 //!
-//! By value is right as nothing assigns those variables while the function runs: the lambda does not, and the body that
-//! made it waits.
+//! Here: which lambdas are *lifted*. A call of a lifted lambda is a call of a function of its own. The function's
+//! parameters are the variables from around the lambda, by value, then the lambda's arguments. Its body calls the
+//! lambda as the source does.
+//!
+//! Not here: other lambdas, which are inlined where they are called ([`super::blocks`]), and captured ones
+//! ([`super::outside`]).
+//!
+//! Passing the variables by value is right because nothing assigns them while the function runs. The lambda does not
+//! assign them, and the body that made it is waiting for the call.
 
 use super::calls::Args;
 use super::walk::{Env, Walker};
@@ -25,10 +28,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Numbers from here on are those of lifted lambdas; a World never gives as many, and the prelude's are above.
+/// Numbers of lifted lambdas begin here. A World never numbers so many methods, and the prelude's numbers are above.
 const FIRST: u32 = 0xe000_0000;
 
-/// A function that a lambda became, for so many arguments and these keywords.
+/// The function for a lambda, with a number of arguments and these keywords.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Form {
     home: SpecId,
@@ -37,29 +40,29 @@ struct Form {
     keywords: Vec<Name>,
 }
 
-/// What is known of lifted lambdas.
+/// Facts about lifted lambdas.
 #[derive(Default)]
 pub struct Lifted {
-    /// Where they are written. What is found out stays when analysis begins again.
+    /// Their positions in the source. They are kept when analysis begins again.
     places: HashSet<(String, u32, Span)>,
     methods: HashMap<Form, MethodId>,
-    /// By number: the form, and the variables from around.
+    /// By number: the form, and the variables from around the lambda.
     forms: Vec<(Form, Vec<LocalId>)>,
-    /// What the variables from around hold where a body calls one.
+    /// The types of the variables from around, for a call in a body.
     passed: HashMap<(SpecId, ProcId), Vec<Ty>>,
-    /// Who calls one: to be run again when more is known of what it gives.
+    /// The callers of each, which run again when its result grows.
     callers: HashMap<ProcId, BTreeSet<SpecId>>,
 }
 
 impl Lifted {
-    /// Forgets specialisations; no number is given twice.
+    /// Forgets the specialisations. Numbers are not used again.
     pub fn restart(&mut self) {
         self.methods.clear();
         self.passed.clear();
         self.callers.clear();
     }
 
-    /// Types with kinds of arrays as they are in the end.
+    /// Replaces merged kinds of arrays in all types.
     pub fn resolve(&mut self, facts: &Facts) {
         for ty in self.passed.values_mut().flatten() {
             *ty = facts.resolve(ty);
@@ -74,7 +77,7 @@ impl Lifted {
 /// A call of a lifted lambda.
 pub struct LiftedCall {
     pub method: MethodId,
-    /// The variables from around the lambda, with what they may hold.
+    /// The variables from around the lambda, with their types.
     pub around: Vec<(LocalId, Ty)>,
 }
 
@@ -84,7 +87,7 @@ impl Analysis<'_> {
         (source.path.clone(), source.first_line, block.span)
     }
 
-    /// Whether a lambda is called as a function. In that function itself it is not.
+    /// Whether a call of the lambda is a call of its function. Within that function itself it is not.
     pub fn is_lifted(&self, home: SpecId, block: &Block) -> bool {
         if self.lifted.places.is_empty() || !self.lifted.places.contains(&self.place_of_lambda(home, block)) {
             return false;
@@ -93,14 +96,14 @@ impl Analysis<'_> {
         form.is_none_or(|(form, _)| form.span != block.span)
     }
 
-    /// Whether a body has the variables of another one that are around a lifted lambda: it is that body, or the lambda's
+    /// Whether a body has the variables of `home` that a lifted lambda uses: it is `home` itself, or the lambda's
     /// function.
     pub fn stands_for(&self, body: SpecId, home: SpecId) -> bool {
         let form = || self.spec(body).key.method.and_then(|method| self.lifted.form(method));
         body == home || form().is_some_and(|(form, _)| form.home == home)
     }
 
-    /// The call of a lifted lambda, as inference has found it.
+    /// The call of a lifted lambda, with the types that inference has found.
     pub fn lifted_call(&mut self, from: SpecId, id: ProcId, block: &Block, args: &Args) -> Option<LiftedCall> {
         let home = self.proc_info(id).home;
         let around = around(&self.spec(home).unit.clone(), block).ok()?;
@@ -109,7 +112,7 @@ impl Analysis<'_> {
         Some(LiftedCall { method, around: around.into_iter().zip(types).collect() })
     }
 
-    /// Whether a lambda reads a variable that it is assigned to, or that a lambda is assigned to which does.
+    /// Whether a lambda reads a variable to which it is assigned, directly or through another lambda that it reads.
     pub fn names_itself(&self, id: ProcId, block: &Block) -> bool {
         let unit = &self.spec(self.proc_info(id).home).unit;
         let Ok(around) = around(unit, block) else { return true };
@@ -146,7 +149,7 @@ impl Analysis<'_> {
         method
     }
 
-    /// Gives a lifted lambda's function its code.
+    /// Makes the code of a lifted lambda's function.
     fn write_lifted(&mut self, method: MethodId, block: &Arc<Block>) {
         if self.sources.contains_key(&method) {
             return;
@@ -158,7 +161,7 @@ impl Analysis<'_> {
         self.sources.insert(method, source);
     }
 
-    /// Runs again who calls a lifted lambda that gives more than was known.
+    /// Runs the callers of a lifted lambda again, because its result has grown.
     pub(super) fn lifted_gives_more(&mut self, id: ProcId) {
         for caller in self.lifted.callers.get(&id).cloned().unwrap_or_default() {
             self.enqueue(caller);
@@ -167,7 +170,8 @@ impl Analysis<'_> {
 }
 
 impl Walker<'_, '_> {
-    /// Makes a lambda that calls itself a function. The error says that analysis begins again, or why it cannot be one.
+    /// Makes a lambda that calls itself a function. The error says that analysis begins again, or why the lambda cannot
+    /// be a function.
     pub(super) fn lift(&mut self, id: ProcId, block: &Block, span: Span) -> Error {
         let home = self.an.proc_info(id).home;
         let place = self.an.place_of_lambda(home, block);
@@ -235,10 +239,10 @@ impl Walker<'_, '_> {
     }
 }
 
-/// The variables from around a lambda that it reads, or that lambdas read which are assigned to them.
+/// The variables from around a lambda that it reads, and those that lambdas assigned to such variables read.
 ///
 /// # Errors
-/// It cannot be a function: it assigns some of them, or asks for the block of the method that it is in.
+/// The lambda cannot be a function: it assigns some of them, or uses the block of the method around it.
 fn around(unit: &Unit, block: &Block) -> std::result::Result<Vec<LocalId>, &'static str> {
     let mut lambdas: Vec<(LocalId, &Block)> = Vec::new();
     visit::unit(unit, &mut |node| {
@@ -277,7 +281,7 @@ fn is_within(unit: &Unit, local: LocalId, block: &Block) -> bool {
     own(unit, block).contains(&local)
 }
 
-/// The variables that are a block's own, or those of blocks in it.
+/// The variables of a block itself, and those of blocks in it.
 fn own(unit: &Unit, block: &Block) -> Vec<LocalId> {
     let mut own = block.params.locals();
     own.extend(&block.locals);
@@ -287,7 +291,7 @@ fn own(unit: &Unit, block: &Block) -> Vec<LocalId> {
             Kind::Call(call) => call.block.as_ref(),
             Kind::Super { block, .. } => block.as_ref(),
             Kind::Assign { target: Target::Local(local, _), .. } => {
-                // what stands for an expression, such as what a splat was given
+                // a variable for an intermediate value, such as the argument of a splat
                 if unit.locals[local.index()].origin == Origin::Temp {
                     own.push(*local);
                 }
@@ -303,7 +307,7 @@ fn own(unit: &Unit, block: &Block) -> Vec<LocalId> {
     own
 }
 
-/// The variables that a block names and that are not its own.
+/// The variables that a block uses and that are not its own.
 fn outer(unit: &Unit, block: &Block) -> std::result::Result<Vec<LocalId>, &'static str> {
     let own = own(unit, block);
     let (mut read, mut assigned, mut asks) = (Vec::new(), Vec::new(), false);

@@ -1,8 +1,9 @@
-//! What all locals hold on a path, as a vector that paths share.
+//! The state of all locals on a path, as a persistent vector that paths share.
 //!
-//! Here: [`Locals`]. Inference copies the environment at every fork and joins two at every merge; were they plain vectors,
-//! a body would cost its lines times its variables. A copy shares everything, an assignment copies one leaf and the nodes
-//! above it, and a join or a comparison looks only at what two paths do not share. Not here: what a join of types is.
+//! Here: [`Locals`]. Inference copies the environment at every fork and joins two at every merge. With plain vectors, a
+//! body would take time proportional to its lines times its variables. A copy shares everything. An assignment copies
+//! one leaf and the nodes above it. A join or a comparison looks only at what two paths do not share. Not here: the
+//! join of types.
 
 use super::walk::State;
 use std::ops::{Index, IndexMut};
@@ -12,11 +13,11 @@ use std::sync::Arc;
 const WIDTH: usize = 16;
 const BITS: u32 = WIDTH.trailing_zeros();
 
-/// A vector. Two of one length have one shape.
+/// A persistent vector. Two of the same length have the same shape.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Locals {
     len: usize,
-    /// Levels of nodes above the leaves: the least that hold `len`.
+    /// Levels of nodes above the leaves: as few as `len` needs.
     height: u32,
     root: Arc<Tree>,
 }
@@ -40,7 +41,7 @@ impl PartialEq for Tree {
 }
 
 impl Locals {
-    /// So many that nothing has assigned.
+    /// A vector of this length whose locals are all unassigned.
     pub fn unset(len: usize) -> Self {
         let mut locals = Locals { len: 0, height: 0, root: Arc::new(Tree::Leaf(Vec::new())) };
         locals.extend_unset(len);
@@ -49,7 +50,7 @@ impl Locals {
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Appends so many that nothing has assigned.
+    /// Appends unassigned locals.
     pub fn extend_unset(&mut self, more: usize) {
         for _ in 0..more {
             if self.len == WIDTH << (self.height * BITS) {
@@ -60,7 +61,7 @@ impl Locals {
             self.len += 1;
         }
     }
-    /// Forgets all from an index on.
+    /// Drops all entries from an index on.
     pub fn truncate(&mut self, len: usize) {
         if len >= self.len {
             return;
@@ -74,7 +75,7 @@ impl Locals {
             self.height -= 1;
         }
     }
-    /// The two, entry by entry, as far as both go; entries that are one and the same stay as they are.
+    /// Joins two vectors entry by entry, up to the shorter length. Entries that are identical stay as they are.
     pub fn join(&self, other: &Self, merge: &mut impl FnMut(&State, &State) -> State) -> Self {
         let len = self.len.min(other.len);
         let (mut a, mut b) = (self.clone(), other.clone());
@@ -115,7 +116,7 @@ impl IndexMut<usize> for Locals {
     }
 }
 
-/// Which child of a node has an entry.
+/// The index of the child that has an entry.
 fn slot(index: usize, height: u32) -> usize {
     (index >> (height * BITS)) % WIDTH
 }
@@ -133,7 +134,7 @@ fn push(tree: &mut Arc<Tree>, height: u32, index: usize) {
     }
 }
 
-/// Leaves the first `len` entries of a tree, at least one of them of it.
+/// Keeps the first `len` entries of a tree, of which at least one must be in it.
 fn cut(tree: &mut Arc<Tree>, height: u32, len: usize) {
     match Arc::make_mut(tree) {
         Tree::Leaf(states) => states.truncate(len),
@@ -153,7 +154,7 @@ fn joined(a: &Arc<Tree>, b: &Arc<Tree>, merge: &mut impl FnMut(&State, &State) -
     match (&**a, &**b) {
         (Tree::Leaf(x), Tree::Leaf(y)) => {
             let states: Vec<State> = x.iter().zip(y).map(|(x, y)| merge(x, y)).collect();
-            // what did not change stays shared
+            // keeps the old leaf shared if nothing changed
             if states == *x { a.clone() } else { Arc::new(Tree::Leaf(states)) }
         }
         (Tree::Node(x), Tree::Node(y)) => {

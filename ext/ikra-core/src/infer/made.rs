@@ -1,12 +1,12 @@
 //! Objects and arrays that kernels make.
 //!
-//! Here: what `new` reaches, which of what is made may be seen outside of its job ([`Analysis::stays`]), and which ivars a
-//! new object has been given before anyone can look at it. Not here: rows ([`crate::ir::Heap`]), and Ruby objects, which
+//! Here: the target of `new`, which new things may be seen outside of their job ([`Analysis::stays`]), and which ivars
+//! a new object is given before any code can read them. Not here: rows ([`crate::ir::Heap`]), and the Ruby objects that
 //! the host makes of those that stay.
 //!
-//! What is made is reached by [`Reach::Fresh`]: nobody but its job knows it. It *escapes* where it comes to be the
-//! section's result, the value of a captured local, or part of something that is not surely fresh itself; it takes along
-//! whatever was put into it. One class or kind of arrays that escapes anywhere stays everywhere.
+//! The type of a new thing has [`Reach::Fresh`]: only its job can reach it. It *escapes* if it becomes the section's
+//! result, the value of a captured local, or part of something that is not surely fresh itself. Everything that was put
+//! into it then escapes as well. If a class or kind of array escapes anywhere, its new objects stay everywhere.
 
 use super::builtins::Builtin;
 use super::calls::{Args, Refusal};
@@ -21,32 +21,32 @@ use crate::world::{self, Assumption, MethodFact, Receiver, values, well_known};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// What has rows of its own.
+/// A class or a kind of array, which has rows of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     Class(ClassId),
     Array(ArrayKind),
 }
 
-/// What is known of what is made.
+/// Facts about the objects and arrays that the section makes.
 #[derive(Default)]
 pub struct Made {
-    /// The ivars that every new object of a class is given before anyone can look at it.
+    /// By class: the ivars that every new object is given before any code can read them.
     births: BTreeMap<ClassId, Vec<Name>>,
-    /// The kinds of arrays that are made at places of bodies.
+    /// The kinds of the arrays that are made at positions of bodies.
     kinds: HashMap<(SpecId, Span), ArrayKind>,
     escaping: BTreeSet<Thing>,
-    /// Fresh things with what was put into them.
+    /// Fresh things, each with a thing that was put into it.
     holds: BTreeSet<(Thing, Thing)>,
-    /// Classes whose objects are copied, each with what is known of an access to their ivars.
+    /// Classes whose objects are copied, each with the uses of their ivars.
     copied: BTreeMap<ClassId, Access>,
-    /// Classes whose objects are frozen here.
+    /// Classes whose objects the section freezes.
     frozen: BTreeSet<ClassId>,
     frozen_arrays: bool,
 }
 
 impl Made {
-    /// Forgets all but what holds of the program's text.
+    /// Forgets everything but what follows from the program's text.
     pub fn restart(&mut self) {
         self.kinds.clear();
         self.escaping.clear();
@@ -62,14 +62,14 @@ fn things(ty: &Ty) -> impl Iterator<Item = Thing> {
 }
 
 impl Analysis<'_> {
-    /// The value may be seen outside of the job that made it.
+    /// Notes that code outside of the job that made the value may see it.
     pub(super) fn escapes(&mut self, ty: &Ty) {
         if ty.reach.may_be_fresh() {
             self.made.escaping.extend(things(ty));
         }
     }
 
-    /// The value becomes part of something; answers whether reading it there may give something fresh.
+    /// Notes that the value becomes part of something. Returns whether a read there may give something fresh.
     pub(super) fn put_into(&mut self, owner: Thing, reach: Reach, ty: &Ty) -> bool {
         if !ty.reach.may_be_fresh() {
             return false;
@@ -82,7 +82,7 @@ impl Analysis<'_> {
         things(ty).next().is_some()
     }
 
-    /// Follows what escapes into what it holds.
+    /// Marks everything as escaping that an escaping thing contains.
     pub(super) fn follow_escapes(&mut self) {
         let named = |thing: Thing| match thing {
             Thing::Array(kind) => Thing::Array(self.facts.find(kind)),
@@ -101,7 +101,7 @@ impl Analysis<'_> {
         self.made.escaping = all;
     }
 
-    /// Whether new things of this class or kind may be seen outside of the job that makes them.
+    /// Whether code outside of their job may see new things of this class or kind.
     pub fn stays(&self, thing: Thing) -> bool {
         let thing = match thing {
             Thing::Array(kind) => Thing::Array(self.facts.find(kind)),
@@ -110,23 +110,23 @@ impl Analysis<'_> {
         self.made.escaping.contains(&thing)
     }
 
-    /// The kind of the arrays made at a place of a body.
+    /// The kind of the arrays made at a position of a body.
     pub fn made_kind(&mut self, spec: SpecId, span: Span) -> ArrayKind {
         let known = self.made.kinds.get(&(spec, span)).copied();
         let kind = known.unwrap_or_else(|| self.facts.fresh_kind());
         self.made.kinds.insert((spec, span), kind);
-        // what is put into it is as wide as Ruby's own: beside a buffer of f32 it must not become narrower
+        // its elements are stored as Ruby's arrays are: beside a buffer of f32 they must not become narrower
         self.facts.saw_storage(kind, None);
         self.facts.find(kind)
     }
 
-    /// The position of an ivar among those that a new object is always given before anyone can look.
+    /// The position of an ivar among those that a new object always has before any code can read them.
     pub fn given_at_birth(&self, class: ClassId, ivar: &Name) -> Option<u32> {
         let given = self.made.births.get(&class)?;
         given.iter().position(|name| name == ivar).and_then(|at| u32::try_from(at).ok())
     }
 
-    /// An object of a class that is nothing but parts of these types.
+    /// The type of a new object of a class whose objects consist of their parts alone, with parts of these types.
     ///
     /// # Errors
     /// As [`Analysis::write_field`].
@@ -141,7 +141,7 @@ impl Analysis<'_> {
         Ok(Ty::object(class, Reach::Fresh))
     }
 
-    /// Ranges that become objects are made like any, without a call that says so.
+    /// Registers Ranges that become objects. They are made like other objects, but without a call of `new`.
     pub(super) fn register_boxes(&mut self) -> Result<()> {
         if !self.facts.boxes() {
             return Ok(());
@@ -151,10 +151,11 @@ impl Analysis<'_> {
         made.map(drop).map_err(|refusal| refusal.at(&source, source.params_span()))
     }
 
-    /// `frozen?` and `freeze`: of what has a flag, or is frozen from the start.
+    /// `frozen?` and `freeze`: for objects and arrays with a flag, and for values that are frozen from the start.
     ///
     /// # Errors
-    /// Values whose flag kernels do not see, and arrays that hold what kernels cannot: the flags stand beside the elements.
+    /// Values whose flag kernels do not see, and arrays that contain values that kernels cannot hold: the flags stand
+    /// beside the elements.
     pub(super) fn has_flag(&mut self, from: SpecId, atom: Atom, reach: Reach) -> std::result::Result<(), Refusal> {
         if let Atom::Array(kind) = atom {
             self.elements(from, kind, reach)?;
@@ -173,10 +174,10 @@ impl Analysis<'_> {
             .advise("ask in Ruby, before the call, and capture the answer"))
     }
 
-    /// An object or an array is frozen.
+    /// Notes that an object or an array is frozen.
     ///
     /// # Errors
-    /// What all elements have in common, and what has no flag.
+    /// Objects that all elements share, and values without a flag.
     pub(super) fn freezes(&mut self, from: SpecId, atom: Atom, reach: Reach) -> std::result::Result<(), Refusal> {
         if builtins::is_immutable(atom) {
             return Ok(());
@@ -217,15 +218,15 @@ impl Analysis<'_> {
         self.made.frozen_arrays
     }
 
-    /// Whether objects of a class are copied.
+    /// Whether the section copies objects of a class.
     pub fn copies(&self, class: ClassId) -> bool {
         self.made.copied.contains_key(&class)
     }
 
-    /// What `__copy` gives.
+    /// The type of the result of `__copy`.
     ///
     /// # Errors
-    /// Objects that are more than what Ruby's own `initialize_copy` and ivars say.
+    /// Objects whose copies need more than their ivars and Ruby's own `initialize_copy`.
     pub(super) fn copy(&mut self, atom: Atom, reach: Reach) -> std::result::Result<Ty, Refusal> {
         let Atom::Object(class) = atom else {
             if atom == Atom::Str || builtins::is_immutable(atom) {
@@ -268,7 +269,7 @@ impl Analysis<'_> {
         Ok(Ty::object(class, Reach::Fresh))
     }
 
-    /// Copies read all ivars that kernels know, and what these hold is in two objects then.
+    /// Copies read all ivars that kernels know. Afterwards two objects contain the values of these.
     pub(super) fn touch_copied(&mut self, class: ClassId, ivar: &Name) {
         let Some(copied) = self.made.copied.get(&class).copied() else { return };
         let access = self.fields.entry((class, ivar.clone())).or_default();
@@ -279,7 +280,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Classes of which objects are made.
+    /// Classes of which the section makes objects.
     pub fn made_classes(&self) -> impl Iterator<Item = ClassId> {
         self.made.births.keys().copied()
     }
@@ -287,7 +288,7 @@ impl Analysis<'_> {
     /// The class whose objects `new` or `allocate` makes.
     ///
     /// # Errors
-    /// Classes whose objects are more than their ivars.
+    /// Classes whose objects contain more than their ivars.
     pub fn makes(&mut self, class: ClassId, name: &str) -> std::result::Result<ClassId, Refusal> {
         if self.world.is_ordinary(class) || self.struct_members(class).is_some() {
             return Ok(class);
@@ -303,7 +304,7 @@ impl Analysis<'_> {
         self.world.members(class)
     }
 
-    /// Notes that objects of a class are made, by `new` or, all ivars unset, by `allocate`.
+    /// Notes that the section makes objects of a class: by `new`, or by `allocate` with all ivars unset.
     fn born(&mut self, class: ClassId, allocated: bool) -> Result<()> {
         let given = if allocated { Vec::new() } else { self.given_by_initialize(class)? };
         let all: Vec<Name> = match self.made.births.get(&class) {
@@ -329,7 +330,7 @@ impl Analysis<'_> {
         demanded.collect()
     }
 
-    /// An ivar that is looked at may be nil in new objects.
+    /// Notes that an ivar that the program reads may be nil in new objects.
     pub(super) fn starts_as_nil(&mut self, class: ClassId, ivar: &Name) {
         let made = self.made.births.contains_key(&class);
         if !self.frozen && made && self.given_at_birth(class, ivar).is_none() {
@@ -339,7 +340,7 @@ impl Analysis<'_> {
 
     fn given_by_initialize(&mut self, class: ClassId) -> Result<Vec<Name>> {
         let MethodFact::Ruby { method, .. } = self.method(Receiver::Instance(class), "initialize") else {
-            // Struct's own gives all
+            // Struct's own `initialize` sets all members
             return Ok(self.struct_members(class).unwrap_or_default());
         };
         let mut birth = Birth { an: self, class, methods: Vec::new(), order: Vec::new(), now: Given::default() };
@@ -409,7 +410,7 @@ impl Walker<'_, '_> {
         self.made_array(span, &element)
     }
 
-    /// An array made at a place, into which values of this type are put.
+    /// An array made at a position, with elements of this type.
     pub(super) fn made_array(&mut self, span: Span, element: &Ty) -> Result<Ty> {
         let kind = self.an.made_kind(self.here.id, span);
         let answer = self.an.write_element(self.here.id, (Atom::Array(kind), Reach::Fresh), element);
@@ -437,7 +438,7 @@ impl Walker<'_, '_> {
         self.array_of(&types, node.span)
     }
 
-    /// The array that is made at a place of values of these types.
+    /// The array made at a position, with elements of these types.
     pub(super) fn array_of(&mut self, types: &[Ty], span: Span) -> Result<Ty> {
         let mut element = Ty::never();
         for ty in types {
@@ -447,20 +448,20 @@ impl Walker<'_, '_> {
     }
 }
 
-/// The prelude's method behind `Array.new(n) { … }`.
+/// The prelude's method for `Array.new(n) { … }`.
 pub fn array_builder() -> Option<MethodId> {
     crate::prelude::find("", "Kernel", "__new_array")
 }
 
-/// What the object at hand has been given on every path to here.
+/// The ivars that the current object has been given on every path to here.
 #[derive(Clone, Default)]
 struct Given {
     ivars: BTreeSet<Name>,
-    /// Looked at before they were given.
+    /// Ivars that were read before they were given.
     seen: BTreeSet<Name>,
-    /// Somebody may look at any of them from here on.
+    /// Any code may read any of its ivars from here on.
     open: bool,
-    /// Control does not get here.
+    /// Control does not reach this point.
     dead: bool,
 }
 
@@ -475,7 +476,7 @@ impl Given {
             self.seen.insert(ivar.clone());
         }
     }
-    /// Where two paths meet.
+    /// The facts where two paths meet.
     fn meet(self, other: Given) -> Given {
         let seen: BTreeSet<Name> = self.seen.union(&other.seen).cloned().collect();
         let open = self.open || other.open;
@@ -489,16 +490,16 @@ impl Given {
     }
 }
 
-/// How many calls deep a constructor is followed.
+/// The depth of calls up to which a constructor is followed.
 const MOST_CALLS: usize = 12;
 
-/// Follows a constructor through what it calls on `self`.
+/// Follows a constructor through the methods that it calls on `self`.
 struct Birth<'a, 'w> {
     an: &'a mut Analysis<'w>,
     class: ClassId,
-    /// Methods that are under way, with what held where they returned.
+    /// Methods that are being followed, with the facts at their returns.
     methods: Vec<(MethodId, Arc<Unit>, Option<Given>)>,
-    /// The ivars in the order in which they are first given.
+    /// The ivars, in the order in which they are first given.
     order: Vec<Name>,
     now: Given,
 }
@@ -527,7 +528,7 @@ impl Birth<'_, '_> {
         Ok(())
     }
 
-    /// What may run or not, or many times.
+    /// Follows code that may run, may not run, or may run many times.
     fn perhaps(&mut self, run: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let before = self.now.clone();
         run(self)?;
@@ -574,7 +575,7 @@ impl Birth<'_, '_> {
             return Ok(());
         }
         match &node.kind {
-            // Whoever gets it may look.
+            // Code that receives `self` may read its ivars.
             Kind::SelfRef => self.now.open = true,
             Kind::Ivar(ivar) => self.now.look(ivar),
             Kind::Assign { target, value } => {
@@ -704,7 +705,7 @@ impl Birth<'_, '_> {
         Ok(())
     }
 
-    /// What a target evaluates before the value.
+    /// Follows what a target evaluates before the value.
     fn owner(&mut self, target: &Place) -> Result<()> {
         match target {
             Place::Attr { receiver, .. } if matches!(receiver.kind, Kind::SelfRef) => Ok(()),
@@ -754,7 +755,7 @@ impl Birth<'_, '_> {
         self.now.give(ivar);
     }
 
-    /// A call on the object itself.
+    /// Follows a call on the object itself.
     fn own(&mut self, name: &str) -> Result<()> {
         match self.an.method(Receiver::Instance(self.class), name) {
             MethodFact::Ruby { method, .. } => return self.method(method),

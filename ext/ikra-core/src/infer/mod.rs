@@ -1,8 +1,8 @@
 //! Abstract interpretation of a block, and of every method that it reaches, to a fixpoint over union types.
 //!
-//! Here: [`Analysis`], the worklist and its results; `walk` interprets one body, `calls` decides what a call reaches,
-//! `builtins` is the table of known methods that are not numeric, `accumulate` finds captured locals that are reduced.
-//! Not here: code. Lowering asks the finished analysis the same questions and gets the same answers.
+//! Here: [`Analysis`], the worklist and its results. `walk` interprets one body, `calls` decides what a call reaches,
+//! `builtins` is the table of known methods that are not numeric, and `accumulate` finds captured locals that are
+//! reduced. Not here: code. Lowering asks the finished analysis the same questions and gets the same answers.
 //!
 //! A *specialisation* is a body with the types of its `self` and arguments. Its node types only grow, so the worklist
 //! ends: every type is a finite set over the classes that exist.
@@ -43,13 +43,13 @@ define_id!(
     SpecId, "spec"
 );
 
-/// Of one method so many specialisations may have come to be by its calls of itself.
+/// The most specialisations of one method that its calls of itself may lead to.
 const MOST_TYPES: usize = 40;
 
-/// So deep, arrays are looked into that a method which calls itself is given.
+/// The greatest depth to which nested arrays are compared, when a method calls itself with them.
 const MOST_NESTED: usize = 16;
 
-/// So deep, the arrays of a method that calls itself are told apart.
+/// The depth of recursion up to which a method's arrays have kinds of their own.
 const APART: usize = 2;
 
 /// What a section does with its block.
@@ -91,13 +91,13 @@ fn given(args: &[Binding]) -> impl Iterator<Item = &Ty> {
     })
 }
 
-/// Identity of a specialisation. None: the section's block.
+/// The identity of a specialisation. No method: the section's block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SpecKey {
     pub method: Option<MethodId>,
     pub self_ty: Ty,
     pub args: Vec<Binding>,
-    /// Nobody uses what it returns; it returns nil.
+    /// The call's value is not used, so it returns nil.
     pub void: bool,
 }
 
@@ -107,42 +107,46 @@ pub struct Spec {
     pub key: SpecKey,
     pub unit: Arc<Unit>,
     pub scope: ScopeId,
-    /// `Car#move`, for people.
+    /// `Car#move`, for messages.
     pub label: String,
-    /// By [`NodeId`]; `never` for what is not reached.
+    /// By [`NodeId`]; `never` for nodes that are not reached.
     pub types: Vec<Ty>,
-    /// Everything that a local ever holds here, by [`LocalId`].
+    /// By [`LocalId`]: the join of all values that a local ever holds here.
     pub locals: Vec<Ty>,
     pub ret: Ty,
-    /// Re-run when `ret` grows.
+    /// Specialisations that run again when `ret` grows.
     callers: BTreeSet<SpecId>,
-    /// What it was first made for; None: the block, and what is inlined.
+    /// The specialisation that it was first made for. None: the block, and inlined bodies.
     caller: Option<SpecId>,
-    /// Specialisations that it calls; for recursion.
+    /// Specialisations that it calls; they tell what is recursive.
     pub callees: BTreeSet<SpecId>,
-    /// Nodes whose value nobody uses; their type is nil.
+    /// Nodes whose value is not used; their type is nil.
     pub void: BTreeSet<NodeId>,
-    /// By [`NodeId`]: whether any path comes there.
+    /// By [`NodeId`]: whether any path reaches the node.
     pub visited: Vec<bool>,
-    /// What an operator assignment reads, by its node.
+    /// The type that an operator assignment reads, by its node.
     pub op_reads: BTreeMap<NodeId, Ty>,
-    /// Assignments to parts of arrays (`a[1..2] = list`) that one variable alone holds: it gets what becomes of them.
+    /// Assignments to parts of arrays (`a[1..2] = list`) that only one variable holds. The variable gets the array that
+    /// results.
     pub parts: HashSet<Span>,
-    /// What the subject of a `case` may still be at a test, by the test's node.
+    /// The types that the subject of a `case` may still have at a test, by the test's node.
     pub subjects: BTreeMap<NodeId, Ty>,
-    /// Why some of the calls of a [`Kind::Spread`](crate::syntax::ast::Kind::Spread) cannot be compiled, by their nodes.
+    /// The reasons why some calls of a [`Kind::Spread`](crate::syntax::ast::Kind::Spread) cannot be compiled, by their
+    /// nodes.
     pub unspread: BTreeMap<NodeId, String>,
-    /// What a bare `super` passes on, by its node and the parameter.
+    /// The types that a bare `super` passes on, by its node and the parameter.
     pub passed_on: BTreeMap<(NodeId, LocalId), Ty>,
-    /// What it is inlined into, and interpreted with. None: it is a function of its own.
+    /// The specialisation into which it is inlined, and with which it is interpreted. None: it is a function of its
+    /// own.
     pub host: Option<SpecId>,
-    /// Of a method of the library: the first call in the user's text that led here, which stands for every place in it.
+    /// For a method of the library: the first call in the user's text that led here. Messages about any place in the
+    /// method name this call.
     pub called_at: Option<(Arc<Unit>, Span)>,
     /// The call that it was first made for.
     made_at: Option<(Arc<Unit>, Span)>,
-    /// For the code of a captured Proc: the Proc.
+    /// For the code of a captured Proc: the root that holds the Proc.
     pub around: Option<Root>,
-    /// The finished program has it: what is specialised on the way, for types that grew since, it does without.
+    /// Whether the finished program contains it. Specialisations for types that grew later are not lowered.
     pub lowered: bool,
 }
 
@@ -179,19 +183,19 @@ impl Spec {
     }
 }
 
-/// How a field is used by the program, by provenance of the object.
+/// How the program uses a field, separately for objects of one element and for shared ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub read_owned: bool,
     pub read_shared: bool,
     pub written_owned: bool,
     pub written_shared: bool,
-    /// `shared.x += n`, the value unused.
+    /// `shared.x += n`, where the value is not used.
     pub accumulated: bool,
 }
 
 impl Access {
-    /// Both uses.
+    /// The union of both uses.
     fn and(self, other: Access) -> Access {
         Access {
             read_owned: self.read_owned || other.read_owned,
@@ -208,7 +212,7 @@ impl Access {
     pub fn written(self) -> bool {
         self.written_owned || self.written_shared || self.accumulated
     }
-    /// Only ever accumulated through shared paths: an atomic addition keeps every contribution.
+    /// Whether its only uses are accumulations through shared paths: an atomic addition keeps every contribution.
     pub fn is_atomic(self) -> bool {
         self.accumulated && !self.read_shared && !self.written_shared && !self.read_owned && !self.written_owned
     }
@@ -223,7 +227,7 @@ pub struct SharedWrite {
     pub place: Place,
 }
 
-/// The finished (or growing) analysis of one section.
+/// The analysis of one section, finished or still growing.
 pub struct Analysis<'w> {
     pub world: &'w mut dyn World,
     pub facts: &'w mut Facts,
@@ -233,62 +237,64 @@ pub struct Analysis<'w> {
     index: HashMap<SpecKey, SpecId>,
     queue: VecDeque<SpecId>,
     queued: BTreeSet<SpecId>,
-    /// Who reads a place, to be run again when it grows.
+    /// By place: the specialisations that read it, which run again when it grows.
     readers: BTreeMap<Place, BTreeSet<SpecId>>,
-    /// Roots that were scanned, with what kernels cannot hold.
+    /// Roots that were scanned, with the value that kernels cannot hold, if there is one.
     roots: BTreeMap<Root, Option<Opaque>>,
     demanded: BTreeSet<Place>,
-    /// Fields and elements that were scanned, and hold what kernels cannot.
+    /// Fields and elements that were scanned and contain values that kernels cannot hold.
     unheld: BTreeMap<Place, Opaque>,
-    /// How many `rescue` clauses and `ensure`s are around the place at hand.
+    /// The number of `rescue` clauses and `ensure`s around the current node.
     clauses: usize,
     called_in_clauses: BTreeSet<SpecId>,
-    /// Functions that raise what their caller may have rescued, with the error that says so.
+    /// Functions with a bare `raise`, which may raise what their caller has rescued, with the error for that case.
     bare_raises: BTreeMap<SpecId, Diagnostic>,
     pub fields: BTreeMap<(ClassId, Name), Access>,
     pub arrays: BTreeMap<ArrayKind, Access>,
-    /// Writes to what several elements may have, with who writes, and where.
+    /// Writes to slots that several elements may share, with their specialisations and positions.
     pub shared_writes: BTreeSet<SharedWrite>,
     methods: HashMap<(Receiver, Name), MethodFact>,
     sources: HashMap<MethodId, MethodSource>,
-    /// Those of Ruby's own methods that have bodies here, by their number in the library.
+    /// Ruby's own methods that have bodies in the library, by their number there.
     routines: Vec<library::Routine>,
-    /// The call in the user's text that is being looked at.
+    /// The call in the user's text that is being interpreted.
     calling: Option<(Arc<Unit>, Span)>,
     classes: HashMap<ClassId, ClassInfo>,
     pub accumulators: Accumulators,
     made: made::Made,
     /// Blocks and lambdas, by [`ProcId`].
     procs: Vec<blocks::ProcInfo>,
-    /// Those that objects and arrays hold.
+    /// Procs that objects and arrays hold.
     held_procs: BTreeMap<ProcId, blocks::ProcInfo>,
     proc_index: HashMap<(SpecId, Span), ProcId>,
     /// Procs and Method objects from outside.
     outside_index: HashMap<Root, ProcId>,
-    /// Procs that are composed of two: the first, the second, and which of these was asked.
+    /// Procs composed of two: by the first, the second, and the one that is the receiver.
     composed_index: HashMap<(ProcId, ProcId, ProcId), ProcId>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
-    /// What kernels lack of a Range that is an object, for one way to call a method on it: told when Ruby gets there.
+    /// For a method that is called on a Range object as on a Range in registers: why kernels cannot do that. The error
+    /// is raised at run time.
     lacking: HashMap<(SpecId, Span, Prims), String>,
-    /// Kinds of arrays that are made to grow.
+    /// Kinds of arrays that have room to grow.
     growing: BTreeSet<ArrayKind>,
-    /// Blocks that are known to be looked at.
+    /// Literal blocks whose value is known to be used.
     valued: Valued,
-    /// Assignments to parts of arrays that others may hold at some time.
+    /// Assignments to parts of arrays that more than one reference may hold.
     shared_parts: HashSet<(String, u32, Span)>,
     /// Lambdas that call themselves.
     lifted: lifted::Lifted,
-    /// More is known of them than when this began: it must begin again.
+    /// The analysis has found something that its earlier steps did not know, and must begin again.
     again: bool,
-    /// What the section's `break` gives.
+    /// Whether the section contains a `break`.
     pub has_break: bool,
-    /// Set once the fixpoint is reached: questions are answered, nothing may grow.
+    /// Set once the fixpoint is reached. From then on questions are answered, and nothing may grow.
     frozen: bool,
-    /// The section assigns class variables: each is an attribute of an object then ([`crate::syntax::ast::cell`]).
+    /// Whether the section assigns class variables. Each is then an attribute of an object
+    /// ([`crate::syntax::ast::cell`]).
     pub assigns_class_variables: bool,
 }
 
-/// Types a section's block and everything it reaches.
+/// Types a section's block and everything that it reaches.
 ///
 /// # Errors
 /// `Unsupported` and `Conflict`, at the first place in the block's order that kernels cannot do.
@@ -363,7 +369,7 @@ impl Analysis<'_> {
         &self.specs[id.index()]
     }
 
-    /// Forgets what was found, but not what was asked of the World, and begins with the section's block.
+    /// Forgets its results, but not the demands to the World, and begins with the section's block.
     fn start(&mut self, block: &BlockSource) {
         self.specs.clear();
         self.index.clear();
@@ -424,7 +430,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Adds the calls that lead to a specialisation to what is wrong in it.
+    /// Adds the calls that lead to a specialisation to an error in it.
     fn called_from(&self, mut error: Error, mut id: SpecId) -> Error {
         for _ in 0..self.specs.len() {
             let spec = self.spec(id);
@@ -435,8 +441,8 @@ impl Analysis<'_> {
         error
     }
 
-    /// Of two kinds of arrays that became one, what was asked of either is asked of all: arrays that are there share a column
-    /// with those that are made, though nobody reads their elements.
+    /// If one of two merged kinds was demanded, the merged kind is demanded. Existing arrays of the other kind then
+    /// share a column with it, even if no code reads their elements.
     fn demand_merged(&mut self) -> Result<()> {
         let merges = self.facts.take_merges();
         let asked = |kind: ArrayKind| self.demanded.contains(&Place::Elements(kind));
@@ -455,7 +461,7 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Runs the readers of a place again although its type did not grow: it is written from now on.
+    /// Runs the readers of a place again although its type did not grow, because the section now writes it.
     fn wake(&mut self, place: &Place) {
         for id in self.readers.get(place).cloned().unwrap_or_default() {
             self.enqueue(id);
@@ -464,7 +470,7 @@ impl Analysis<'_> {
 
     fn wake_readers(&mut self) {
         for place in self.facts.take_changes() {
-            // a merge of kinds concerns whoever reads either
+            // a merge of kinds affects the readers of both kinds
             let ids: Vec<SpecId> = self.readers.get(&place).into_iter().flatten().copied().collect();
             for id in ids {
                 self.enqueue(id);
@@ -472,7 +478,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Writes the surviving array kinds into every stored type, and freezes.
+    /// Replaces merged array kinds in every stored type, and freezes the analysis.
     fn finish(&mut self) {
         let facts = &*self.facts;
         for spec in &mut self.specs {
@@ -489,14 +495,14 @@ impl Analysis<'_> {
         }
         self.index.clear();
         for (i, spec) in self.specs.iter().enumerate().filter(|(_, s)| s.host.is_none()) {
-            // of two that became one by a merge the later one saw the merged type
+            // if two have become equal by a merge, the later one has seen the merged type
             self.index.insert(spec.key.clone(), SpecId::new(i));
         }
         for proc in self.procs.iter_mut().chain(self.held_procs.values_mut()) {
             proc.result = self.facts.resolve(&proc.result);
         }
         self.lifted.resolve(&self.facts);
-        // as above, the later one
+        // as above, the later one wins
         let mut inlinings: Vec<_> = std::mem::take(&mut self.inlinings).into_iter().collect();
         inlinings.sort_by_key(|(_, id)| *id);
         for (mut at, id) in inlinings {
@@ -515,10 +521,10 @@ impl Analysis<'_> {
         self.frozen = true;
     }
 
-    /// The specialisation of a method for these types, found or made; `from` is run again when its result grows.
+    /// The specialisation of a method for these types, found or made. `from` runs again when its result grows.
     ///
     /// # Errors
-    /// When the method's source cannot be had.
+    /// If the method's source is not available.
     pub fn specialise(&mut self, from: SpecId, key: SpecKey) -> Result<SpecId> {
         let id = match self.index.get(&key) {
             Some(id) => *id,
@@ -546,8 +552,7 @@ impl Analysis<'_> {
         Ok(id)
     }
 
-    /// Refuses `raise` without arguments where a `rescue` clause calls the method that it is in: it would raise what
-    /// that clause rescued.
+    /// Refuses a bare `raise` in a method that a `rescue` clause calls: it would raise what that clause has rescued.
     fn check_bare_raises(&mut self) -> Result<()> {
         let (mut seen, mut open) = (BTreeSet::new(), Vec::from_iter(self.called_in_clauses.iter().copied()));
         while let Some(id) = open.pop() {
@@ -561,8 +566,10 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// A method that calls itself with arrays that it makes, as one that divides and conquers does, would be specialised for those of each depth, and in each of these twice or more: from
-    /// some depth on its arrays are of the kind of those far above, where these have the same elements. So types reach a fixpoint.
+    /// Merges the kinds of arrays of a recursive method from some depth on. A method that divides and conquers calls
+    /// itself twice or more with arrays that it makes. It would be specialised anew for the arrays of each depth. So,
+    /// from some depth on, its arrays get the kind of those far above, if their elements have the same types. Then
+    /// types reach a fixpoint.
     fn rejoined(&mut self, from: SpecId, key: SpecKey) -> SpecKey {
         if self.index.contains_key(&key) || key.method.is_none_or(crate::prelude::contains) {
             return key;
@@ -583,13 +590,13 @@ impl Analysis<'_> {
         SpecKey { self_ty: self.facts.resolve(&key.self_ty), args: args.collect(), ..key }
     }
 
-    /// Specialisations of a method by which it comes to call itself, the last first.
+    /// The active specialisations of a method through which it calls itself, the last first.
     fn callers(&self, from: SpecId, key: &SpecKey) -> impl Iterator<Item = SpecId> {
         let all = std::iter::successors(Some(self.host(from)), |id| self.specs[id.index()].caller);
         all.filter(|id| self.specs[id.index()].key.method == key.method)
     }
 
-    /// Whether two have the same types, but for which kinds of arrays of the same elements these are.
+    /// Whether two have the same types, except for the kinds of arrays, whose elements are alike.
     fn differs_in_kinds(&self, a: &SpecKey, b: &SpecKey) -> bool {
         let alike = |(a, b): (&Ty, &Ty)| match (a.array, b.array) {
             (Some(x), Some(y)) => Ty { array: a.array, ..b.clone() } == *a && self.are_alike(x, y),
@@ -601,8 +608,8 @@ impl Analysis<'_> {
             && std::iter::once((&a.self_ty, &b.self_ty)).chain(given(&a.args).zip(given(&b.args))).all(alike)
     }
 
-    /// Whether arrays of two kinds nest equally deep, as far as is known: their elements are arrays of kinds that are alike,
-    /// or both have none among them.
+    /// Whether arrays of two kinds nest equally deep, as far as is known: their elements are arrays of alike kinds, or
+    /// neither kind contains arrays.
     fn are_alike(&self, one: ArrayKind, other: ArrayKind) -> bool {
         let elements = |kind| self.facts.get(&Place::Elements(kind)).unwrap_or_default().array;
         let (mut one, mut other) = (Some(one), Some(other));
@@ -622,7 +629,7 @@ impl Analysis<'_> {
         false
     }
 
-    /// Whether a method that is to be specialised anew calls itself, directly or not, with types that it never met, over and over: `grow([x])` in `grow(x)`.
+    /// Whether a method calls itself, directly or not, with new types over and over: `grow([x])` in `grow(x)`.
     fn has_no_end(&self, from: SpecId, key: &SpecKey) -> bool {
         if self.index.contains_key(key) {
             return false;
@@ -630,13 +637,13 @@ impl Analysis<'_> {
         match self.callers(from, key).count() {
             0 => false,
             MOST_TYPES.. => true,
-            // where it calls itself twice, they are soon more than anybody could wait for
+            // a method that calls itself twice would soon have too many specialisations
             _ => self.specs.iter().filter(|spec| spec.key.method == key.method).count() >= MOST_TYPES * 10,
         }
     }
 
     /// # Errors
-    /// When the method's source cannot be had.
+    /// If the method's source is not available.
     pub fn source(&mut self, method: MethodId) -> Result<MethodSource> {
         if let Some(source) = self.sources.get(&method) {
             return Ok(source.clone());
@@ -670,7 +677,7 @@ impl Analysis<'_> {
         info
     }
 
-    /// The type of a place, scanned at its first use; `reader` runs again when it grows.
+    /// The type of a place, which is scanned at its first use; `reader` runs again when it grows.
     fn place(&mut self, reader: SpecId, place: &Place) -> std::result::Result<Ty, Opaque> {
         let place = match place {
             Place::Elements(kind) => Place::Elements(self.facts.find(*kind)),
@@ -714,7 +721,7 @@ impl Analysis<'_> {
         Ok(ty)
     }
 
-    /// What a field or an element holds that kernels cannot; also where kinds of arrays became one since.
+    /// A value at a place that kernels cannot hold, also if kinds of arrays were merged since it was found.
     fn unheld_at(&self, place: &Place) -> Option<Opaque> {
         let same = |at: &Place| match (at, place) {
             (Place::Elements(a), Place::Elements(b)) => self.facts.find(*a) == self.facts.find(*b),
@@ -723,14 +730,14 @@ impl Analysis<'_> {
         self.unheld.iter().find(|(at, _)| same(at)).map(|(_, opaque)| opaque.clone())
     }
 
-    /// Whether a refusal may wait until Ruby gets there. Not where an object or an array holds what kernels cannot:
-    /// packing would find that at each call.
+    /// Whether a refusal may become an error at run time. Not if an object or an array contains a value that kernels
+    /// cannot hold: packing would find that at each call.
     pub fn may_wait(&self) -> bool {
         self.unheld.is_empty()
     }
 
     /// # Errors
-    /// When the value is none that kernels can hold.
+    /// If kernels cannot hold the value.
     pub fn root(&mut self, reader: SpecId, root: &Root) -> std::result::Result<Ty, Opaque> {
         let ty = match self.place(reader, &Place::Root(root.clone())) {
             Ok(ty) => ty,
@@ -742,7 +749,7 @@ impl Analysis<'_> {
     /// The type of an ivar of one class.
     ///
     /// # Errors
-    /// When some object has a value there that kernels cannot hold.
+    /// If some object has a value there that kernels cannot hold.
     pub fn field(
         &mut self,
         reader: SpecId,
@@ -752,7 +759,7 @@ impl Analysis<'_> {
     ) -> std::result::Result<Ty, Opaque> {
         let place = Place::Field(class, ivar.clone());
         let ty = self.place(reader, &place)?;
-        // references that the section itself writes may come to be shared
+        // references that the section itself writes may become shared
         let written = self.fields.get(&(class, ivar.clone())).is_some_and(|a| a.written());
         Ok(ty.reached(match reach {
             _ if self.facts.may_hold_fresh(&place) => Reach::Mixed,
@@ -768,12 +775,12 @@ impl Analysis<'_> {
     /// The type of the elements of a kind of array, without the nil of an index out of range.
     ///
     /// # Errors
-    /// When some array holds a value that kernels cannot.
+    /// If some array holds a value that kernels cannot hold.
     pub fn elements(&mut self, reader: SpecId, kind: ArrayKind, reach: Reach) -> std::result::Result<Ty, Opaque> {
         let place = Place::Elements(kind);
         let ty = self.place(reader, &place)?;
         let written = self.arrays.get(&self.facts.find(kind)).is_some_and(|a| a.written());
-        // which element of a common array it is differs from element to element
+        // elements of the section may read different elements of a shared array, so `Same` does not carry over
         let owned = reach == Reach::Owned && !written && self.facts.is_owned(&place);
         let fresh = self.facts.may_hold_fresh(&place);
         Ok(ty.reached(if fresh {
@@ -786,9 +793,9 @@ impl Analysis<'_> {
         }))
     }
 
-    /// Whether values of the kind may answer so when asked whether they are instances of a class or module.
+    /// Whether `is_a?` of a class or module may give this answer for values of the kind.
     pub fn may_answer(&mut self, atom: Atom, module: ClassId, answer: bool) -> bool {
-        // of which class an exception is only its site says
+        // only its site tells the class of an exception
         atom == Atom::Exception || self.atom_is_a(atom, module) == answer
     }
 
@@ -810,7 +817,7 @@ impl Analysis<'_> {
 
     /// Specialisations that may call themselves, directly or not.
     pub fn recursive(&self) -> BTreeSet<SpecId> {
-        // several became one where merges made their types the same
+        // several are now one if merges made their types the same
         let now = |id: SpecId| self.index.get(&self.spec(id).key).copied().unwrap_or(id);
         let mut calls: BTreeMap<SpecId, BTreeSet<SpecId>> = BTreeMap::new();
         for id in (0..self.specs.len()).map(SpecId::new) {
@@ -833,7 +840,7 @@ impl Analysis<'_> {
         found
     }
 
-    /// Why a method of a Range that is an object cannot be called on it as one in registers.
+    /// Why kernels cannot call a method on a Range object as on a Range in registers.
     pub fn lacks(&self, spec: SpecId, span: Span, range: Prims) -> Option<&String> {
         self.lacking.get(&(spec, span, range))
     }
@@ -844,7 +851,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Refuses a text in which refinements may be in force.
+/// Refuses a text in which refinements may be active.
 fn unrefined(source: &Arc<Source>) -> Result<()> {
     if !source.refined {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Procs and Method objects that a program takes from outside: captured variables and constants that hold one.
+//! Procs and Method objects that a program takes from outside: values of captured variables and constants.
 //!
-//! Here: which type such a root has, and what calling it means. A captured Proc is a method that is always inlined, whose
-//! `self` and whose variables from around it are roots of their own ([`Root::SelfOf`], [`Root::Within`]), read anew at
-//! every call of the section. Not here: blocks that the program writes down itself ([`super::blocks`]).
+//! Here: the type of such a root, and the calls of it. A captured Proc is a method that is always inlined. Its `self`
+//! and the variables from around it are roots of their own ([`Root::SelfOf`], [`Root::Within`]), which every call of
+//! the section reads anew. Not here: blocks that the program itself contains ([`super::blocks`]).
 
 use super::accumulate;
 use super::blocks::{ProcInfo, ProcKind};
@@ -16,10 +16,10 @@ use crate::syntax::ast::{LocalId, Name, NodeId, Origin};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{Assumption, Lenient, Opaque, Outside, Root, well_known};
 
-/// How many runs of one captured Proc's code may be inlined into one another.
+/// The most runs of one captured Proc's code that may be inlined into one another.
 const MAX_NESTED: usize = 4;
 
-/// A captured lambda that neighbouring elements call with the same positions.
+/// A captured lambda that neighbouring elements call with the same positions ([`crate::ir::stages`]).
 pub struct Producer {
     pub method: MethodId,
     pub receiver: (Atom, Reach),
@@ -55,10 +55,10 @@ impl Analysis<'_> {
         Some(Ty::proc(id))
     }
 
-    /// Asks for the code of a Proc that objects or arrays hold, at its first sight.
+    /// Asks for the code of a Proc that objects or arrays hold, when the analysis first meets it.
     ///
     /// # Errors
-    /// Its source cannot be had.
+    /// If its source is not available.
     pub(super) fn meet_held_proc(&mut self, id: ProcId) -> std::result::Result<(), Opaque> {
         let Some(number) = id.held_number() else { return Ok(()) };
         if self.held_procs.contains_key(&id) {
@@ -75,17 +75,17 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Whether a body writes lambdas or blocks down that were met.
+    /// Whether a body contains lambdas or blocks that the analysis has met.
     pub(super) fn writes_procs(&self, home: SpecId) -> bool {
         self.procs.iter().any(|info| info.home == home && matches!(info.kind, ProcKind::Lambda(_) | ProcKind::Block(_)))
     }
 
-    /// The Proc that calls `first`, and `second` with what that gives. `receiver`: the one that was asked to compose.
+    /// The Proc that calls `first`, then `second` with the result. `receiver`: the receiver of `>>` or `<<`.
     pub fn composed(&mut self, receiver: ProcId, first: ProcId, second: ProcId) -> ProcId {
         if let Some(id) = self.composed_index.get(&(first, second, receiver)) {
             return *id;
         }
-        // as the one is that is called with what the new one is called with
+        // the composed Proc takes its arguments as the first one does
         let lambda = self.proc_info(first).kind.is_lambda();
         let id = ProcId::new(self.procs.len());
         let kind = ProcKind::Composed { first, second, lambda };
@@ -94,7 +94,7 @@ impl Analysis<'_> {
         id
     }
 
-    /// How many Procs one is composed of.
+    /// The number of Procs of which a Proc is composed.
     pub(super) fn parts(&self, id: ProcId) -> usize {
         match self.proc_info(id).kind {
             ProcKind::Composed { first, second, .. } => self.parts(first) + self.parts(second),
@@ -102,7 +102,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// What is known of a block, lambda or Method object.
+    /// Facts about a block, lambda or Method object.
     pub fn proc_info(&self, id: ProcId) -> &ProcInfo {
         match id.held_number() {
             Some(_) => self.held_procs.get(&id).expect("met when its place was read"),
@@ -139,7 +139,8 @@ impl Analysis<'_> {
         }))
     }
 
-    /// The method by which something is added to an element of live arrays in one step, such as `[]+=`, if they have it; so that none loses what another adds.
+    /// The method of live arrays that adds to an element in one step, such as `[]+=`, if they have it. With it, no
+    /// addition of another element is lost.
     pub fn live_accumulation(&mut self, spec: SpecId, node: NodeId, receiver: &Ty, op: &str) -> Option<String> {
         if receiver.is_never() || !self.may_accumulate(spec, node, op) {
             return None;
@@ -152,13 +153,14 @@ impl Analysis<'_> {
         receiver.atoms().into_iter().all(|atom| has(self, atom)).then_some(name)
     }
 
-    /// `self` of a captured Proc, the receiver of a Method object. One that kernels cannot hold still has Kernel's methods.
+    /// The type of `self` of a captured Proc, or of the receiver of a Method object. If kernels cannot hold it, it
+    /// still has Kernel's methods.
     pub fn outside_self(&mut self, from: SpecId, root: &Root) -> Ty {
         let ty = self.root(from, &Root::SelfOf(Box::new(root.clone())));
         ty.unwrap_or_else(|_| Ty::module(well_known::KERNEL))
     }
 
-    /// The root that a local of a captured Proc's code is, if it is one from around it.
+    /// The root for a local of a captured Proc's code, if the local is from around the Proc.
     pub fn around(&self, spec: SpecId, local: LocalId) -> Option<Root> {
         let spec = self.spec(spec);
         let around = spec.around.clone()?;
@@ -166,16 +168,16 @@ impl Analysis<'_> {
         (local.origin == Origin::Captured).then(|| Root::Within(Box::new(around), local.name.clone()))
     }
 
-    /// What `Ikra.__staged` calls: a captured lambda, whose code is a function of its own there, with a position as its argument.
+    /// The function that `Ikra.__staged` calls: a captured lambda, which takes a position.
     pub fn staged(&self, args: &Args) -> Option<Producer> {
         let [id] = args.positional.first()?.procs[..] else { return None };
         let ProcKind::Outside(_, code) = &self.proc_info(id).kind else { return None };
-        // Ikra wrote it, and it asks nothing of its `self`
+        // it is a lambda of Ikra's own, which does not use its `self`
         let receiver = receiver_of(&Ty::module(well_known::KERNEL));
         Some(Producer { method: code.method, receiver, args: Args::of(vec![Ty::int()]) })
     }
 
-    /// What it gives.
+    /// The type of its result.
     ///
     /// # Errors
     /// As [`Analysis::reached`].
@@ -184,9 +186,10 @@ impl Analysis<'_> {
         self.reached(from, &Target::Ruby(method), receiver, "call", &args, at)
     }
 
-    /// Whether a captured Proc's code runs already where it is called: then the call is one of a function, and not inlined.
+    /// Whether a captured Proc's code is already running where it is called. Then the call is not inlined, but calls a
+    /// function.
     ///
-    /// `active`: the methods of the bodies that wait, and of the one that runs.
+    /// `active`: the methods of the current body and of its callers.
     pub fn calls_itself(&self, method: MethodId, active: &[SpecId]) -> bool {
         active.iter().any(|id| self.spec(*id).key.method == Some(method))
     }
@@ -201,7 +204,7 @@ impl Analysis<'_> {
 }
 
 impl Walker<'_, '_> {
-    /// Calls a Proc or Method object from outside.
+    /// Interprets a call of a Proc or Method object from outside.
     pub(super) fn call_outside(
         &mut self,
         (root, code): (&Root, &Outside),
@@ -251,7 +254,7 @@ impl Walker<'_, '_> {
         Ok(out)
     }
 
-    /// `return` and `break` leave a lambda; in a captured Proc that is none they have nowhere to go.
+    /// `return` and `break` leave a lambda. In a captured Proc that is not a lambda, they have no target.
     pub(super) fn leaves_captured_proc(&self, span: Span) -> Result<()> {
         let own = self.here.ret_frame.is_some_and(|frame| self.frames[frame].kind == FrameKind::Return);
         if self.here.unit.lambda || !own || self.an.spec(self.here.id).around.is_none() {
@@ -264,7 +267,7 @@ impl Walker<'_, '_> {
             .into())
     }
 
-    /// Gives the code of a captured Proc the variables from around it.
+    /// Assigns the variables from around a captured Proc in its code.
     pub(super) fn take_around(&mut self, env: &mut Env) -> Result<()> {
         if self.an.spec(self.here.id).around.is_none() {
             return Ok(());
@@ -292,7 +295,7 @@ impl Walker<'_, '_> {
     }
 }
 
-/// The one kind of receiver that a captured Proc has.
+/// The kind of receiver that a captured Proc has.
 pub fn receiver_of(self_ty: &Ty) -> (Atom, Reach) {
     (self_ty.atoms().first().copied().unwrap_or(Atom::Nil), self_ty.reach)
 }

@@ -1,8 +1,8 @@
-//! Methods of Ruby's core classes that a program has redefined, and calls that do not mind.
+//! Methods of Ruby's core classes that a program has redefined, and calls that these do not affect.
 //!
-//! Here: which calls reach what Ruby itself defines, whatever the program has in its place: those in text of Ikra's own,
-//! which stands for Ruby's C code ([`crate::prelude`] has the convention); and what is refused because Ruby's C code asks a
-//! redefined method where kernels do not. Not here: look-up of everything else ([`super::calls`]).
+//! Here: which calls reach Ruby's own definition, whatever the program defines. They are the calls in Ikra's own text,
+//! which stands for Ruby's C code ([`crate::prelude`] has the convention). Also here: what is refused because Ruby's C
+//! code calls a redefined method where kernels do not. Not here: look-up of all other calls ([`super::calls`]).
 
 use super::builtins;
 use super::calls::{Answer, Refusal, Target, class_of, receiver_of};
@@ -11,18 +11,18 @@ use crate::syntax::ast::{ASKED, FIXED, NAMED, plain, primitive};
 use crate::types::Atom;
 use crate::world::{MethodFact, Receiver, values, well_known};
 
-/// On whose behalf a call looks its method up.
+/// The rule by which a call looks up its method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The program's: it is what the program has.
+    /// The program's call: it reaches what the program defines.
     Program,
-    /// Ruby's C code calls no method here: it is what Ruby itself defines.
+    /// Ruby's C code calls no method here: the call reaches what Ruby itself defines.
     Ruby,
     /// Ruby's C code calls a method by its name.
     Asked,
 }
 
-/// What Ruby's C code asks of no method, whoever the receiver is.
+/// Methods that Ruby's C code never calls by name, whatever the receiver.
 const NEVER_ASKED: &[&str] = &[
     "!",
     "block_given?",
@@ -40,7 +40,7 @@ const NEVER_ASKED: &[&str] = &[
     "raise",
 ];
 
-/// Names that Ruby's own Numeric methods ask of numbers.
+/// Methods that Ruby's own Numeric methods call on numbers.
 const ASKED_OF_NUMBERS: &[&str] = &[
     "zero?",
     "floor",
@@ -60,22 +60,22 @@ const ASKED_OF_NUMBERS: &[&str] = &[
     "coerce",
 ];
 
-/// Pairs of names of one core method, of which Ruby defines the first as an alias of the second.
+/// Pairs of names of one core method. Ruby defines the first as an alias of the second.
 const ALIASES: &[(&str, &str)] =
     &[("inspect", "to_s"), ("to_s", "inspect"), ("magnitude", "abs"), ("append", "push"), ("prepend", "unshift")];
 
-/// Whether a method that is defined by another name is that method under a name that Ruby itself gives it.
+/// Whether `name` is an alias that Ruby itself defines for the method `original`.
 fn is_rubys_alias(name: &str, original: &str) -> bool {
     name == original || ALIASES.contains(&(name, original))
 }
 
-/// The name by which kernels know a method of Ruby's own that a call by this name reaches.
+/// The name under which kernels know the method of Ruby's own that a call by `name` reaches.
 pub(super) fn known_as<'a>(name: &'a str, original: &'a str) -> &'a str {
     if is_rubys_alias(name, original) { name } else { original }
 }
 
-/// The classes and modules in which Ruby itself defines the methods of a kind of value, as far as Ikra's own text calls them;
-/// none for the program's own classes.
+/// The classes and modules in which Ruby itself defines the methods of a kind of value, if Ikra's own text calls them.
+/// None for the program's own classes.
 fn owners(atom: Atom) -> &'static [&'static str] {
     match atom {
         Atom::Nil => &["NilClass", "Kernel"],
@@ -97,7 +97,7 @@ fn owners(atom: Atom) -> &'static [&'static str] {
     }
 }
 
-/// Whether a kind of value is of one of Ruby's own classes.
+/// Whether the class of a kind of value is one of Ruby's own.
 fn is_core(atom: Atom) -> bool {
     match atom {
         Atom::Object(class) => class == well_known::HASH || values::is_value(class),
@@ -107,7 +107,7 @@ fn is_core(atom: Atom) -> bool {
 }
 
 impl Analysis<'_> {
-    /// On whose behalf a call in a body looks its method up, and the name without its mark.
+    /// The rule by which a call in a body looks up its method, and the name without its mark.
     pub(super) fn origin<'n>(&self, from: SpecId, name: &'n str) -> (Origin, &'n str) {
         let origin = match name.chars().next() {
             Some(ASKED) => Origin::Asked,
@@ -119,18 +119,19 @@ impl Analysis<'_> {
         (origin, plain(name))
     }
 
-    /// Whether a body is text of Ikra's own, which stands for Ruby's C code.
+    /// Whether a body is Ikra's own text, which stands for Ruby's C code.
     fn is_own(&self, from: SpecId) -> bool {
         let source = &self.spec(from).unit.source;
         source.own || source.is_internal()
     }
 
-    /// What Ruby itself has under a name; None: nothing that kernels know, or it asks the receiver's class.
+    /// The target that Ruby itself defines for a name. None: kernels do not know it, or it depends on the receiver's
+    /// class.
     ///
     /// # Errors
-    /// A text of the library's that does not parse.
+    /// A text of the library that does not parse.
     pub(super) fn rubys_own(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Option<Target>> {
-        // a Range that is an object would ask for all else in its registers
+        // a Range object uses its form in registers for everything else
         let is_range = atom == Atom::Object(well_known::RANGE);
         let kernels = NEVER_ASKED.contains(&name).then(|| builtins::find(atom, "Kernel", name)).flatten();
         if let (Some(builtin), true) = (kernels, is_range) {
@@ -144,7 +145,7 @@ impl Analysis<'_> {
         if NEVER_ASKED.contains(&name) {
             return Ok(kernels.map(Target::Builtin));
         }
-        // Ruby's Enumerable goes over `each`, and over no other method of itself
+        // Ruby's Enumerable calls `each` on itself, and no other method
         let label = &self.spec(from).label;
         if on_self && name != "each" && matches!(atom, Atom::Object(_)) && is_enumerables(label) {
             return Ok(crate::prelude::find("", "Enumerable", name).map(Target::Ruby));
@@ -152,7 +153,7 @@ impl Analysis<'_> {
         Ok(None)
     }
 
-    /// Whether a kind of value has a method of that name from Ruby itself, not redefined, or none at all.
+    /// Whether a kind of value has Ruby's own method of that name, not redefined, or none.
     pub fn is_unaltered(&mut self, atom: Atom, name: &str) -> bool {
         self.is_unaltered_of(receiver_of(atom), name)
     }
@@ -165,13 +166,13 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether a call by this name in a body reaches Ruby's own method on a kind of value of a core class.
+    /// Whether a call by this name in a body reaches Ruby's own method for a kind of value of a core class.
     pub fn reaches_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
         let (origin, name) = self.origin(from, name);
         origin == Origin::Ruby || self.is_unaltered(atom, name)
     }
 
-    /// Refuses what Ruby's C code asks by name where kernels cannot do as it does: it leaves some of these calls out.
+    /// Refuses methods that Ruby's C code calls by name but not always, since kernels cannot leave out the same calls.
     ///
     /// # Errors
     /// A redefined method.
@@ -189,7 +190,7 @@ impl Analysis<'_> {
         self.is_not_redefined(atom, asked, "Ruby's own methods ask it in some places, and not in others")
     }
 
-    /// Refuses a method of Ruby's own whose C code asks the receiver for a method that the program has redefined.
+    /// Refuses a method of Ruby's own whose C code calls a method of the receiver that the program has redefined.
     ///
     /// # Errors
     /// Such a method.
@@ -207,7 +208,7 @@ impl Analysis<'_> {
             ("Numeric", "eql?") if number => &["=="],
             ("Numeric", "nonzero?") if number => &["zero?"],
             ("Integer", "digits") => &["<"],
-            // Ruby 3.3 and later write it in Ruby
+            // Ruby 3.3 and later implement it in Ruby
             ("Integer", "times") => &["<", "succ"],
             (_, "===") if matches!(atom, Atom::Nil | Atom::True | Atom::False | Atom::Array(_)) => &["=="],
             _ => &[],
@@ -228,7 +229,7 @@ impl Analysis<'_> {
         self.numbers_are_not_redefined(of_numbers, &because)
     }
 
-    /// Refuses a primitive that stands for a call of the program's, or asks as Ruby's C code does, where that is redefined.
+    /// Refuses a primitive if a method that it stands for, or that Ruby's C code would call in its place, is redefined.
     ///
     /// # Errors
     /// A redefined method.
@@ -273,15 +274,15 @@ impl Analysis<'_> {
             },
         };
         if matches!(atom, Atom::Object(_)) && !is_core(atom) {
-            // its methods call the program's, but for one that is left out
+            // primitives on the program's own classes call the program's methods, with this one exception
             let own = short == "map_with_index" && !self.is_unaltered(atom, "each_with_index");
             return if own { Err(self.redefined(atom, "each_with_index", "map asks it")) } else { Ok(()) };
         }
         self.is_not_redefined(atom, &asked, "Ruby asks it here")
     }
 
-    /// Refuses a method of the list that stands for an Enumerator where a method of that name is redefined that an Enumerator
-    /// has, or a list.
+    /// Refuses a method on the list that stands for an Enumerator, if a method of that name is redefined for
+    /// Enumerators or lists.
     ///
     /// # Errors
     /// Such a method.
@@ -323,12 +324,12 @@ impl Analysis<'_> {
     }
 }
 
-/// Whether a kind of value has parts that are numbers, with which Ruby's C code computes by their own operators.
+/// Whether a kind of value has numeric parts, on which Ruby's C code calls their own operators.
 fn has_numbers(atom: Atom) -> bool {
     matches!(atom, Atom::Object(well_known::COMPLEX | well_known::RATIONAL))
 }
 
-/// Whether a method of the prelude is one that Ruby's Enumerable has.
+/// Whether a method of the prelude is one of Ruby's Enumerable.
 fn is_enumerables(label: &str) -> bool {
     label.strip_prefix("Enumerable#").is_some_and(|name| !name.starts_with("__"))
 }

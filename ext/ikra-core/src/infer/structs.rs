@@ -1,7 +1,7 @@
 //! Members of Structs by position or name.
 //!
-//! Here: which member `s[…]` is, and what a pattern finds by a key. Not here: accessors by name, which are readers and writers like those of ivars: a
-//! member is a field of its class, under its name without `@`.
+//! Here: the member that `s[…]` means, and the value of a pattern's key. Not here: accessors by name. They are readers
+//! and writers like those of ivars, since a member is a field of its class, under its name without `@`.
 
 use super::builtins::Builtin;
 use super::calls::{Answer, Args, Literal, Refusal, Target, receiver_of};
@@ -10,22 +10,22 @@ use crate::syntax::ast::{Kind, Name, Pattern};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::MethodFact;
 
-/// Which member an index of a Struct means.
+/// The member that an index of a Struct means.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Which {
     One(Name),
-    /// One of all, by an Integer that is known when it runs.
+    /// One of these; the Integer is known only at run time.
     Any(Vec<Name>),
-    /// None: what Ruby raises.
+    /// There is none: the exception that Ruby raises.
     Missing {
         class: &'static str,
         message: String,
     },
-    /// TypeError: nothing that can be an index.
+    /// TypeError: the value cannot be an index.
     NoIndex,
 }
 
-/// What a class's own `deconstruct_keys` gives for a key.
+/// The value that a class's own `deconstruct_keys` gives for a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyValue {
     Field(Name),
@@ -37,10 +37,10 @@ pub enum KeyValue {
 }
 
 impl Analysis<'_> {
-    /// The keys that a class's own `deconstruct_keys` gives, with their values; None: it has none of its own.
+    /// The keys and values of a class's own `deconstruct_keys`. None: the class does not define it.
     ///
     /// # Errors
-    /// One that is more than a Hash of fields and literals that is written out: kernels make no Hashes.
+    /// A `deconstruct_keys` that is not a literal Hash of fields and literals: kernels make no Hashes there.
     pub fn own_keys(&mut self, from: SpecId, atom: Atom) -> Answer<Option<Vec<(Name, KeyValue)>>> {
         let method = match self.method(receiver_of(atom), "deconstruct_keys") {
             MethodFact::Ruby { method, .. } => method,
@@ -84,10 +84,10 @@ impl Analysis<'_> {
             .advise("match the class, and read the attributes in a guard: `in Point if …`")
     }
 
-    /// The member that an index of one kind, `literal` where the source has it written out, means.
+    /// The member that an index of one kind means. `literal`: the index, if it is a literal.
     ///
     /// # Errors
-    /// An index that Ruby would know and kernels do not.
+    /// An index that Ruby accepts and kernels do not.
     pub fn which_member(&mut self, atom: Atom, index: Atom, literal: Option<&Literal>) -> Answer<Which> {
         let members = match atom {
             Atom::Object(class) => self.world.members(class).unwrap_or_default(),
@@ -127,7 +127,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// The members that `s[…]` may touch.
+    /// The members that `s[…]` may read or write.
     ///
     /// # Errors
     /// As [`Analysis::which_member`].
@@ -139,7 +139,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// `s[…]` and `s[…] = v`.
+    /// Interprets `s[…]` and `s[…] = v`.
     ///
     /// # Errors
     /// As [`Analysis::which_member`], and when some object holds what kernels cannot.

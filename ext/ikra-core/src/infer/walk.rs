@@ -1,8 +1,9 @@
 //! Interprets one body over types: environments flow forward, join at merges, and go round loops to a fixpoint.
 //!
-//! Here: environments, expressions, and loops; assignments ([`assign`]), calls ([`call`]), conditions that narrow types ([`narrow`]) and what is raised ([`rescue`]) are modules of
-//! their own. Not here: the look-up of methods ([`super::calls`]), and what anything compiles to.
-//! Invariant: the type that a node gives here is the join of all its visits, so it is what lowering will read.
+//! Here: environments, expressions, and loops. Assignments ([`assign`]), calls ([`call`]), conditions that narrow types
+//! ([`narrow`]) and exceptions ([`rescue`]) are modules of their own. Not here: the look-up of methods
+//! ([`super::calls`]), and code. Invariant: the type of a node is the join of all its visits, and lowering reads that
+//! type.
 
 mod assign;
 mod call;
@@ -28,13 +29,13 @@ use crate::world::{Assumption, MethodFact, Opaque, Receiver, Root, well_known};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a local holds on the path at hand.
+/// The value of a local on the current path.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(super) struct State {
     pub ty: Ty,
-    /// Some path to here did not assign it.
+    /// Whether some path to here did not assign it.
     pub unset: bool,
-    /// It holds an array that nobody else holds ([`super::append`]).
+    /// Whether it holds an array that nothing else holds ([`super::append`]).
     pub sole: bool,
 }
 
@@ -44,10 +45,10 @@ impl State {
     }
 }
 
-/// All locals on the path at hand, of the body that runs and of those that wait for it.
+/// All locals on the current path, of the current body and of its callers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Env {
-    /// Control does not get here.
+    /// Control does not reach this point.
     pub dead: bool,
     pub locals: Locals,
 }
@@ -58,24 +59,24 @@ impl Env {
     }
 }
 
-/// What leaves a loop, a block or an inlined method early.
+/// A loop, a block or an inlined method that control may leave early.
 pub(super) struct Frame {
     pub next: Option<Env>,
     pub next_ty: Ty,
     pub breaks: Option<Env>,
     pub break_ty: Ty,
     pub kind: FrameKind,
-    /// How many variables the environment has there.
+    /// The number of variables in the environment there.
     pub len: usize,
-    /// Of a `Yield`: the frame of the call that the block was given to. None: a `proc`, which nothing waits for.
+    /// For a `Yield`: the frame of the call that takes the block. None: a `proc`, which no call is waiting for.
     pub brk: Option<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum FrameKind {
-    /// `while`, `for`: `next` and `break` are its own.
+    /// `while`, `for`: `next` and `break` apply to it.
     Loop,
-    /// A call with a literal block, where `break` leaves to.
+    /// A call with a literal block, which `break` leaves.
     Call,
     /// One run of a literal block.
     Yield,
@@ -86,32 +87,33 @@ pub(super) enum FrameKind {
     Section,
 }
 
-/// The frame of the section's block, in which all others are.
+/// The frame of the section's block, which contains all others.
 pub(super) const SECTION: usize = 0;
 
 pub(super) struct Walker<'a, 'w> {
     pub(super) an: &'a mut Analysis<'w>,
     pub(super) here: Activation,
-    /// Bodies that wait for an inlined one, or (while one of their blocks runs) that the block was given to.
+    /// Callers of the current body, which is inlined. While a block runs: also the bodies to which the block was
+    /// passed.
     pub(super) others: Vec<Activation>,
     pub(super) frames: Vec<Frame>,
-    /// Where `break` in a literal block goes: the frame of the call that it was given to.
+    /// The frame that `break` leaves in a literal block: that of the call that takes the block.
     pub(super) block_frames: BTreeMap<ProcId, usize>,
     rescue: rescue::Pending,
-    /// Variables that what comes after the condition at hand assigns.
+    /// Variables that the code after the current condition assigns.
     reassigned: Vec<LocalId>,
-    /// Variables, by their places in the environment, whose arrays are the receivers of calls that have not ended.
+    /// Variables, by their places in the environment, whose arrays are receivers of calls that are still running.
     pub(super) under_way: Vec<usize>,
-    /// Variables, by their places in the environment, whose arrays grow by arguments that are being evaluated.
+    /// Variables, by their places in the environment, whose arrays will grow once the arguments are evaluated.
     pub(super) holders: Vec<usize>,
     /// Blocks and lambdas that are running.
     pub(super) running: Vec<ProcId>,
 }
 
-/// The assumption that a place in a unit speculates on.
+/// The assumption for speculation at a position of a unit.
 pub fn assumption(unit: &Unit, span: Span) -> Assumption {
     let (line, column) = unit.source.line_column(span.start);
-    // two speculating calls may begin at one place (`a[0][1]`): their ends differ
+    // two speculating calls may begin at one position (`a[0][1]`), but their ends differ
     Assumption {
         path: unit.source.path.clone(),
         line,
@@ -119,11 +121,11 @@ pub fn assumption(unit: &Unit, span: Span) -> Assumption {
     }
 }
 
-/// A literal that a node is, for methods that must know it.
+/// The literal that a node is, for methods that must know it.
 pub fn literal(node: &Node) -> Option<Literal> {
     match &node.kind {
         Kind::Int(n) => Some(Literal::Int(*n)),
-        // which nobody sends
+        // a primitive's name, which no call sends
         Kind::Sym(name) if ast::primitive(name).is_none() => Some(Literal::Sym(name.clone())),
         Kind::Range { to: Some(to), .. } if to.span == node.span => Some(Literal::From),
         Kind::Range { from: Some(from), .. } if from.span == node.span => Some(Literal::UpTo),
@@ -131,7 +133,7 @@ pub fn literal(node: &Node) -> Option<Literal> {
     }
 }
 
-/// Runs a specialisation once over the types as they stand; wakes its callers if its result grew.
+/// Interprets a specialisation once with the current types. Runs its callers again if its result grew.
 pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
     let spec = &mut an.specs[id.index()];
     let unit = spec.unit.clone();
@@ -212,7 +214,7 @@ impl Walker<'_, '_> {
 
     fn section(&mut self) -> Result<()> {
         let unit = self.here.unit.clone();
-        // Ruby's C code asks it of whatever it converts
+        // Ruby's C code calls it on every value that it converts
         let object = Receiver::Instance(well_known::OBJECT);
         if !self.an.is_unaltered_of(object, "respond_to?") {
             return Err(self
@@ -231,7 +233,7 @@ impl Walker<'_, '_> {
             {
                 continue;
             }
-            // all at once, before any branch: a type that narrowing cut down on one path must not stand for all
+            // all captures are read before any branch: a type that was narrowed on one path must not apply to all
             match self.an.root(self.here.id, &Root::Capture(unit.locals[i].name.clone())) {
                 Ok(ty) => {
                     env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole: false };
@@ -250,7 +252,7 @@ impl Walker<'_, '_> {
             },
         };
         if wants_element && element.is_never() {
-            // an empty array: the block never runs
+            // the array is empty, so the block never runs
             return Ok(());
         }
         self.frames.push(Frame::new(FrameKind::Section, env.locals.len()));
@@ -313,7 +315,7 @@ impl Walker<'_, '_> {
         self.assign_state(env, local, ty, false);
     }
 
-    /// The same; `sole`: it holds an array that nobody else holds.
+    /// The same. `sole`: the local becomes the only holder of an array.
     pub(super) fn assign_state(&mut self, env: &mut Env, local: LocalId, ty: &Ty, sole: bool) {
         if env.dead || ty.is_never() {
             return;
@@ -349,7 +351,7 @@ impl Walker<'_, '_> {
         Diagnostic::new(&source, span, message)
     }
 
-    /// An error's place: the user's, where this is the prelude.
+    /// The position for an error. Within the prelude: that of the user's call.
     fn place(&self, span: Span) -> (Arc<crate::source::Source>, Span) {
         match &self.here.site {
             Some((unit, call)) => (unit.source.clone(), *call),
@@ -370,7 +372,7 @@ impl Walker<'_, '_> {
 
     // ---- expressions ----
 
-    /// Types a node on the path `env`; `env` is dead afterwards if the node does not return.
+    /// Types a node on the path `env`. `env` is dead afterwards if the node does not return.
     pub(super) fn eval(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
         if env.dead {
             return Ok(Ty::never());
@@ -379,7 +381,7 @@ impl Walker<'_, '_> {
         self.an.specs[self.here.id.index()].visited[i] = true;
         let mut ty = self.eval_kind(node, env)?;
         if !ty.is_never() && self.an.spec(self.here.id).void.contains(&node.id) {
-            // nobody looks at the value: it need not be held
+            // the value is not used, so no register needs to hold it
             ty = Ty::nil();
         }
         let old = std::mem::take(&mut self.here.types[i]);
@@ -397,7 +399,7 @@ impl Walker<'_, '_> {
             Kind::True => Ty::prim(Prims::TRUE),
             Kind::False => Ty::prim(Prims::FALSE),
             Kind::Int(_) => Ty::int(),
-            // raises, but where a mask or a shift cuts off what is beyond Integers of kernels
+            // raises, except where a mask or a shift drops the bits beyond Integers of kernels
             Kind::BigInt(digits) if digits.parse::<u64>().is_ok() => Ty::int(),
             Kind::Float(_) => Ty::float(),
             Kind::Sym(_) => Ty::sym(),
@@ -417,7 +419,7 @@ impl Walker<'_, '_> {
             Kind::Range { from, to, .. } => self.range(node, from.as_deref(), to.as_deref(), env)?,
             Kind::Assign { target, value } => {
                 let mut owner = self.owner(target, env)?;
-                // `a&.x = v` is nil where `a` is, and `v` is not evaluated
+                // if `a` is nil, `a&.x = v` is nil and `v` is not evaluated
                 let mut skipped = env.dead();
                 if let (ast::Target::Attr { safe: true, .. }, Some((receiver, _))) = (target, &mut owner) {
                     skipped.dead = env.dead || !receiver.may_be(Prims::NIL);
@@ -578,7 +580,7 @@ impl Walker<'_, '_> {
                     .advise("make it before the section, or use case … when")
                     .into());
             }
-            // of a `when`, where what it holds is the answer
+            // the test of a `when *x`: its value is the answer
             Kind::Splat(test) if matches!(test.kind, Kind::Seq(_)) => self.eval(test, env)?,
             Kind::Splat(_) => {
                 return Err(self
@@ -641,7 +643,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// Goes where a jump goes, by way of the `ensure`s between; `env` is dead then.
+    /// Takes a jump, through the `ensure`s on its way; `env` is dead then.
     fn jump(&mut self, exit: Exit, ty: &Ty, env: &mut Env) {
         if env.dead || self.delayed(exit, ty, env) {
             return;
@@ -658,7 +660,7 @@ impl Walker<'_, '_> {
         env.dead = true;
     }
 
-    /// Joins the path at hand into what leaves a frame.
+    /// Joins the current path into those that leave a frame.
     fn leave_to(&mut self, frame: usize, env: &Env, ty: &Ty, is_break: bool) {
         let mut env = env.clone();
         env.locals.truncate(self.frames[frame].len);
@@ -692,7 +694,7 @@ impl Walker<'_, '_> {
             return self.opaque(Err(opaque), span);
         }
         let state = env.locals[self.here.base + i].clone();
-        // whoever reads it may keep it
+        // the reader of the value may keep it
         if state.sole {
             env.locals[self.here.base + i].sole = false;
             self.seen_by_handlers(env);
@@ -739,7 +741,7 @@ impl Walker<'_, '_> {
             && path.name.starts_with("@@")
         {
             if ast::variable_of(&path.name).is_some() {
-                // those that were read before
+                // the class variables that were read before must be read as attributes, too
                 self.an.again |= !std::mem::replace(&mut self.an.assigns_class_variables, true);
             } else if self.an.assigns_class_variables
                 && let Some(id) = self.an.world.constant(self.here.scope, None, &ast::cell(&path.name))
@@ -802,7 +804,7 @@ impl Walker<'_, '_> {
         Ok(found.map(Root::Const))
     }
 
-    /// Whether something is there; what `defined?` asks of methods is a call.
+    /// Whether something is defined. For methods, `defined?` becomes a call instead.
     fn defined(&mut self, asked: &Node, env: &mut Env) -> Result<Ty> {
         let answer = match &asked.kind {
             Kind::Ivar(ivar) => {
@@ -846,7 +848,7 @@ impl Walker<'_, '_> {
         Ok(Ty::prim(if answer { Prims::TRUE } else { Prims::FALSE }))
     }
 
-    /// Refuses a constant that is not defined where the program has a `const_missing` that would be asked.
+    /// Refuses a constant that is not defined if the program has a `const_missing` that Ruby would call.
     fn no_const_missing(&mut self, span: Span, path: &ast::ConstPath) -> Result<()> {
         let module = match &path.base {
             ConstBase::Lexical => self.an.world.scope_module(self.here.scope),
@@ -909,7 +911,7 @@ impl Walker<'_, '_> {
                 }
                 let answer = match &value {
                     Some(_) if matches!(test.kind, Kind::Splat(_)) => ty.clone(),
-                    // a narrowed subject was read before: its type now is the environment's
+                    // the subject was narrowed after it was read, so the environment has its current type
                     Some(value) => {
                         let base = self.here.base;
                         let now = local.map(|l| &env.locals[base + l.index()]).filter(|s| !s.unset && !s.ty.is_never());
@@ -950,7 +952,7 @@ impl Walker<'_, '_> {
         Ok(out)
     }
 
-    /// `test === subject`, which may be private.
+    /// `test === subject`; the method may be private.
     fn case_eq(&mut self, test: &Node, test_ty: &Ty, subject: &Ty, env: &mut Env) -> Result<Ty> {
         let at = self.assumption(test.span);
         self.dispatch(test_ty, "===", &Args::of(vec![subject.clone()]), true, test.span, &at, env)
@@ -998,8 +1000,8 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Runs `body` until the environment at its head stands still; `once` sets up one round. Leaves `env` as after any
-    /// number of rounds, or (`endless`) only as `break` leaves it; gives the type of `break`.
+    /// Runs `body` until the environment at its head no longer changes; `once` prepares one round. Afterwards `env` is
+    /// that after any number of rounds, or (`endless`) that of the `break`s alone. Returns the type of `break`.
     fn rounds(
         &mut self,
         env: &mut Env,

@@ -1,7 +1,7 @@
-//! Assignments: parameters and patterns, variables, ivars, elements, and what operators write back to.
+//! Assignments: parameters and patterns, variables, ivars, elements, and operator assignments.
 //!
-//! Here: which types go where, and in what order Ruby evaluates the parts. Not here: what a type does to an environment or a slot ([`super`]), and the calls that
-//! an assignment may be ([`super::call`]).
+//! Here: where types flow, and the order in which Ruby evaluates the parts. Not here: the effect of a type on an
+//! environment or a slot ([`super`]), and the calls that an assignment may be ([`super::call`]).
 
 use super::{Env, Walker, literal};
 use crate::diagnostic::Span;
@@ -16,7 +16,7 @@ use crate::world::{Assumption, Place};
 use std::collections::BTreeSet;
 
 impl Walker<'_, '_> {
-    /// Binds a block's parameters as a yield of `values` does.
+    /// Binds a block's parameters to yielded `values`.
     pub(in crate::infer) fn bind(&mut self, params: &Params, values: &[Ty], env: &mut Env, span: Span) -> Result<()> {
         if !params.keywords.is_empty() || params.keyword_rest.is_some() || params.block.is_some() {
             return Err(self
@@ -54,7 +54,7 @@ impl Walker<'_, '_> {
         for (i, (local, default)) in params.optional.iter().enumerate() {
             let part = next();
             let (mut as_given, mut left_out) = (env.clone(), env.clone());
-            // where an array is taken apart, its length decides
+            // if an array is destructured, its length decides
             as_given.dead |= given.is_some_and(|given| !shape.is_given(i, given));
             left_out.dead |= given.is_some_and(|given| shape.is_given(i, given));
             if !as_given.dead {
@@ -96,7 +96,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// The types of the parts of a value that is destructured: an array's elements, or the value and nils.
+    /// The types of the parts of a destructured value: an array's elements, or the value and nils.
     fn spread(&mut self, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Ty>> {
         let at = self.assumption(span);
         let mut out = vec![Ty::never(); shape.parts()];
@@ -127,7 +127,7 @@ impl Walker<'_, '_> {
 
     // ---- assignments ----
 
-    /// Types of the receiver and the arguments of a target, which Ruby evaluates before the value.
+    /// The types of a target's receiver and arguments, which Ruby evaluates before the value.
     pub(super) fn owner(&mut self, target: &ast::Target, env: &mut Env) -> Result<Option<(Ty, Vec<Ty>)>> {
         let (receiver, args) = match target {
             ast::Target::Attr { receiver, .. } => (receiver, &[][..]),
@@ -210,7 +210,8 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// Notes a write to an ivar or, without one, to an element of an array, where another element may have the same object.
+    /// Notes a write to an ivar or (without an ivar) to an element of an array, if another element of the section may
+    /// reach the same object.
     pub(super) fn note_write(&mut self, atom: Atom, reach: Reach, ivar: Option<&Name>, span: Span) {
         let place = match (atom, ivar) {
             (Atom::Object(class), Some(ivar)) => Place::Field(class, ivar.clone()),
@@ -225,8 +226,8 @@ impl Walker<'_, '_> {
         self.an.shared_writes.insert(SharedWrite { spec: self.here.id, path, line, place });
     }
 
-    /// A write to an ivar of one object that all elements have in common, which is no accumulation: Ruby's answer would
-    /// be that of the last element, or of whatever each reads in between.
+    /// Refuses a write to an ivar of an object that all elements share, unless it is an accumulation. Ruby's answer
+    /// would be that of the last element, or depend on what each element reads in between.
     pub(super) fn check_shared_write(&mut self, atom: Atom, reach: Reach, ivar: &Name, span: Span) -> Result<()> {
         if reach != Reach::Same || !matches!(atom, Atom::Object(_)) {
             return Ok(());
@@ -285,8 +286,9 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// `shared.count += n` and `shared[i] += n` of numbers whose value nobody uses: noted as an accumulation, which is
-    /// an atomic operation if nothing else in the section touches the slot. False: an ordinary read and write.
+    /// Notes `shared.count += n` and `shared[i] += n` of numbers as accumulations, if the value is not used. An
+    /// accumulation is an atomic operation if nothing else in the section touches the slot. False: it is an ordinary
+    /// read and write.
     fn accumulates(
         &mut self,
         node: &Node,
@@ -339,7 +341,8 @@ impl Walker<'_, '_> {
         Ok(true)
     }
 
-    /// `array[i] += n` of live arrays, whose value nobody uses: a method of theirs, in which it is an accumulation. False: as above.
+    /// For `array[i] += n` of live arrays, whose value is not used: calls the method of theirs that accumulates. False:
+    /// as above.
     fn adds_to_live(
         &mut self,
         node: &Node,
@@ -363,8 +366,8 @@ impl Walker<'_, '_> {
         Ok(true)
     }
 
-    /// The slots that an accumulation would touch, if all of them are shared and hold numbers of one kind. Receivers that
-    /// do not answer at all have none.
+    /// The slots that an accumulation would touch, if all of them are shared and hold numbers of one kind. Receivers
+    /// without such a method have none.
     fn slots(
         &mut self,
         receiver: &Ty,
@@ -383,7 +386,7 @@ impl Walker<'_, '_> {
                     let answer = self.an.elements(self.here.id, kind, Reach::Any);
                     (Place::Elements(kind), self.opaque(answer, span)?)
                 }
-                // NoMethodError, before anything is touched
+                // NoMethodError, before any slot is read or written
                 (_, ast::Target::Attr { name, .. }) if self.an.answers_nothing(self.here.id, atom, name, on_self) => {
                     continue;
                 }
@@ -417,7 +420,8 @@ impl Walker<'_, '_> {
         Ok(number.map(|number| (slots, number)))
     }
 
-    /// An accumulation of numbers of several kinds into what elements share: no atomic operation, so elements would overwrite each other's.
+    /// The error of an accumulation of numbers of several kinds in a shared slot. It cannot be an atomic operation, so
+    /// elements would overwrite each other's values.
     fn mixed(&self, span: Span) -> Error {
         let d = self
             .error(span, "elements add Integers and Floats, or nil, to what they may share here")
@@ -491,7 +495,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// What a splat takes of a value that is taken apart.
+    /// The type that a splat takes of a destructured value.
     fn rest_of(&mut self, ty: &Ty, span: Span, env: &mut Env) -> Result<Ty> {
         let at = self.assumption(span);
         self.dispatch(ty, "%__rest", &Args::of(vec![Ty::int(), Ty::int()]), false, span, &at, env)
@@ -513,7 +517,7 @@ impl Walker<'_, '_> {
         env: &mut Env,
     ) -> Result<Ty> {
         let owners = targets.iter().map(|t| self.owner(t, env)).collect::<Result<Vec<_>>>()?;
-        // the value of the whole is the right-hand array, which is made where somebody looks at it
+        // the value of the whole assignment is the right-hand array, which is made only if the value is used
         let used = !self.an.spec(self.here.id).void.contains(&node.id);
         let mut whole = Ty::nil();
         let mut new = Vec::new();
@@ -559,7 +563,7 @@ impl Walker<'_, '_> {
         Ok(if env.dead { Ty::never() } else { whole })
     }
 
-    /// The two results of `divmod` of numbers.
+    /// The types of both results of `divmod` of numbers.
     fn divmod(&mut self, receiver: &Ty, arg: &Ty, span: Span, env: &mut Env) -> Result<[Ty; 2]> {
         let (mut q, mut r) = (Ty::never(), Ty::never());
         for a in receiver.atoms() {
@@ -582,7 +586,7 @@ impl Walker<'_, '_> {
         if let Kind::If { cond, .. } = &node.kind
             && let Kind::Call(test) = &cond.kind
         {
-            // types the tested side, for whoever asks
+            // types the tested side, since other code may ask for it
             for side in test.receiver.iter() {
                 if !matches!(side.kind, Kind::Local(l) if l == c.local) {
                     self.eval(side, env)?;
@@ -627,7 +631,7 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Whether a type is one of numbers, of which some are of another kind than others, or missing.
+/// Whether a type has numbers of several kinds, or numbers and nil.
 fn is_mixed(ty: &Ty) -> bool {
     let is_number = |atom: Atom| matches!(atom, Atom::Int | Atom::Float);
     let atoms = ty.atoms();
@@ -636,7 +640,7 @@ fn is_mixed(ty: &Ty) -> bool {
         && atoms.iter().all(|atom| is_number(*atom) || *atom == Atom::Nil)
 }
 
-/// The arguments of an index, with those that the source has written out; `types` may go on with the value assigned.
+/// The arguments of an index, with those that are literals. `types` may also contain the assigned value.
 fn indexed(args: &[Node], types: Vec<Ty>) -> Args {
     let mut out = Args::of(types);
     for (slot, arg) in out.literals.iter_mut().zip(args) {
@@ -645,18 +649,21 @@ fn indexed(args: &[Node], types: Vec<Ty>) -> Args {
     out
 }
 
-/// How many parts several values, or a value that is taken apart, have: those of a block's parameters, of a list in parentheses, and of an assignment's targets. They take values by
-/// one rule: nils stand for what the required ones lack, behind the others; first parts are taken from the front, those after a splat or
-/// behind optional ones from the back, then optional ones from the front of what is left, and a splat has the rest.
+/// The parts into which values are distributed: a block's parameters, a list in parentheses, or an assignment's
+/// targets.
+///
+/// All follow one rule. The first parts take values from the front. Parts after a splat or after optional parts take
+/// values from the back. Then optional parts take values from the front of the rest, and a splat takes what is left.
+/// Where required parts outnumber the values, the missing values are nils at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// From the front.
+    /// Parts that take values from the front.
     pub before: usize,
-    /// With a default.
+    /// Parts with a default.
     pub optional: usize,
-    /// A splat stands between.
+    /// Whether there is a splat between them.
     pub rest: bool,
-    /// From the back.
+    /// Parts that take values from the back.
     pub after: usize,
 }
 
@@ -678,12 +685,12 @@ impl Shape {
         self.before + self.optional + self.after
     }
 
-    /// Whether an optional part is among so many values.
+    /// Whether an optional part gets one of so many values.
     pub fn is_given(self, optional: usize, given: usize) -> bool {
         given > self.before + self.after + optional
     }
 
-    /// Which of so many values each part takes; None: a default. Those from `given` on are nil.
+    /// The index of the value for each part, out of so many values. None: a default. Values from `given` on are nil.
     pub fn positions(self, given: usize) -> Vec<Option<usize>> {
         let least = self.before + self.after;
         let most = if self.rest { usize::MAX } else { least + self.optional };
@@ -693,21 +700,21 @@ impl Shape {
         before.chain(optional).chain((count - self.after..count).map(Some)).collect()
     }
 
-    /// The parts of a list whose length is known.
+    /// The values of the parts, for a list of known length.
     pub fn pick<T: Clone>(self, all: Vec<T>, nil: T) -> Vec<T> {
         let part = |at: Option<usize>| at.and_then(|at| all.get(at)).unwrap_or(&nil).clone();
         self.positions(all.len()).into_iter().map(part).collect()
     }
 }
 
-/// Whether a block takes an array apart that it is given alone.
+/// Whether a block destructures an array that is its only argument.
 pub fn takes_apart(params: &Params) -> bool {
     let required = params.required.len() + params.post.len();
     let alone = required == 1 && params.optional.is_empty() && params.rest.is_none();
     !alone && (required > 0 || params.optional.len() > 1)
 }
 
-/// What an operator assignment writes back to.
+/// The target that an operator assignment writes.
 enum Written {
     Local(LocalId),
     Ivar(Ty, Name, Span),

@@ -1,7 +1,7 @@
 //! Calls: of methods, with blocks and without, and `super`.
 //!
-//! Here: receivers kind by kind, arguments, and what a call's block is run over. Not here: which method it is ([`super::super::calls`]), and what methods that Ruby brings
-//! give ([`super::super::builtins`]).
+//! Here: receivers kind by kind, arguments, and the values for which a call's block runs. Not here: the look-up of the
+//! method ([`super::super::calls`]), and the results of Ruby's own methods ([`super::super::builtins`]).
 
 use super::{Env, Frame, FrameKind, Walker, literal};
 use crate::diagnostic::Span;
@@ -16,7 +16,7 @@ use crate::world::{Assumption, Receiver, Root, well_known};
 use std::sync::Arc;
 
 impl Walker<'_, '_> {
-    /// A call on every kind of a receiver; `env` is dead if no kind returns.
+    /// A call on every kind of a receiver; `env` is dead if it returns for none.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     pub(in crate::infer) fn dispatch(
         &mut self,
@@ -57,7 +57,7 @@ impl Walker<'_, '_> {
             let answer = self.an.target(self.here.id, atom, name, on_self);
             let target = match self.refused(answer, span) {
                 Ok(target) => target,
-                // told when Ruby gets there: another kind of receiver may be the one that is there
+                // becomes an error at run time, since the receiver may be of another kind
                 Err(error @ Error::Unsupported(_)) if several && self.an.may_wait() => {
                     refused.get_or_insert(error);
                     continue;
@@ -75,7 +75,7 @@ impl Walker<'_, '_> {
                     }
                 }
                 Target::Builtin(Builtin::StructSet) => {
-                    // what is refused here is told where it is invoked
+                    // a refusal is reported where the method is interpreted
                     for member in self.members_of(atom, args, span).unwrap_or_default() {
                         self.note_write(atom, receiver.reach, Some(&member), span);
                     }
@@ -374,7 +374,8 @@ impl Walker<'_, '_> {
         Ok(self.join(&ty, &nil))
     }
 
-    /// Refuses `x[i..]` and `x[..i]` of what is no list: the parser gave the Range the end that it has for these.
+    /// Refuses `x[i..]` and `x[..i]` on a receiver that is not a list: the parser has added the end that such a Range
+    /// has for lists.
     fn open_index(&self, call: &Call, receiver: &Ty) -> Result<()> {
         let lists = |atom: &Atom| matches!(atom, Atom::Array(_) | Atom::Str | Atom::Nil | Atom::Int);
         match call.args.as_slice() {
@@ -390,8 +391,8 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// `self` of a call without a receiver. `rand`, `loop` and the like are Kernel's on whatever `self` is, even one
-    /// that kernels cannot hold.
+    /// The type of `self` for a call without a receiver. `rand`, `loop` and the like are Kernel's for every `self`,
+    /// even for one that kernels cannot hold.
     pub(in crate::infer) fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
         if self.here.section
             && matches!(
@@ -415,7 +416,7 @@ impl Walker<'_, '_> {
             }
         }
         if call.receiver.is_none() {
-            // `raise "…"`: what cannot be called is told before what it is called with
+            // as in `raise "…"`: an error in the call itself is reported before errors in its arguments
             for atom in receiver.atoms() {
                 let answer = self.an.target(self.here.id, atom, &call.name, on_self);
                 self.refused(answer, call.name_span)?;
@@ -434,7 +435,7 @@ impl Walker<'_, '_> {
         if call.block.as_ref().is_none_or(|block| block.section) {
             return self.dispatch_with(receiver, &call.name, &args, block.as_ref(), on_self, call.name_span, &at, env);
         }
-        // `break` in the literal block comes here
+        // `break` in the literal block leaves this frame
         let id = block.as_ref().map_or(ProcId(0), |ty| ty.procs[0]);
         let outer = self.block_frames.insert(id, self.frames.len());
         self.frames.push(Frame::new(FrameKind::Call, env.locals.len()));
@@ -450,7 +451,7 @@ impl Walker<'_, '_> {
         Ok(self.join(&ty, &frame.break_ty))
     }
 
-    /// Arguments that each round of an iterator yields, and what the call gives in the end (never: it does not end).
+    /// The arguments that an iterator yields in each round, and the type of the call (never: it does not end).
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     fn iterate(
         &mut self,
@@ -538,7 +539,8 @@ impl Walker<'_, '_> {
         Ok(if env.dead { Ty::never() } else { result })
     }
 
-    /// `[a, b].max` and the like of what is one kind of number, without the array. None: some other call.
+    /// `[a, b].max` and the like, for elements of one kind of number, without making the array. None: it is some other
+    /// call.
     fn literal_array(&mut self, node: &Node, call: &Call, items: &[Node], env: &mut Env) -> Result<Option<Ty>> {
         let known = matches!(&*call.name, "min" | "max" | "sum") && call.args.is_empty()
             || &*call.name == "include?" && call.args.len() == 1;
@@ -559,7 +561,7 @@ impl Walker<'_, '_> {
             return Ok(Some(Ty::never()));
         }
         if &*call.name == "include?" {
-            // all are asked: one that raises or writes would show it
+            // all elements must be compared: a comparison that raises or writes would show
             if !self.is_rubys(&out, "==") {
                 return Ok(None);
             }
@@ -578,8 +580,8 @@ impl Walker<'_, '_> {
         Ok(Some(out))
     }
 
-    /// A call with a splat, for each number of elements that its list may have. What cannot be compiled is told when it is
-    /// reached, if another number can.
+    /// A call with a splat, for each number of elements that its list may have. If it cannot be compiled for some of
+    /// these, that becomes an error at run time.
     pub(super) fn spread_call(
         &mut self,
         list: Option<LocalId>,
@@ -647,14 +649,14 @@ impl Walker<'_, '_> {
         }
         let block = match block {
             Some(block) => Some(Ty::proc(self.an.proc(self.here.id, block.span, || ProcKind::Block(block.clone())))),
-            // the method's own block goes along
+            // `super` without a block passes on the method's own block
             None => self.here.block.clone(),
         };
         let (atom, reach) = (self.here.self_ty.atoms()[0], self.here.self_ty.reach);
         let at = self.assumption(node.span);
         let answer = self.an.super_target(method, atom);
         let (target, name) = self.refused(answer, node.span)?;
-        // Ruby's own method_missing and respond_to_missing? look at nothing of it
+        // Ruby's own method_missing and respond_to_missing? ignore the arguments
         let looks = matches!(target, Target::Ruby(_) | Target::Proc(_)) || &*name == "new";
         if bare && looks && passes_lists(&self.here.unit.params) {
             let message = "kernels do not know a bare super in a method with `*`, `**` or parameters in parentheses";
@@ -666,7 +668,7 @@ impl Walker<'_, '_> {
         Ok(ty)
     }
 
-    /// The method's own parameters, as they are now.
+    /// The method's own parameters, with their current values.
     fn implicit_super_args(&mut self, node: &Node, env: &mut Env) -> Result<Args> {
         let unit = self.here.unit.clone();
         let mut out = Args::default();
@@ -692,12 +694,12 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Whether a node is the list of what an iterator yields.
+/// Whether a node is the list of the values that an iterator yields.
 fn stands_for_enumerator(node: &Node) -> bool {
     matches!(&node.kind, Kind::Call(list) if list.name.starts_with("%__list_"))
 }
 
-/// Whether a bare `super` passes on more than parameters that have names.
+/// Whether a bare `super` passes on more than parameters with names.
 fn passes_lists(params: &Params) -> bool {
     let in_parentheses = |pattern: &Pattern| matches!(pattern, Pattern::List { .. });
     let lists = params.rest.is_some() || params.keyword_rest.is_some();
@@ -719,8 +721,8 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
         .collect()
 }
 
-/// The prelude's method for forms of a builtin that take more: `first(n)`, `last(n)`, `a[range]`, `a[i, n]`, `round(half: …)`,
-/// `Integer(text)`.
+/// The prelude's method for forms of a builtin that take more arguments: `first(n)`, `last(n)`, `a[range]`, `a[i, n]`,
+/// `round(half: …)`, `Integer(text)`.
 pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Option<crate::id::MethodId> {
     let Target::Builtin(builtin) = target else { return None };
     let given = args.positional.as_slice();
@@ -785,7 +787,7 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
     }
 }
 
-/// `[a, b].min` in the form in which Ruby compiles it: each next element is asked, and not the least so far.
+/// `[a, b].min` as Ruby compiles it: it calls `<=>` on each next element, and not on the least so far.
 pub fn asking_next(call: &Call) -> Option<Call> {
     let Some(Node { kind: Kind::Array(items), .. }) = &call.receiver else { return None };
     let name = match &*call.name {
@@ -794,7 +796,7 @@ pub fn asking_next(call: &Call) -> Option<Call> {
         _ => return None,
     };
     let plain = call.args.is_empty() && call.block.is_none() && call.block_arg.is_none() && !call.safe;
-    // of constants alone it is an array that is there when the program begins
+    // a literal of constants alone is an array that exists from the start, so Ruby does not compile it so
     let constant = |item: &Node| {
         matches!(item.kind, Kind::Nil | Kind::True | Kind::False | Kind::Int(_) | Kind::Float(_) | Kind::Sym(_))
     };

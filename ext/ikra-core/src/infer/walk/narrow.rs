@@ -1,7 +1,7 @@
-//! What conditions tell of the types of variables.
+//! Narrows the types of variables by conditions.
 //!
-//! Here: the questions that Ruby itself answers (`nil?`, `is_a?`, `===`, `== nil`, the value's own truth), and what holds of a
-//! variable where they were answered so. Not here: `case`, which asks of its subject what it finds ([`super`]).
+//! Here: tests that Ruby itself answers (`nil?`, `is_a?`, `===`, `== nil`, the value's own truth), and the type of a
+//! variable on each side of them. Not here: `case`, which narrows its subject itself ([`super`]).
 
 use super::{Env, Walker};
 use crate::id::ClassId;
@@ -10,7 +10,7 @@ use crate::syntax::ast::{self, Arg, Call, Kind, LocalId, Node};
 use crate::types::Atom;
 
 impl Walker<'_, '_> {
-    /// Cuts types of locals down by what a condition tells.
+    /// Narrows types of locals by a condition.
     pub(super) fn narrow(&mut self, cond: &Node, env: &mut Env, truth: bool) {
         match &cond.kind {
             Kind::Not(x) => self.narrow(x, env, !truth),
@@ -35,7 +35,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// What `a` tells after `b`: nothing of what `b` assigns.
+    /// Narrows by `a`, which is evaluated before `b`, except for variables that `b` assigns.
     fn narrow_before(&mut self, a: &Node, b: &Node, env: &mut Env, truth: bool) {
         let known = self.reassigned.len();
         if assigned(b, &mut self.reassigned) {
@@ -44,7 +44,7 @@ impl Walker<'_, '_> {
         self.reassigned.truncate(known);
     }
 
-    /// What the answer to a question tells that Ruby itself answers; a class may have a `nil?` or an `==` of its own.
+    /// Narrows by a call, if Ruby itself answers it: a class may define a `nil?` or an `==` of its own.
     fn narrow_by_call(&mut self, call: &Call, env: &mut Env, truth: bool) {
         let Some(receiver) = &call.receiver else { return };
         let local = |node: &Node| match node.kind {
@@ -111,7 +111,7 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Notes the variables that running a node may assign; false: a lambda may assign others.
+/// Adds the variables that a node may assign. False: a lambda may assign others.
 pub fn assigned(node: &Node, locals: &mut Vec<LocalId>) -> bool {
     fn note(target: &ast::Target, locals: &mut Vec<LocalId>) {
         match target {
@@ -138,7 +138,7 @@ pub fn assigned(node: &Node, locals: &mut Vec<LocalId>) -> bool {
     all
 }
 
-/// What a condition asks of a variable's value.
+/// A test of a variable's value.
 #[derive(Clone, Copy)]
 enum Question {
     Is(Atom),

@@ -1,8 +1,8 @@
-//! `begin … rescue … else … ensure … end`, `retry` and `raise`: what locals may hold where an exception arrives, and what
-//! may be raised.
+//! `begin … rescue … else … ensure … end`, `retry` and `raise`: the locals where an exception arrives, and what may be
+//! raised.
 //!
-//! Here: environments of handlers, jumps that an `ensure` delays, the forms of `raise`. Not here: which exceptions arrive
-//! (every handler is taken to be reached; lowering knows the sites), and code ([`crate::ir::lower`]).
+//! Here: environments of handlers, jumps that an `ensure` delays, the forms of `raise`. Not here: which exceptions
+//! arrive (every handler is assumed to be reached; lowering knows the sites), and code ([`crate::ir::lower`]).
 
 use super::{Env, Walker};
 use crate::diagnostic::Span;
@@ -15,54 +15,55 @@ use crate::syntax::ast::{self, Arg, Call, Kind, Name, Node, Rescue};
 use crate::types::{Atom, Prims, Ty};
 use crate::world::{MethodFact, Receiver, well_known};
 
-/// What waits around the place at hand.
+/// The handlers, `ensure`s and `catch`es around the current node.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// For each handler around, what locals may hold when an exception comes there.
+    /// For each handler around: the locals when an exception arrives there.
     handlers: Vec<Env>,
     ensures: Vec<Ensure>,
-    /// For each `rescue` body around, the environments at its `retry`s.
+    /// For each `rescue` body around: the environments at its `retry`s.
     retries: Vec<Option<Env>>,
     /// Tags of the `catch`es around, with their frames.
     catches: Vec<(Name, usize)>,
 }
 
-/// An `ensure` whose body runs: jumps out of it wait here until its own code is walked for each.
+/// An `ensure` whose body is being interpreted. Jumps out of the body wait here until the `ensure` code has been
+/// interpreted for each.
 struct Ensure {
-    /// How many frames and `rescue` bodies are around it.
+    /// The number of frames and `rescue` bodies around it.
     frames: usize,
     retries: usize,
-    /// How many variables the environment has there.
+    /// The number of variables in the environment there.
     len: usize,
     exits: Vec<(Exit, Env, Ty)>,
 }
 
-/// Where a jump goes.
+/// The target of a jump.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Exit {
     Frame {
         to: usize,
         is_break: bool,
     },
-    /// Out of the specialisation.
+    /// Leaves the specialisation.
     Function,
     Retry,
 }
 
 /// The forms of `raise`.
 pub enum Raise<'a> {
-    /// `raise`: what was rescued last, or a RuntimeError.
+    /// `raise`: the exception that was rescued last, or a RuntimeError.
     Again,
     /// `raise "…"`
     Message(&'a Node),
-    /// `raise value`, `raise value, message`: a class, or an exception that was rescued.
+    /// `raise value`, `raise value, message`: the value is a class, or an exception that was rescued.
     Value { value: &'a Node, message: Option<&'a Node> },
-    /// `raise Class.new(…)`, with a message after it or not.
+    /// `raise Class.new(…)`, with or without a message after it.
     New { class: &'a Node, args: &'a [Arg], message: Option<&'a Node> },
 }
 
 impl<'a> Raise<'a> {
-    /// Reads a call of Kernel's `raise`. None: it has a form that kernels do not know.
+    /// Reads a call of Kernel's `raise`. None: kernels do not know its form.
     pub fn of(call: &'a Call) -> Option<Self> {
         let mut nodes = Vec::new();
         for arg in &call.args {
@@ -116,7 +117,7 @@ pub fn catch_tag(method: MethodId, args: &Args) -> Option<Name> {
     }
 }
 
-/// `throw :tag` and `throw :tag, value`; None: a form that kernels do not know.
+/// `throw :tag` and `throw :tag, value`. None: kernels do not know its form.
 pub fn thrown(call: &Call) -> Option<(&Name, Option<&Node>)> {
     match call.args.as_slice() {
         [Arg::Positional(Node { kind: Kind::Sym(tag), .. }), rest @ ..] => match rest {
@@ -128,12 +129,12 @@ pub fn thrown(call: &Call) -> Option<(&Name, Option<&Node>)> {
     }
 }
 
-/// A String that the host is to make.
+/// Whether a node is a String that the host makes.
 pub fn is_text(node: &Node) -> bool {
     matches!(node.kind, Kind::Str(_) | Kind::DStr(_))
 }
 
-/// What one kind of value is to `raise`.
+/// What `raise` makes of one kind of value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Raised {
     /// An exception class.
@@ -147,7 +148,7 @@ impl Analysis<'_> {
     /// What `raise` makes of a value of one kind.
     ///
     /// # Errors
-    /// What answers to `exception` in a way of its own.
+    /// A value with an `exception` method of its own.
     pub fn raised(&mut self, atom: Atom) -> std::result::Result<Raised, Refusal> {
         Ok(match atom {
             Atom::Exception => Raised::Rescued,
@@ -192,13 +193,13 @@ impl Analysis<'_> {
         })
     }
 
-    /// Whether a private method of Kernel is what a kind of value has, not redefined.
+    /// Whether a kind of value has Kernel's private method of that name, not redefined.
     pub fn is_kernels(&mut self, atom: Atom, name: &str) -> bool {
         let receiver = crate::infer::calls::receiver_of(atom);
         matches!(self.method(receiver, name), MethodFact::Builtin { owner, .. } if &*owner == "Kernel")
     }
 
-    /// What a rescued exception answers: questions about its class, and its message.
+    /// The target of a method of a rescued exception: tests of its class, and its message.
     pub(in crate::infer) fn target_of_exception(&mut self, name: &str) -> std::result::Result<Target, Refusal> {
         match crate::infer::builtins::find(Atom::Exception, "Exception", name) {
             Some(builtin) => Ok(Target::Builtin(builtin)),
@@ -211,7 +212,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Refuses what a method would ask of an exception's message or identity.
+    /// Refuses methods that would need an exception's message or identity.
     pub(in crate::infer) fn asks_exception(
         &mut self,
         builtin: Builtin,
@@ -234,14 +235,14 @@ impl Analysis<'_> {
 impl Walker<'_, '_> {
     // ---- what waits ----
 
-    /// Tells all handlers around what locals hold now.
+    /// Joins the current locals into the environments of all handlers around.
     pub(in crate::infer) fn seen_by_handlers(&mut self, env: &Env) {
         if self.rescue.handlers.is_empty() {
             return;
         }
         let mut handlers = std::mem::take(&mut self.rescue.handlers);
         for handler in &mut handlers {
-            // without the variables of bodies that were inlined since
+            // without the variables of bodies that were inlined later
             let len = handler.locals.len();
             *handler = self.join_env(handler, env);
             handler.locals.truncate(len);
@@ -249,7 +250,7 @@ impl Walker<'_, '_> {
         self.rescue.handlers = handlers;
     }
 
-    /// Evaluates a variable, and does not tell the handlers that somebody else may hold its value from now on.
+    /// Evaluates a variable without joining the result into the handlers: the reader does not keep the value.
     pub(in crate::infer) fn eval_unseen(&mut self, variable: &Node, env: &mut Env) -> Result<Ty> {
         let handlers = std::mem::take(&mut self.rescue.handlers);
         let ty = self.eval(variable, env);
@@ -257,7 +258,7 @@ impl Walker<'_, '_> {
         ty
     }
 
-    /// Lets a jump wait for the `ensure` that it leaves, if there is one; `env` is dead then.
+    /// Delays a jump until the `ensure` that it leaves, if there is one; `env` is dead then.
     pub(super) fn delayed(&mut self, exit: Exit, ty: &Ty, env: &mut Env) -> bool {
         let retries = self.rescue.retries.len();
         let Some(ensure) = self.rescue.ensures.last_mut() else { return false };
@@ -353,7 +354,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// What runs while an exception is being handled.
+    /// Interprets code that runs while an exception is being handled.
     fn in_clause(&mut self, body: &Node, env: &mut Env) -> Result<Ty> {
         let around = self.an.clauses;
         self.an.clauses += 1;
@@ -406,7 +407,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// Refuses what kernels do not rescue.
+    /// Refuses classes that kernels do not rescue.
     fn may_rescue(&mut self, module: ClassId, class: &Node) -> Result<()> {
         if self.an.world.class_named("SystemStackError") == Some(module) {
             return Err(self
@@ -454,7 +455,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Notes the environment at a `retry`.
+    /// Records the environment at a `retry`.
     pub(super) fn tried_again(&mut self, env: &Env) {
         if let Some(slot) = self.rescue.retries.pop() {
             let merged = self.merge_into(slot, env);
@@ -464,7 +465,7 @@ impl Walker<'_, '_> {
 
     // ---- catch and throw ----
 
-    /// Takes note of a `catch` that is about to run its block; true: it is one, to be closed.
+    /// Records a `catch` whose block is about to run. True: it is one, and must be closed.
     pub(in crate::infer) fn open_catch(&mut self, method: MethodId, args: &Args, frame: usize) -> bool {
         let tag = catch_tag(method, args);
         let opens = tag.is_some();
@@ -478,7 +479,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// A call of Kernel's `throw`; false: it is some other call.
+    /// Interprets a call of Kernel's `throw`. False: it is some other call.
     pub(super) fn throw(&mut self, call: &Call, env: &mut Env) -> Result<bool> {
         if call.receiver.is_some() || &*call.name != "throw" {
             return Ok(false);
@@ -508,7 +509,7 @@ impl Walker<'_, '_> {
 
     // ---- raise ----
 
-    /// A call of Kernel's `raise`. None: it is some other call.
+    /// Interprets a call of Kernel's `raise`. None: it is some other call.
     pub(super) fn raise(&mut self, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
         if call.receiver.is_some() || !matches!(&*call.name, "raise" | "fail") {
             return Ok(None);
