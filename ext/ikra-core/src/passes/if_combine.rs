@@ -1,9 +1,9 @@
 //! If-combining: a branch that holds little but another branch becomes one branch on both conditions.
 //!
 //! On GPUs, the threads of a warp part and meet again twice at a branch within a branch, and compilers move nothing
-//! across it. If only a little arithmetic stands between the two, `if a { x = y * y; if x < z { … } }` becomes `x = y *
-//! y; if a & x < z { … }`. The arithmetic then runs whatever `a` is. So it must have no effect and no precondition, and
-//! only the inner branch may read its result.
+//! across it. If only a little arithmetic stands between the two, `if a { x = y * y; if x < z { … } }` becomes
+//! `x = y * y; if a & x < z { … }`. The arithmetic then runs whatever `a` is. So it must have no effect and no
+//! precondition, and only the inner branch may read its result.
 //!
 //! Runs after [`super::load_pipelining()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors
 //! with branch prediction gain nothing.

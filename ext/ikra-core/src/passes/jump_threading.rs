@@ -4,8 +4,8 @@
 //! Fires where both sides of a branch end by assigning the same register, one of them a constant, and the next
 //! statement branches on that register (or on its negation). Nothing else may read the register. The side with the
 //! constant goes straight to where the second branch would lead. Code that both sides reach is copied if it is only a
-//! jump. Otherwise it stands after a block that contains the other side. The pass saves time and knowledge: in `while i
-//! < n && x` the second branch alone says nothing of `i`.
+//! jump. Otherwise it stands after a block that contains the other side. The pass saves time and knowledge: in
+//! `while i < n && x` the second branch alone says nothing of `i`.
 
 use super::Pass;
 use crate::ir::visit::size;

@@ -53,8 +53,8 @@ pub fn assignment_depths(body: &[Stmt]) -> BTreeMap<VarId, usize> {
     all
 }
 
-/// How an innermost loop counts that [`super::rotate`] has turned. Its body ends with `i += step; over = i >= end;
-/// break if over`, and changes none of these registers before.
+/// How an innermost loop counts that [`super::rotate`] has turned. Its body ends with
+/// `i += step; over = i >= end; break if over`, and changes none of these registers before.
 pub struct Counting {
     pub i: VarId,
     pub step: i64,

@@ -1,8 +1,8 @@
 //! Strip mining: a counting loop runs in strips, and polls between them whether the launch was stopped.
 //!
-//! A poll in each repetition costs as much as a short body, and compilers do not unroll a loop with two exits. So `loop
-//! { body; i += 1; poll; break if i >= n }` becomes a loop over strips. A strip has at most [`STRIP`] repetitions, none
-//! of which polls:
+//! A poll in each repetition costs as much as a short body, and compilers do not unroll a loop with two exits. So
+//! `loop { body; i += 1; poll; break if i >= n }` becomes a loop over strips. A strip has at most [`STRIP`]
+//! repetitions, none of which polls:
 //!
 //! ```text
 //! loop { stop = min(i + STRIP, n); loop { body; i += 1; break if i >= stop }; poll; break if i >= n }

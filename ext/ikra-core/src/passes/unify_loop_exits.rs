@@ -2,8 +2,8 @@
 //! end.
 //!
 //! On a GPU, threads of a warp leave such a loop at different repetitions. Then each exit branch takes two or three
-//! instructions, and each of several nested loops that a thread leaves at once needs its own. `loop { a; break out if
-//! escaped; b; i += 1; break if i >= end }` becomes
+//! instructions, and each of several nested loops that a thread leaves at once needs its own.
+//! `loop { a; break out if escaped; b; i += 1; break if i >= end }` becomes
 //!
 //! ```text
 //! a; break out if escaped

@@ -56,8 +56,8 @@ struct Place {
     numbers: Option<Numbers>,
 }
 
-/// The registers that compute the place where elements are visited in an order: `number = load order[job]; padding =
-/// number == -1; if padding { return }; index = number`.
+/// The registers that compute the place where elements are visited in an order:
+/// `number = load order[job]; padding = number == -1; if padding { return }; index = number`.
 #[derive(Clone, Copy)]
 struct Numbers {
     number: VarId,

@@ -312,7 +312,6 @@ pub enum Repr {
 ///
 /// Offset (32 bits), made (1), encoding (2), length in bytes (29), from the top. Each String of the host has an offset
 /// of its own. So where no kernel made a String, equal words mean the same String.
-/// its own, so where nothing was made, equal words are the same String.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StrWord(pub u64);
 

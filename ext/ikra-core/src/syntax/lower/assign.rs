@@ -44,8 +44,8 @@ impl Lower<'_> {
         self.multi_assign_of(before, rest, after, value)
     }
 
-    /// `a, *b, c = value` becomes `t = value; a, *, c = t; b = the rest of t`. `a, (b, *c), d = value` becomes `w = (a,
-    /// t, u = value); b, *c = t; d = u; w`.
+    /// `a, *b, c = value` becomes `t = value; a, *, c = t; b = the rest of t`. `a, (b, *c), d = value` becomes
+    /// `w = (a, t, u = value); b, *c = t; d = u; w`.
     fn multi_assign_of(
         &mut self,
         before: Vec<Target>,

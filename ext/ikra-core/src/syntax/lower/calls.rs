@@ -656,8 +656,8 @@ const OF_ENUMERATORS: [&str; 62] = [
     "lazy",
 ];
 
-/// A call on the Enumerator that an iterator without a block returns. The Enumerator is never made. `map.with_index(1)
-/// { … }` becomes one call, and `each_slice(2).sum { … }` a call on the list of the yielded values.
+/// A call on the Enumerator that an iterator without a block returns. The Enumerator is never made.
+/// `map.with_index(1) { … }` becomes one call, and `each_slice(2).sum { … }` a call on the list of the yielded values.
 fn over_enumerator(call: &mut Call) {
     let given = call.block.is_some() || call.block_arg.is_some();
     let Some(Node { kind: Kind::Call(inner), .. }) = &mut call.receiver else { return };
