@@ -1,4 +1,4 @@
-//! Makes functions: a cursor that appends statements to the innermost open list.
+//! Builds functions: a cursor that appends statements to the innermost open list.
 //!
 //! Here: registers, labels and nesting. Not here: any rule of Ruby (lowering calls this).
 
@@ -28,7 +28,7 @@ impl Builder {
         };
         Self { func, open: vec![Vec::new()] }
     }
-    /// A function that has registers and labels already, to give it a new body.
+    /// A builder for a function that keeps its registers and labels and gets a new body.
     pub fn again(mut func: Func) -> (Self, Vec<Stmt>) {
         let body = std::mem::take(&mut func.body);
         let mut builder = Self::new(String::new(), vec![]);
@@ -67,7 +67,7 @@ impl Builder {
     pub fn ended(&self) -> bool {
         matches!(self.open.last().and_then(|l| l.last()), Some(Stmt::Break(_) | Stmt::Return(_) | Stmt::Trap { .. }))
     }
-    /// Appends a statement, unless the cursor cannot be reached.
+    /// Appends a statement, unless control cannot reach the cursor.
     pub fn push(&mut self, stmt: Stmt) {
         if !self.ended() {
             self.open.last_mut().expect("a list is open").push(stmt);
@@ -78,7 +78,7 @@ impl Builder {
         self.push(Stmt::Let { dst, op, args: args.to_vec() });
         Operand::Var(dst)
     }
-    /// The launch parameter that an operand was just read from.
+    /// The launch parameter that an operand was read from in the current list.
     pub fn parameter(&self, mut operand: Operand) -> Option<ParamId> {
         for stmt in self.open.iter().rev().flat_map(|list| list.iter().rev()) {
             match stmt {
@@ -143,7 +143,7 @@ impl Builder {
             let bits = self.i64(Op::And, &[a, b]);
             return (bits, self.icmp(Cmp::Lt, bits, Operand::I64(0)));
         }
-        // the result's sign differs from those of both summands, or of minuend and negated subtrahend
+        // it overflowed if the result's sign differs from those of both summands, or of minuend and negated subtrahend
         let result = self.i64(if op == CheckedOp::Add { Op::Add } else { Op::Sub }, &[a, b]);
         let other = if op == CheckedOp::Add { [b, result] } else { [a, b] };
         let (p, q) = (self.i64(Op::Xor, &[a, result]), self.i64(Op::Xor, &other));
@@ -164,7 +164,7 @@ impl Builder {
         self.push(Stmt::Call { func, args, dsts: dsts.clone(), depth });
         dsts.into_iter().map(Operand::Var).collect()
     }
-    /// Opens a list; whoever opens it closes it with [`Builder::close`].
+    /// Opens a list. The caller closes it with [`Builder::close`].
     pub fn open(&mut self) {
         self.open.push(Vec::new());
     }
@@ -192,11 +192,11 @@ impl Builder {
     pub fn when(&mut self, cond: Operand, then: impl FnOnce(&mut Self)) {
         self.branch(cond, then, |_| {});
     }
-    /// Traps at `site` where `cond` holds.
+    /// Traps at `site` if `cond` holds.
     pub fn trap_if(&mut self, cond: Operand, site: SiteId, operands: Vec<Operand>) {
         self.when(cond, |b| b.trap(site, operands));
     }
-    /// A block that `body` may leave by breaking the label it is given.
+    /// A block that `body` leaves by a break to the label that it is given.
     pub fn block(&mut self, body: impl FnOnce(&mut Self, LabelId)) {
         let label = self.label();
         self.open();
@@ -204,7 +204,7 @@ impl Builder {
         let body = self.close();
         self.push(Stmt::Block { label, body });
     }
-    /// A loop that `body` leaves by breaking the label it is given.
+    /// A loop that `body` leaves by a break to the label that it is given.
     pub fn repeat(&mut self, body: impl FnOnce(&mut Self, LabelId)) {
         let label = self.label();
         self.open();

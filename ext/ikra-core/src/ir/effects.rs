@@ -1,4 +1,4 @@
-//! What a call of each function may read, write and do, callees included.
+//! The effects of a call of each function, including those of its callees: reads, writes and more.
 
 use super::{Column, ColumnId, Op, Program, Stmt, walk};
 
@@ -7,13 +7,13 @@ use super::{Column, ColumnId, Op, Program, Stmt, walk};
 pub struct Effects {
     pub reads: Vec<bool>,
     pub writes: Vec<bool>,
-    /// Which heaps it takes rows from.
+    /// The heaps from which it takes rows, as flags.
     pub allocates: Vec<bool>,
-    /// Advances the element's draw counter.
+    /// Whether it advances the element's draw counter.
     pub draws: bool,
-    /// Can end the job early.
+    /// Whether it can end the job early.
     pub stops: bool,
-    /// Repeats something, so that it may run long or for ever.
+    /// Whether it repeats something, so that it may run long or for ever.
     pub loops: bool,
 }
 
@@ -24,15 +24,15 @@ impl Effects {
     pub fn writes(&self, column: ColumnId) -> bool {
         self.writes[column.index()]
     }
-    /// Whether a call whose results nobody reads can be left out.
+    /// Whether a call whose results are not used can be left out.
     pub fn is_pure(&self) -> bool {
         !self.draws && !self.stops && !self.loops && !self.writes.contains(&true)
     }
 }
 
 impl Program {
-    /// Whether these columns are all that a run changes, but for what it makes itself, and it draws nothing: it may run again. `overwritten`: columns in
-    /// which the program changes what it did not make.
+    /// Whether a run changes only these columns, apart from rows that it made itself, and draws nothing; then it may
+    /// run again. `overwritten`: columns in which the program changes rows that it did not make.
     pub fn changes_only(&self, wanted: &[ColumnId], overwritten: &[ColumnId]) -> bool {
         let made = |id: ColumnId, column: &Column| {
             let own = self.heaps.iter().any(|heap| heap.taken == id || column.space.covers(heap.space));
@@ -44,7 +44,7 @@ impl Program {
         };
         !self.uses_random && self.columns.iter().enumerate().all(kept)
     }
-    /// For each function, what a call of it may do.
+    /// For each function, the effects of a call of it.
     pub fn effects(&self) -> Vec<Effects> {
         let none = vec![false; self.columns.len()];
         let stops = self.may_stop();
@@ -73,7 +73,7 @@ impl Program {
 }
 
 impl Effects {
-    /// Adds what a statement does itself; `callees` are the summaries known of the functions.
+    /// Adds the effects of one statement; `callees`: the known effects of the functions.
     pub fn add(&mut self, stmt: &Stmt, callees: &[Effects]) {
         match stmt {
             Stmt::Let { op: Op::Random, .. } => self.draws = true,

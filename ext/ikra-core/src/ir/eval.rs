@@ -1,7 +1,7 @@
-//! What each pure operation computes, on constants.
+//! The results of pure operations on constants.
 //!
-//! Here: one function, which the reference interpreter runs and constant folding asks; so the two cannot disagree.
-//! Not here: operations that need more than their operands (`Math`, `Ctx`, `Random`, `Param`), and statements.
+//! Here: one function, which the reference interpreter and constant folding both use, so that they cannot disagree. Not
+//! here: operations that need more than their operands (`Math`, `Ctx`, `Random`, `Param`), and statements.
 
 use super::{Cmp, Op, Operand, Scalar};
 
@@ -33,7 +33,7 @@ impl Value {
             Operand::F64(bits) => Some(Value::F64(f64::from_bits(bits))),
         }
     }
-    /// As a launch parameter or a trap's word: Bool 0 or 1, I32 sign-extended, the bits of a Float.
+    /// As a launch parameter or a trap's word: Bool as 0 or 1, I32 sign-extended, the bits of a Float.
     pub fn word(self) -> u64 {
         match self {
             Value::Bool(b) => b.into(),
@@ -64,7 +64,7 @@ impl From<Value> for Operand {
     }
 }
 
-/// The result of an operation, or which of its preconditions does not hold.
+/// The result of an operation, or the name of a precondition that does not hold.
 pub fn eval(op: Op, result: Scalar, args: &[Value]) -> Result<Value, &'static str> {
     use Value::{Bool, F64, I32, I64};
     Ok(match (op, args) {
@@ -171,7 +171,7 @@ impl Cmp {
             Cmp::Ge => a >= b,
         }
     }
-    /// What holds with the sides exchanged.
+    /// The comparison that holds with the sides exchanged.
     pub fn swapped(self) -> Self {
         match self {
             Cmp::Lt => Cmp::Gt,
@@ -181,7 +181,7 @@ impl Cmp {
             same => same,
         }
     }
-    /// What holds exactly when this does not (of integers; of floats only for `Eq` and `Ne`).
+    /// The comparison that holds exactly when this one does not (for Integers; for Floats only `Eq` and `Ne`).
     pub fn negated(self) -> Self {
         match self {
             Cmp::Eq => Cmp::Ne,
@@ -274,7 +274,7 @@ mod tests {
         check(Op::FFloor, &[(&[F64(-0.5)], F64(-1.0))]);
         check(Op::FCeil, &[(&[F64(-0.5)], F64(-0.0))]);
         check(Op::FTrunc, &[(&[F64(-1.9)], F64(-1.0))]);
-        // halves of a unit: to the even one; and beyond the greatest, and below the least
+        // halves of a unit round to even; the others are beyond the greatest and below the least Float of 32 bits
         let (even, odd) = (1.0 + f64::from(f32::EPSILON) / 2.0, 1.0 + f64::from(f32::EPSILON) * 1.5);
         check(Op::FSingle, &[(&[F64(even)], F64(1.0)), (&[F64(odd)], F64(1.0 + f64::from(f32::EPSILON) * 2.0))]);
         check(Op::FSingle, &[(&[F64(-1e39)], F64(f64::NEG_INFINITY)), (&[F64(-1e-60)], F64(-0.0))]);

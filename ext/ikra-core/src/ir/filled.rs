@@ -1,7 +1,7 @@
-//! Columns that a launch writes whole: every element stores its own row on every path that does not raise.
+//! Columns that a launch writes completely: every element stores its own row on every path that does not raise.
 //!
-//! Here: [`filled`]. A backend with memory of its own need not bring such columns there first. Not here: jobs of several
-//! elements, and launches that stop at a limit; there the answer does not hold.
+//! Here: [`filled`]. A backend with memory of its own need not copy such columns to the device before the launch. Not
+//! here: jobs of several elements, and launches that stop at a limit; the answer does not hold for them.
 
 use super::{Cmp, ColumnId, Ctx, Func, Jobs, LabelId, Op, Operand, Program, Space, Stmt, VarId, walk};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub fn filled(program: &Program) -> Vec<bool> {
     whole
 }
 
-/// Registers that hold the element's index from their only assignment on. None where a job may run several elements.
+/// Registers that hold the element's index from their only assignment on. None if a job may run several elements.
 fn own_rows(func: &Func) -> BTreeSet<VarId> {
     let mut elements = BTreeSet::new();
     let mut assigned = vec![0; func.vars.len()];
@@ -54,10 +54,10 @@ fn own_rows(func: &Func) -> BTreeSet<VarId> {
     rows
 }
 
-/// What holds at a place that can be reached.
+/// The state at a reachable point.
 #[derive(Clone, Default)]
 struct State {
-    /// An element runs here.
+    /// Whether an element has begun.
     begun: bool,
     stored: BTreeSet<ColumnId>,
 }
@@ -65,7 +65,7 @@ struct State {
 fn both(a: Option<State>, b: Option<State>) -> Option<State> {
     match (a, b) {
         (Some(a), Some(b)) => {
-            // Where no element runs yet, none is missed.
+            // A path on which no element has begun misses no store.
             let stored = match (a.begun, b.begun) {
                 (true, false) => a.stored,
                 (false, true) => b.stored,
@@ -81,15 +81,15 @@ struct Search<'a> {
     func: &'a Func,
     program: &'a Program,
     index: BTreeSet<VarId>,
-    /// Blocks and loops around, with what holds where they were left.
+    /// Blocks and loops around, with the state at their breaks.
     open: Vec<(LabelId, Option<State>)>,
-    /// What every element has stored that came to an end.
+    /// The columns that every element that ended has stored.
     at_exits: Option<BTreeSet<ColumnId>>,
 }
 
 impl Search<'_> {
     fn exit(&mut self, state: Option<State>) {
-        // A job without an element (padding) stores nothing and has nothing to store.
+        // A job without an element (padding) has nothing to store.
         let Some(State { begun: true, stored }) = state else { return };
         self.at_exits = Some(match self.at_exits.take() {
             Some(others) => others.intersection(&stored).copied().collect(),
@@ -121,12 +121,12 @@ impl Search<'_> {
                 }
                 Stmt::Loop { label, body: inner } => {
                     self.open.push((*label, None));
-                    // The test at the loop's head fails the first time: what the first turn does is done.
+                    // The test at the loop's head fails the first time, so the first repetition surely runs.
                     let first_turn = self.runs_at_least_once(&body[..position], *label, inner);
                     let before = state.take();
                     if let Some(rest) = first_turn {
                         let after_first = self.list(&inner[rest..], before);
-                        // Later turns may end at the head.
+                        // Later repetitions may end at the head.
                         self.leave(*label, after_first);
                     } else {
                         let _ = self.list(inner, before);
@@ -154,8 +154,8 @@ impl Search<'_> {
         }
     }
 
-    /// Whether this is the loop over the ticks of a launch, of which there is at least one: the number of statements of
-    /// its head, `break if tick >= tick_end`, where `tick` was just set to `tick_begin`.
+    /// For the loop over the ticks of a launch, which has at least one tick: the number of statements of its head,
+    /// `break if tick >= tick_end`, where `tick` was just set to `tick_begin`. None: it is another loop.
     fn runs_at_least_once(&self, before: &[Stmt], label: LabelId, body: &[Stmt]) -> Option<usize> {
         let [_, begin, end] = self.func.params[..] else { return None };
         let [Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args }, Stmt::If { cond, then, otherwise }, ..] = body

@@ -1,5 +1,5 @@
-//! The intermediate representation: a typed, structured program over scalars and columns in which every rule of Ruby
-//! is already explicit.
+//! The intermediate representation: a typed, structured program over scalars and columns, in which every rule of Ruby
+//! is explicit.
 //!
 //! Here: the data types. `build` makes programs, `print` and `parse` are their text form, `verify` checks the contract
 //! below, `effects` summarises reads and writes. Not here: Ruby's types (a union is two registers by now), and how a
@@ -7,13 +7,13 @@
 //!
 //! # Contract
 //!
-//! * Registers ([`Var`]) are mutable, typed, and read only after they were assigned on every path.
-//! * A statement does one thing; its operands are registers and constants. No operation but [`Stmt::Checked`],
-//!   [`Stmt::Trap`], [`Stmt::Poll`], [`Stmt::Begin`], [`Stmt::Alloc`], [`Stmt::Atomic`] with a site, and a call of a
-//!   function that has one of these can end a job early.
-//! * Rows that [`Stmt::Alloc`] takes hold anything until they are stored. Backends know no `Alloc`: the last pass
-//!   (`passes::expand`) makes it arithmetic on counters.
-//! * `Break(label)` leaves the enclosing `Block` or `Loop` of that label; a `Loop` repeats when its body's end is
+//! * Registers ([`Var`]) are mutable and typed. They are read only after they were assigned on every path.
+//! * A statement does one thing; its operands are registers and constants. Only these can end a job early:
+//!   [`Stmt::Checked`], [`Stmt::Trap`], [`Stmt::Poll`], [`Stmt::Begin`], [`Stmt::Alloc`], [`Stmt::Atomic`] with a site,
+//!   and a call of a function that contains one of these.
+//! * Rows from [`Stmt::Alloc`] have arbitrary content until they are stored. Backends do not know `Alloc`: the last
+//!   pass (`passes::expand`) turns it into arithmetic on counters.
+//! * `Break(label)` leaves the enclosing `Block` or `Loop` of that label. A `Loop` repeats when its body's end is
 //!   reached. Nothing follows a `Break`, `Return` or `Trap` in the same list.
 //! * Integer division, remainder, shifts and float-to-integer conversion have preconditions (stated at [`Op`]); the
 //!   program itself tests them first.
@@ -64,11 +64,11 @@ define_id!(
     ParamId, "p"
 );
 define_id!(
-    /// A place from which a program takes new rows.
+    /// A region from which a program takes new rows.
     HeapId, "h"
 );
 define_id!(
-    /// A place that can raise, with what it raises.
+    /// A position that can raise, with what it raises.
     SiteId, "s"
 );
 
@@ -127,7 +127,7 @@ pub enum Cmp {
     Ge,
 }
 
-/// Functions of libm. On the CPU they are the same libm that Ruby calls.
+/// Functions of libm. On the CPU they come from the same libm that Ruby calls.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MathFn {
     Sin,
@@ -158,7 +158,7 @@ pub enum MathFn {
 }
 
 impl MathFn {
-    /// How many F64 arguments it takes (`Ldexp`: F64 and I64).
+    /// The number of F64 arguments (`Ldexp`: F64 and I64).
     pub fn arity(self) -> usize {
         match self {
             MathFn::Atan2 | MathFn::Hypot | MathFn::Pow | MathFn::Ldexp => 2,
@@ -167,19 +167,19 @@ impl MathFn {
     }
 }
 
-/// What the running element knows of itself.
+/// A property of the running element.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ctx {
     /// Number of the tick, from 0. I64.
     Tick,
     /// Index in the user's array. I64.
     Index,
-    /// Number of the thread, among those that run jobs at the same time: less than the launch's `slots`. I64.
+    /// Number of the thread among those that run jobs at the same time; less than the launch's `slots`. I64.
     Slot,
 }
 
-/// A pure operation, except `Random`, which advances the element's draw counter. Argument and result types in
-/// parentheses; integer operations work on I64 and on I32 alike, both operands and result of one type, wrapping.
+/// A pure operation, except `Random`, which advances the element's draw counter. Argument and result types are in
+/// parentheses. Integer operations work on I64 and on I32. Their operands and result have one type, and they wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     /// (any) → same
@@ -232,9 +232,9 @@ pub enum Op {
     FRint,
     /// To nearest, ties away from zero (C's `round`).
     FRound,
-    /// To nearest among Floats of 32 bits, ties to even. What `+ - * /` and the square root of such Floats give, rounded by it,
-    /// is what arithmetic of 32 bits gives: 53 bits are at least twice 24 and two more, so rounding twice does no harm
-    /// (Figueroa, When is double rounding innocuous?, 1995).
+    /// To nearest among Floats of 32 bits, ties to even. The result of `+ - * /` or a square root in 64 bits, rounded
+    /// by this, equals that of arithmetic in 32 bits. Rounding twice does no harm, because 53 bits are at least twice
+    /// 24 and two more (Figueroa, When is double rounding innocuous?, 1995).
     FSingle,
     /// C's `fmod`, exact.
     FRem,
@@ -275,12 +275,12 @@ pub enum CheckedOp {
     Add,
     Sub,
     Mul,
-    /// Bits that both have, read as an unsigned number: beyond I64 where the highest is set.
+    /// Bits that both have, read as an unsigned number; beyond I64 if the highest bit is set.
     And,
 }
 
-/// Read-modify-write of a slot that several elements may touch, I64 but for `FAdd`, whose slot is F64. `Add` traps at its
-/// site when it overflows. The order of `FAdd`s is not fixed, and so not their rounding.
+/// Read-modify-write of a slot that several elements may touch: an I64, except for `FAdd`, whose slot is F64. `Add`
+/// traps at its site if it overflows. The order of `FAdd`s is not fixed, so neither is their rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AtomicOp {
     Add,
@@ -323,16 +323,16 @@ pub enum Stmt {
         value: Operand,
         site: Option<SiteId>,
     },
-    /// What an I64 slot that all jobs share held; adds `value` to it, wrapping.
+    /// Reads an I64 slot that all jobs share, and adds `value` to it, wrapping.
     FetchAdd {
         dst: VarId,
         column: ColumnId,
         row: Operand,
         value: Operand,
     },
-    /// The first of `count` (I64, not negative) new rows in a row, which are nobody else's: an id (I32) in a class
-    /// space, an index (I64) in a space of arrays. Traps at `site`, a [`Trap::Grow`], with the number of rows that
-    /// would have been enough so far.
+    /// The first of `count` (I64, not negative) consecutive new rows, to which nothing else refers: an id (I32) in a
+    /// class space, an index (I64) in a space of arrays. Traps at `site`, a [`Trap::Grow`], with the number of rows
+    /// that would have been enough so far.
     Alloc {
         dst: VarId,
         heap: HeapId,
@@ -352,17 +352,17 @@ pub enum Stmt {
         label: LabelId,
         body: Vec<Stmt>,
     },
-    /// A `Block` that also ends when something is raised in it, or in a function that it calls, which can be
-    /// [caught](Trap::is_caught); then `raised` says what: the number of its site plus 1 (I32), and the trap's words
-    /// (I64). The pass `unwind` makes branches of it; backends know none.
+    /// A `Block` that also ends when a [catchable](Trap::is_caught) exception is raised in it, or in a function that it
+    /// calls. Then `raised` holds the exception: the number of its site plus 1 (I32), and the trap's words (I64). The
+    /// pass `unwind` turns it into branches; backends do not know it.
     Try {
         label: LabelId,
         body: Vec<Stmt>,
         raised: Raised,
     },
     Break(LabelId),
-    /// When the callee ends early, so does the caller. `depth`: the callee may recurse; SystemStackError is raised
-    /// there when the calls nest deeper than the backend's limit, and the call polls as [`Stmt::Poll`] does.
+    /// If the callee ends early, so does the caller. `depth`: the callee may recurse. Then SystemStackError is raised
+    /// at that site when calls nest deeper than the backend's limit, and the call polls as [`Stmt::Poll`] does.
     Call {
         func: FuncId,
         args: Vec<Operand>,
@@ -370,18 +370,18 @@ pub enum Stmt {
         depth: Option<SiteId>,
     },
     Return(Vec<Operand>),
-    /// Raises what the site says, with the values of `operands` for its message (registers, at most
-    /// [`TRAP_WORDS`] of them), and ends the job.
+    /// Raises what the site says and ends the job. The site's message takes the values of `operands` (registers, at
+    /// most [`TRAP_WORDS`] of them).
     Trap {
         site: SiteId,
         operands: Vec<Operand>,
     },
-    /// What follows stands at the site's line. Only where races are looked for; passes never see it.
+    /// The statements that follow belong to the site's line. Only in programs that look for races; passes never see it.
     Place(SiteId),
-    /// In loops that may run long: about every 1 024th time, ends the job early if the launch was stopped.
+    /// In loops that may run long: about every 1 024th execution ends the job early if the launch was stopped.
     Poll,
-    /// Only in the entry function: from here on the job runs element `index` (I64) in tick `tick` (I64); the draw
-    /// counter starts at 0. Where `check`, ends the job if the launch was stopped before this (tick, index).
+    /// Only in the entry function: from here on the job runs element `index` (I64) in tick `tick` (I64). The draw
+    /// counter starts at 0. With `check`, ends the job if the launch was stopped before this (tick, index).
     Begin {
         index: Operand,
         tick: Operand,
@@ -389,7 +389,7 @@ pub enum Stmt {
     },
 }
 
-/// How many 64-bit words a trap can carry to the host.
+/// The number of 64-bit words that a trap can carry to the host.
 pub const TRAP_WORDS: usize = 4;
 
 /// Registers that hold a rescued exception: its code and its words.
@@ -398,7 +398,7 @@ pub type Raised = [VarId; TRAP_WORDS + 1];
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     pub ty: Scalar,
-    /// The Ruby variable it holds, if any.
+    /// The Ruby variable that it holds, if any.
     pub name: Option<Arc<str>>,
 }
 
@@ -409,16 +409,16 @@ pub struct Func {
     pub params: Vec<VarId>,
     pub results: Vec<Scalar>,
     pub vars: Vec<Var>,
-    /// How many labels it uses.
+    /// The number of its labels.
     pub labels: usize,
     pub body: Vec<Stmt>,
-    /// May call itself, directly or not.
+    /// Whether it may call itself, directly or not.
     pub recursive: bool,
-    /// Neighbouring elements call it for the same positions.
+    /// Set if neighbouring elements call it for the same positions.
     pub stage: Option<stages::Stage>,
 }
 
-/// What the rows of a column are.
+/// What the rows of a column stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Objects of the classes at preorder positions `first..=last` of a hierarchy. The row operand is the object's id;
@@ -434,12 +434,13 @@ pub enum Space {
     Job,
     /// One row.
     Single,
-    /// [`SLOT_STRIDE`] rows for each slot of the launch, of which the first is used: threads share no cache line.
+    /// [`SLOT_STRIDE`] rows for each slot of the launch, of which only the first is used, so that threads share no
+    /// cache line.
     Slot,
 }
 
 impl Space {
-    /// Whether every row of `inner` is one of this space.
+    /// Whether every row of `inner` is a row of this space.
     pub fn covers(self, inner: Space) -> bool {
         match (self, inner) {
             (
@@ -454,26 +455,26 @@ impl Space {
 /// Rows of a [`Space::Slot`] column that belong to one slot.
 pub const SLOT_STRIDE: i64 = 8;
 
-/// Where a program takes new rows of a space: of exactly one class, or of one kind of arrays.
+/// A region from which a program takes new rows: objects of exactly one class, or arrays of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heap {
     pub space: Space,
-    /// Its rows belong to the running job, which takes all of them anew when it begins its next element or tick. Else
-    /// rows stay what they are, and the host makes objects or arrays of those that can be reached.
+    /// If set, rows belong to the running job, which reuses all of them when it begins its next element or tick.
+    /// Otherwise rows are permanent, and the host makes objects or arrays of those that are reachable.
     pub scratch: bool,
-    /// I64: the first row of the heap's region; for scratch, of slot 0's.
+    /// I64: the first row of the heap's region; for scratch, that of slot 0's region.
     pub start: ParamId,
-    /// I64: how many rows it has; for scratch, each slot. The slots' regions follow each other.
+    /// I64: the number of rows; for scratch, of each slot. The slots' regions follow each other.
     pub capacity: ParamId,
-    /// I64 column, rows taken so far: row 0 of a `Single`; for scratch, each slot's row of a `Slot`.
+    /// I64 column with the number of rows taken so far: row 0 of a `Single`; for scratch, each slot's row of a `Slot`.
     pub taken: ColumnId,
 }
 
-/// What lies evenly, of a column that the program only reads. The host launches the program only where that is so, and says by parameters, I64,
-/// how it lies ([`crate::memory::even`]).
+/// A column that the program only reads and that has a uniform stride. The host launches the program only if it has,
+/// and passes the stride in I64 parameters ([`crate::memory::even`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Even {
-    /// The array at row `r` begins at `start + r * step`, and all are equally long.
+    /// The array at row `r` begins at `start + r * step`, and all arrays are equally long.
     Arrays { column: ColumnId, start: ParamId, step: ParamId, length: ParamId },
     /// The reference at row `r` is to row `start + r`.
     References { column: ColumnId, start: ParamId },
@@ -492,13 +493,14 @@ impl Even {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// For people: `Actor@progress`.
+    /// For listings: `Actor@progress`.
     pub name: String,
     pub space: Space,
     pub storage: Storage,
-    /// Of a column of ids: all that it ever holds are rows of this space. None: some may be ids of nothing.
+    /// For a column of ids: every id in it is a row of this space. None: some ids may be no rows.
     pub refers: Option<Space>,
-    /// Of a column of I64 that the program only reads: all rows are within [`SMALL_ROWS`]. The host launches the program only where they are.
+    /// For a column of I64 that the program only reads: all rows are within [`SMALL_ROWS`]. The host launches the
+    /// program only if they are.
     pub small: bool,
     pub read: bool,
     pub written: bool,
@@ -508,7 +510,7 @@ pub struct Column {
 pub struct Param {
     pub name: String,
     pub ty: Scalar,
-    /// Of an I64: the host launches the program only where it lies between these.
+    /// For an I64: the host launches the program only if the value is in this interval.
     pub range: Option<(i64, i64)>,
 }
 
@@ -517,7 +519,7 @@ impl Param {
         Self { name: name.into(), ty, range: None }
     }
 
-    /// Whether the host may launch the program with this word.
+    /// Whether the host may launch the program with this word for the parameter.
     pub fn takes(&self, word: u64) -> bool {
         self.range.is_none_or(|(lo, hi)| (lo..=hi).contains(&(word as i64)))
     }
@@ -529,12 +531,12 @@ pub struct Site {
     pub trap: Trap,
     pub path: String,
     pub line: u32,
-    /// How to read the trap's words back as Ruby values, in order. A union takes two words: tag, payload.
+    /// The representations of the Ruby values in the trap's words, in order. A union takes two words: tag, payload.
     pub operands: Vec<crate::types::Repr>,
 }
 
 impl Site {
-    /// Whether it raises, and what it raises needs no tables: no object, Array, String or Symbol.
+    /// Whether it raises something that needs no tables to build: no object, Array, String or Symbol.
     fn can_defer_errors(&self) -> bool {
         use crate::types::{Repr, Unit};
         let raises = !matches!(self.trap, Trap::Race | Trap::Break | Trap::Grow(_) | Trap::Refuted(_));
@@ -547,21 +549,22 @@ impl Site {
     }
 }
 
-/// What the host does when a job ends at a site.
+/// The effect of a trap on the host when a job ends at its site.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trap {
     /// ZeroDivisionError, `divided by 0`.
     ZeroDivision,
     /// Ikra::IntegerOverflow; the name of the operation.
     IntegerOverflow(&'static str),
-    /// NoMethodError of `name` on operand 0, with Ruby's own message; `bare`: a name alone, which might have been a
-    /// variable (NameError).
+    /// NoMethodError of `name` on operand 0, with Ruby's own message. `bare`: the call is a name alone, which might
+    /// have been a variable (NameError).
     NoMethod { name: Arc<str>, private: bool, bare: bool },
-    /// NoMethodError of `super` in the method of that name, for operand 0.
+    /// NoMethodError of `super` in the method of that name, with operand 0 as the receiver.
     NoSuper(Arc<str>),
-    /// NoMethodError of the name that operand 1 (a Symbol) is, on operand 0: `super` in `method_missing`.
+    /// NoMethodError of the method that operand 1 (a Symbol) names, on operand 0: `super` in `method_missing`.
     Missing,
-    /// IndexError for a write to an array at operand 0, below operand 1, the least index it has (Integers).
+    /// IndexError for a write to an array at index operand 0, which is less than operand 1, the least index of the
+    /// array (Integers).
     IndexTooSmall,
     /// KeyError of the Hash at operand 0 for the key at operand 1.
     KeyMissing,
@@ -575,48 +578,49 @@ pub enum Trap {
     OutOfRange,
     /// Another exception of Ruby's own with a fixed message.
     Raise { class: &'static str, message: String },
-    /// What kernels cannot do and Ruby can: `before`, operand 0 as in `Mention` if there is one, `after`. Ruby raises
-    /// nothing there, so no `rescue` catches it.
+    /// Something that Ruby can do and kernels cannot. The message is `before`, operand 0 as in `Mention` if there is
+    /// one, `after`. Ruby raises nothing there, so no `rescue` catches it.
     Limit { class: &'static str, before: String, after: String },
-    /// TypeError or ArgumentError about operand 0 in Ruby's words: `before`, the operand as Ruby describes it there
-    /// (`nil`, `true`, `false`, else its class name), `after`. So speaks Ruby of conversions.
+    /// TypeError or ArgumentError about operand 0, in Ruby's words for conversions. The message is `before`, the
+    /// operand as Ruby describes it there (`nil`, `true`, `false`, else its class name), `after`.
     Describe { class: &'static str, before: String, after: String },
-    /// As `Describe`, but numbers and Symbols are inspected too. So speaks Ruby of comparison and of arithmetic.
+    /// As `Describe`, but numbers and Symbols are inspected too: Ruby's words for comparison and arithmetic.
     Mention { class: &'static str, before: String, after: String },
     /// An exception that the program makes.
     New(Arc<New>),
-    /// RaceError: here, and at the site of word 0 in the run of the element of word 1, one slot of the column of word 2 was
-    /// touched in one tick; word 3 says how ([`crate::backend::races`]).
+    /// RaceError: two elements touched one slot in one tick. The first access is here. Word 0 is the site of the other
+    /// access, word 1 its element, word 2 the slot's column. Word 3 tells the kinds of access
+    /// ([`crate::backend::races`]).
     Race,
     /// SystemStackError.
     StackOverflow,
     /// `break` out of the section with operand 0; not an error.
     Break,
-    /// The heap has too few rows; operand 0 says how many would have done so far. The host gives it more and runs the
-    /// section afresh. Not an error, and nothing that Ruby code could rescue.
+    /// The heap has too few rows; operand 0 is the number that would have been enough so far. The host provides more
+    /// and runs the section again. Not an error, and no `rescue` catches it.
     Grow(HeapId),
-    /// A speculation was wrong: the host drops it, compiles again and runs the section afresh. Not an error.
+    /// A speculation failed: the host drops it, compiles again and runs the section again. Not an error.
     Refuted(crate::world::Assumption),
 }
 
-/// `class.new(*args, **keywords)`, or the class itself where there are no `args`; then `.exception(message)` of that.
-/// The host calls these, so that a user's own `initialize` and `message` are what they are in Ruby.
+/// `class.new(*args, **keywords)`, or the class itself if there are no `args`; then `.exception(message)` of that. The
+/// host calls these, so a user's own `initialize` and `message` work as in Ruby.
 #[derive(Clone, Debug, PartialEq)]
 pub struct New {
     pub class: crate::id::ClassId,
-    /// The class's, for people.
+    /// The name of the class, for messages.
     pub name: String,
     pub args: Option<Vec<Piece>>,
     pub keywords: Vec<(Arc<str>, Piece)>,
     pub message: Option<Piece>,
 }
 
-/// An argument that the host puts together.
+/// An argument that the host builds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// The site's operand of that number.
     Value(usize),
-    /// A String of these.
+    /// A String of these parts.
     Text(Vec<Part>),
 }
 
@@ -630,7 +634,7 @@ pub enum Part {
     Inspect(usize),
 }
 
-/// Says where lowering knows that control never comes.
+/// The message of a trap where lowering knows that control never comes.
 pub const UNREACHABLE: &str = "Ikra: unreachable code was reached";
 
 /// The message of [`Trap::OutOfRange`]: with the ten digits of `%.10g`, as Ruby's C writes it.
@@ -640,7 +644,7 @@ pub fn out_of_range(value: f64) -> String {
     } else if value.is_infinite() {
         if value > 0.0 { "Inf".to_owned() } else { "-Inf".to_owned() }
     } else {
-        // beyond 64 bits: always with an exponent
+        // beyond 64 bits, the exponent is always there
         let scientific = format!("{value:.9e}");
         let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
         let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
@@ -655,13 +659,13 @@ impl Trap {
         Trap::Limit { class, before: message.into(), after: String::new() }
     }
 
-    /// What turned out to be refused while the kernel ran.
+    /// A refusal at run time.
     pub fn refusal(message: impl Into<String>) -> Self {
         Trap::limit("Ikra::CompileError", message)
     }
 
-    /// Whether `rescue` may catch it: only what Ruby raises, too. What Ikra alone raises leaves the section, whatever
-    /// rescues, so that no clause runs that would not run in Ruby. A stack overflow is detected by a backend alone.
+    /// Whether `rescue` may catch it: only what Ruby itself raises, too. Exceptions that only Ikra raises leave the
+    /// section in any case, so that no clause runs that would not run in Ruby. Only a backend detects a stack overflow.
     pub fn is_caught(&self) -> bool {
         match self {
             Trap::IntegerOverflow(_)
@@ -688,7 +692,7 @@ impl Trap {
         }
     }
 
-    /// What it raises; None: no exception.
+    /// The class of its exception. None: it raises no exception.
     pub fn class(&self) -> Option<Class> {
         Some(Class::Named(match self {
             Trap::ZeroDivision => "ZeroDivisionError",
@@ -711,7 +715,7 @@ impl Trap {
     }
 }
 
-/// How jobs (threads) map to elements.
+/// The mapping of jobs (threads) to elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Jobs {
     /// Job j is element j.
@@ -724,7 +728,7 @@ pub enum Jobs {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// For people, and for the kernel's name: `block in main at traffic.rb:12`.
+    /// For messages, and for the kernel's name: `block in main at traffic.rb:12`.
     pub name: String,
     pub funcs: Vec<Func>,
     pub entry: FuncId,
@@ -734,15 +738,16 @@ pub struct Program {
     pub even: Vec<Even>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
-    /// The host launches it for fewer than [`SMALL_INT_LIMIT`] elements.
+    /// Whether the host launches it only for fewer than [`SMALL_INT_LIMIT`] elements.
     pub few: bool,
-    /// All ticks run in one launch (`tick_begin..tick_end` spans several); else the host launches tick by tick.
+    /// Whether all ticks run in one launch (`tick_begin..tick_end` spans several). Otherwise the host launches tick by
+    /// tick.
     pub fused_ticks: bool,
     pub uses_random: bool,
     pub rescued: Rescued,
 }
 
-/// Functions that the pass `unwind` makes, which knows what is rescued.
+/// Functions about exceptions. The pass `unwind` completes them, since it knows what is rescued.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rescued {
     pub tests: Vec<ClassTest>,
@@ -751,14 +756,15 @@ pub struct Rescued {
     pub messages: Option<Messages>,
 }
 
-/// `(code: I32, words: I64…) -> (I64, Bool)`: the String that is an exception's message, and whether it is known here.
+/// `(code: I32, words: I64…) -> (I64, Bool)`: the String that is an exception's message, and whether the program knows
+/// it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Messages {
     pub func: FuncId,
     pub known: Vec<(SiteId, Message)>,
 }
 
-/// Where the message of a site's exceptions is.
+/// The source of the message of a site's exceptions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message {
     /// A String of the program's text.
@@ -772,7 +778,7 @@ pub enum Message {
 pub struct ClassTest {
     pub func: FuncId,
     pub name: String,
-    /// The classes that the program can raise, those of them for which it holds.
+    /// The classes, among those that the program can raise, for which the answer is yes.
     pub hits: Vec<Class>,
 }
 
@@ -784,14 +790,15 @@ pub enum Class {
     Made(crate::id::ClassId),
 }
 
-/// A program with what its columns and parameters mean to the host.
+/// A program, with the meaning of its columns and parameters for the host.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     pub program: Program,
     pub schema: Schema,
-    /// The program asks where an element is, beside whose it is.
+    /// Whether the program reads the index of an element, not only its fields.
     pub asks_index: bool,
-    /// What each element does over many ticks does not depend on what others do meanwhile: they could run in one launch, also where this program is for one.
+    /// Whether each element's ticks are independent of other elements' ticks. Then several ticks could run in one
+    /// launch, even if this program is for single ticks.
     pub fuses: bool,
 }
 
@@ -808,12 +815,12 @@ impl Func {
 }
 
 impl Program {
-    /// Whether the program, as it is now, takes rows from the heap: passes may have made it do without.
+    /// Whether the program still takes rows from the heap: passes may have removed all allocations.
     pub fn takes_from(&self, heap: HeapId) -> bool {
         self.columns[self.heaps[heap.index()].taken.index()].written
     }
 
-    /// Whether it asks for the number of its thread.
+    /// Whether it reads the number of its thread.
     pub fn uses_slots(&self) -> bool {
         let mut found = false;
         for func in &self.funcs {
@@ -822,13 +829,14 @@ impl Program {
         found
     }
 
-    /// Whether all jobs end soon, as they should: nothing repeats, raises, or takes rows. Launches of such a program need
-    /// no look at what became of them, and no job looks whether it is still wanted.
+    /// Whether all jobs surely end soon and normally: nothing repeats, raises, or takes rows. The host need not check
+    /// how launches of such a program ended, and jobs need not poll.
     pub fn surely_ends(&self) -> bool {
         self.ends(|_| false)
     }
 
-    /// The same of each tick. A loop over ticks, which begins them, is no reason why it might not: there are as many as are launched.
+    /// The same for each tick. The loop over ticks, which begins them, does not count, since its length is the number
+    /// of launched ticks.
     pub fn each_tick_surely_ends(&self) -> bool {
         self.ends(|body| self.jobs != Jobs::Grouped && body.iter().any(|stmt| matches!(stmt, Stmt::Begin { .. })))
     }
@@ -849,7 +857,7 @@ impl Program {
         ends
     }
 
-    /// Whether something in it depends on which tick runs. To be asked before passes find that number in registers.
+    /// Whether it depends on the number of the tick. Ask before passes, which may move that number into registers.
     pub fn asks_tick(&self) -> bool {
         let mut asks = self.uses_random;
         for func in &self.funcs {
@@ -858,7 +866,7 @@ impl Program {
         asks
     }
 
-    /// Whether each job comes to its end without repeating anything: it may raise.
+    /// Whether each job ends without repeating anything. It may raise.
     pub fn is_straight(&self) -> bool {
         let mut straight = !self.funcs.iter().any(|func| func.recursive);
         for func in &self.funcs {
@@ -869,7 +877,7 @@ impl Program {
         straight
     }
 
-    /// Whether a launch surely ends soon, and needs nothing of the host on the way: no rows, and no look whether it is still wanted. It may raise.
+    /// Whether a launch surely ends soon and needs nothing of the host on the way: no rows, and no poll. It may raise.
     pub fn ends_alone(&self) -> bool {
         let mut alone = self.heaps.is_empty() && !self.funcs.iter().any(|func| func.recursive);
         for func in &self.funcs {
@@ -880,8 +888,8 @@ impl Program {
         alone
     }
 
-    /// Whether a launch ends alone, and raises only what the words of its trap describe: no other code is to run in its
-    /// place. So its errors can be deferred until a result is looked at.
+    /// Whether a launch ends alone, and every exception can be built from the words of its trap alone. Then its errors
+    /// can be deferred until a result is read.
     pub fn can_defer_errors(&self) -> bool {
         let defers = |site: SiteId| self.sites[site.index()].can_defer_errors();
         let mut all = self.ends_alone();
@@ -898,7 +906,7 @@ impl Program {
         all
     }
 
-    /// For each function, whether a call of it can end the job early; such calls return a status.
+    /// For each function, whether a call of it can end the job early. Such calls return a status.
     pub fn may_stop(&self) -> Vec<bool> {
         let mut stops = vec![false; self.funcs.len()];
         loop {

@@ -1,7 +1,7 @@
-//! Programs from their text, which [`super::print`] describes: for tests that are written in it.
+//! Parses the text form of programs, which [`super::print`] describes, for tests that are written in it.
 //!
-//! Here: the reverse of printing; what was printed is read back to a program that prints equally. Not here: whether the
-//! program makes sense ([`super::verify`]).
+//! Here: the reverse of printing; a printed program parses to one that prints equally. Not here: whether the program is
+//! well formed ([`super::verify`]).
 
 use super::print::PLAIN_OPS;
 use super::stages::Stage;
@@ -17,10 +17,10 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Reads a program.
+/// Parses a program.
 ///
 /// # Errors
-/// What was expected, and in which line.
+/// The text that was expected, and the line.
 pub fn parse(text: &str) -> Result<Program, String> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, columns: HashMap::new() };
     parser.program().map_err(|what| format!("line {}: {what}", parser.line()))
@@ -68,7 +68,7 @@ fn tokens(text: &str) -> Parsed<Vec<(usize, Token)>> {
     Ok(tokens)
 }
 
-/// A text as Rust's `Debug` writes it, and how long it is with its quotes.
+/// Reads a text as Rust's `Debug` writes it; also gives its length with its quotes.
 fn quoted(rest: &str) -> Option<(Token, usize)> {
     let mut text = String::new();
     let mut chars = rest.char_indices().skip(1);
@@ -97,7 +97,7 @@ struct Parser {
     columns: HashMap<String, ColumnId>,
 }
 
-/// What the text of a function says about its registers.
+/// The registers of a function, as its text gives them.
 #[derive(Default)]
 struct Registers {
     vars: Vec<Var>,
@@ -441,7 +441,7 @@ impl Parser {
         Ok(Piece::Text(parts))
     }
 
-    /// A name that programs hold without owning it. Few tests read few of them, so they are left lying.
+    /// A name that programs hold as `&'static str`. Tests read few such names, so they are leaked.
     fn lasting(&mut self) -> Parsed<&'static str> {
         Ok(Box::leak(self.text()?.into_boxed_str()))
     }

@@ -1,7 +1,7 @@
-//! Programs as text: what people read in `Ikra.explain`, golden files and error reports.
+//! The text form of programs, for `Ikra.explain`, golden files and error reports.
 //!
-//! Here: the text form, which `parse` reads back. Invariant: equal programs print equally, and nothing in the text
-//! depends on addresses or hash order.
+//! Here: printing; `parse` reads the text back. Invariant: equal programs print equally, and the text does not depend
+//! on addresses or hash order.
 //!
 //! ```text
 //! program "block in main at traffic.rb:12" jobs reordered, ticks fused, random
@@ -17,8 +17,8 @@
 //! ```
 //!
 //! A register is its Ruby name, a point and its number, or `v` and its number; its type stands where it is first
-//! assigned. A column goes by its name where that is a plain word of its own, else by its number. Integers without a suffix are I64. A
-//! Float has a point or an exponent; one that is no number shows its bits.
+//! assigned. A column goes by its name if that is a plain word and unique, else by its number. Integers without a
+//! suffix are I64. A Float has a point or an exponent; a NaN or an infinity shows its bits.
 
 use super::{
     AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Even, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
@@ -99,7 +99,7 @@ impl Display for Program {
 }
 
 impl Program {
-    /// How each column is called in the text: by name where it is a plain word that no other column has.
+    /// The word for each column in the text: its name if that is a plain word that no other column has.
     fn column_words(&self) -> Vec<String> {
         let plain = |name: &str| {
             name.starts_with(|c: char| c.is_alphabetic() || c == '_')
@@ -130,7 +130,7 @@ struct Printer<'a> {
     func: &'a Func,
     program: Option<&'a Program>,
     columns: &'a [String],
-    /// Registers whose type was shown.
+    /// Registers whose type was printed.
     typed: Vec<bool>,
 }
 
@@ -295,7 +295,7 @@ impl Printer<'_> {
         f.write_char(']')
     }
 
-    /// The register, with its type when this is the first time.
+    /// A register, with its type at its first assignment.
     fn definition(&mut self, f: &mut Formatter<'_>, var: VarId) -> fmt::Result {
         f.write_str(&self.func.var_word(var))?;
         match self.typed.get_mut(var.index()) {
@@ -469,7 +469,7 @@ impl Display for Piece {
     }
 }
 
-/// Gives an enum its words, for printing and for parsing.
+/// Defines the words for an enum's values, for printing and parsing.
 macro_rules! words {
     ($ty:ident: $($variant:ident $word:literal),+ $(,)?) => {
         impl $ty {
@@ -495,7 +495,7 @@ words!(MathFn:
     Cbrt "cbrt", Hypot "hypot", Erf "erf", Erfc "erfc", Pow "pow", Tgamma "tgamma", Lgamma "lgamma", Ldexp "ldexp",
 );
 
-/// The operations that take no further detail, with their words.
+/// The operations without parameters, with their words.
 pub const PLAIN_OPS: &[(&str, Op)] = &[
     ("copy", Op::Copy),
     ("add", Op::Add),

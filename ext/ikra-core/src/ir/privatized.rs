@@ -2,23 +2,23 @@
 //! matter.
 //!
 //! Here: [`privatized`], which finds these columns. If such a column has few rows, all jobs would wait for the same
-//! rows. So a backend gives each group of jobs (a block of threads on a GPU, a thread on the host) a private copy of
-//! the rows to add to, and merges the copies when the group is done. Not here: how many rows are few.
+//! rows. So a backend gives each group of jobs a private copy of the rows to add to: a block of threads on a GPU, a
+//! thread on the host. It merges the copies when the group is done. Not here: how many rows are few.
 
 use super::{AtomicOp, ColumnId, Program, SiteId, Stmt, walk};
 
-/// How a column is touched, everywhere.
+/// The only operation by which a program touches a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Privatized {
     pub column: ColumnId,
     pub op: AtomicOp,
-    /// The site that raises when a sum leaves 64 bits; the first, if there are several.
+    /// The site that raises when a sum leaves 64 bits. If there are several: the first.
     pub site: Option<SiteId>,
 }
 
 /// The columns that a program touches by one atomic operation alone, in the order of columns.
 pub fn privatized(program: &Program) -> Vec<Privatized> {
-    /// What was seen of a column.
+    /// The uses of a column seen so far.
     #[derive(Clone, Copy)]
     enum Use {
         None,

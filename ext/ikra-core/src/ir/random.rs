@@ -1,10 +1,10 @@
-//! Random programs, for tests: well formed, free of races, and with one answer on every machine.
+//! Random programs for tests: well formed, free of races, and with the same result on every machine.
 //!
-//! Here: [`Generated`], a program with columns to run it over. Not here: functions of libm (a GPU's are not the host's),
-//! and bits of NaNs (nobody promises which).
+//! Here: [`Generated`], a program with columns to run it over. Not here: functions of libm (a GPU's are not the
+//! host's), and bits of NaNs (which are not specified).
 //!
-//! Elements read any row of the first columns and write only their own row of the others; the last two are for atomics,
-//! whose order does not matter.
+//! Elements read any row of the first columns and write only their own row of the others. The last two columns are for
+//! atomics, whose order does not matter.
 
 use super::build::Builder;
 use super::{
@@ -72,7 +72,7 @@ impl Dice {
     fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
-    /// Small, at a limit, or anything.
+    /// A small Integer, one at a limit, or any.
     fn integer(&mut self) -> i64 {
         match self.below(8) {
             0 => self.pick(&[i64::MIN, i64::MAX, i64::MIN + 1, 1 << 32, -(1 << 31), 1 << 62]),
@@ -156,7 +156,7 @@ pub fn generate(seed: u64) -> Generated {
 struct Signature {
     params: Vec<Scalar>,
     results: Vec<Scalar>,
-    /// Calls itself; its first parameter, an I64, says how often.
+    /// The function calls itself; its first parameter, an I64, says how often.
     recursive: bool,
 }
 
@@ -189,7 +189,7 @@ fn entry(dice: &mut Dice, signatures: &[Signature]) -> Func {
             let mut writer =
                 Writer { dice, signatures, first_callee: 0, left: 40, vars: Vec::new(), around: vec![next] };
             writer.list(b, 12);
-            // Whatever was computed counts.
+            // All computed values are stored, so that all count.
             for (storage, column) in WRITTEN {
                 let value = writer.stored(b, storage);
                 let index = b.i64(Op::Ctx(Ctx::Index), &[]);
@@ -232,13 +232,13 @@ fn function(dice: &mut Dice, signatures: &[Signature], index: usize) -> Func {
 struct Writer<'a> {
     dice: &'a mut Dice,
     signatures: &'a [Signature],
-    /// Calls go to functions from here on, so that only the recursive ones recurse.
+    /// Calls only reach functions from this one on, so that only the recursive ones recurse.
     first_callee: usize,
-    /// Statements that may still be written.
+    /// The number of statements that may still be generated.
     left: usize,
-    /// Registers that are assigned here.
+    /// Registers that are assigned at this point.
     vars: Vec<VarId>,
-    /// Blocks and loops that may be left.
+    /// Blocks and loops around, which may be left.
     around: Vec<super::LabelId>,
 }
 
@@ -253,7 +253,7 @@ impl Writer<'_> {
             self.statement(b);
         }
         if most < 8 {
-            // What an inner list assigned is not known behind it.
+            // Registers that an inner list assigned are not known to be assigned after it.
             self.vars.truncate(known);
         }
     }
@@ -379,7 +379,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes a value known under a new register, or assigns an old one.
+    /// Assigns a value to a new register, or to an old one.
     fn keep(&mut self, b: &mut Builder, ty: Scalar, value: Operand) {
         let old = self.known(b, ty);
         if !old.is_empty() && self.dice.one_in(3) {
@@ -400,7 +400,7 @@ impl Writer<'_> {
     fn operand(&mut self, b: &Builder, ty: Scalar) -> Operand {
         let known = self.known(b, ty);
         if !known.is_empty() && !self.dice.one_in(5) {
-            // The newest most often, so that values flow on.
+            // The newest registers are used most often, so that values flow on.
             let at = if self.dice.one_in(2) { known.len() - 1 } else { self.dice.below(known.len()) };
             return Operand::Var(known[at]);
         }
@@ -584,14 +584,14 @@ impl Writer<'_> {
         b.bool(op, &args)
     }
 
-    /// A Float that is a number.
+    /// A Float that is not NaN.
     fn no_nan(&mut self, b: &mut Builder) -> Operand {
         let x = self.operand(b, Scalar::F64);
         let number = b.fcmp(Cmp::Eq, x, x);
         b.select(Scalar::F64, number, x, Operand::float(-1.5))
     }
 
-    /// A Float whose magnitude is less.
+    /// A Float with a magnitude below `limit`.
     fn finite(&mut self, b: &mut Builder, limit: f64) -> Operand {
         let x = self.operand(b, Scalar::F64);
         let magnitude = b.f64(Op::FAbs, &[x]);
@@ -609,7 +609,7 @@ fn loaded(storage: Storage) -> Scalar {
     }
 }
 
-/// Whether columns hold the same values; every NaN is the same.
+/// Whether columns hold the same values; all NaNs count as equal.
 pub fn same(a: &[HostColumn], b: &[HostColumn]) -> bool {
     a.iter().zip(b).all(|(a, b)| match a.storage() {
         Storage::F64 => {

@@ -1,23 +1,25 @@
-//! Functions that neighbouring elements call for the same positions: what a stencil looks at, where that is computed.
+//! Stages: functions that neighbouring elements call for the same positions. A stage computes what a stencil reads.
 //!
-//! Here: [`Stage`], what such a function says of itself, and [`reaches`], how far from an element's own position its values are asked for.
-//! Not here: whether its values are computed once for many elements ([`crate::sched::stencil`]), and how (the backends, as far as they can).
+//! Here: [`Stage`], the properties of such a function, and [`reaches`], the distances of its positions from the
+//! position of the element that calls it. Not here: whether several elements share its values
+//! ([`crate::sched::stencil`]), and how (the backends, as far as they can).
 //!
-//! Its last arguments are a position (I64) and, for each dimension, how far that is from the position that the caller is itself
-//! called for: a constant, which the function makes nothing of. A backend may leave a call out that it knows the value of: the function
-//! does nothing but give a value, which depends on the position alone ([`may_be_shared`]).
+//! The arguments of a stage end with a position (I64) and, for each dimension, the distance of that position from the
+//! one for which the caller itself was called. Distances are constants that the function does not use. If a function
+//! can be shared, it only computes a value, which depends on the position alone ([`may_be_shared`]). So a backend may
+//! omit a call whose value it already has.
 
 use super::{ColumnId, FuncId, Jobs, Op, Operand, ParamId, Program, Scalar, Stmt, walk};
 
-/// What is known of such a function.
+/// The properties of a stage.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stage {
-    /// How many positions there are in each dimension, the outermost first (I64). They are numbered row after row. Empty: positions
-    /// stand in no fixed distance from the caller's.
+    /// The number of positions in each dimension, the outermost first (I64). They are numbered row after row. Empty:
+    /// positions have no fixed distance from the caller's.
     pub sizes: Vec<ParamId>,
-    /// The position of element 0 (I64); None: it is the first.
+    /// The position of element 0 (I64). None: it is the first position.
     pub first: Option<ParamId>,
-    /// How many elements in each dimension share its values. Empty: whoever calls it computes it.
+    /// The number of elements in each dimension that share its values. Empty: each caller computes its own.
     pub tile: Vec<u32>,
 }
 
@@ -27,36 +29,36 @@ impl Stage {
     }
 }
 
-/// Which positions of a function elements ask for.
+/// The positions for which elements call a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach {
     pub func: FuncId,
-    /// From the element's own position, in each dimension.
+    /// The distances from the element's own position, in each dimension.
     pub least: Vec<i64>,
     pub greatest: Vec<i64>,
-    /// All calls of it are the entry's, or those of functions that elements reach so, too.
+    /// Whether every call is in the entry, or in a stage of which this holds as well.
     pub fixed: bool,
 }
 
 impl Reach {
-    /// How many positions along a dimension a tile of so many elements asks for.
+    /// The number of positions along a dimension that a tile of so many elements needs.
     pub fn width(&self, dimension: usize, tile: u32) -> u64 {
         self.greatest[dimension].abs_diff(self.least[dimension]).saturating_add(tile.into())
     }
-    /// How many positions a tile of elements asks for.
+    /// The number of positions that a tile of elements needs.
     pub fn cells(&self, tile: &[u32]) -> u64 {
         tile.iter().enumerate().map(|(d, side)| self.width(d, *side)).fold(1, u64::saturating_mul)
     }
 }
 
-/// The constants behind a call's position.
+/// The constant distances at the end of a call's arguments.
 pub fn distances(args: &[Operand], dimensions: usize) -> Option<Vec<i64>> {
     let from = args.len().checked_sub(dimensions)?;
     let constant = |arg: &Operand| if let Operand::I64(distance) = arg { Some(*distance) } else { None };
     args[from..].iter().map(constant).collect()
 }
 
-/// All functions that are stages, those that others of them call first.
+/// All functions that are stages, each after those that it calls.
 pub fn reaches(program: &Program) -> Vec<Reach> {
     let mut order = Vec::new();
     callees_first(program, program.entry, &mut vec![false; program.funcs.len()], &mut order);
@@ -108,8 +110,9 @@ fn callees_first(program: &Program, func: FuncId, seen: &mut [bool], order: &mut
     order.push(func);
 }
 
-/// Whether a function gives the same however often, and whenever, it is called: it draws nothing, and neither changes anything that others see nor looks at what
-/// the program changes. `overwritten`: columns in which the program changes what it did not make itself.
+/// Whether every call of a function gives the same, however often and whenever it runs. It draws nothing, changes
+/// nothing that others read, and reads nothing that the program changes. `overwritten`: columns in which the program
+/// changes rows that it did not make itself.
 pub fn may_be_repeated(program: &Program, func: FuncId, overwritten: &[ColumnId]) -> bool {
     let effects = &program.effects()[func.index()];
     let alike = |(at, column): (usize, &super::Column)| {
@@ -121,7 +124,7 @@ pub fn may_be_repeated(program: &Program, func: FuncId, overwritten: &[ColumnId]
     !effects.draws && program.columns.iter().enumerate().all(alike)
 }
 
-/// Whether a function does nothing but give one value, which is the same for whoever asks at whatever time.
+/// Whether a function only computes one value, which is the same for every caller at any time.
 pub fn may_be_shared(program: &Program, func: FuncId) -> bool {
     let effects = &program.effects()[func.index()];
     let only_reads = !effects.writes.contains(&true) && !effects.allocates.contains(&true) && !effects.draws;

@@ -1,4 +1,5 @@
-//! Small programs for unit tests: a fixed set of columns, parameters and sites, and an entry that a test fills.
+//! Small programs for unit tests: a fixed set of columns, parameters and sites, and an entry whose body the test
+//! writes.
 //!
 //! | | |
 //! | --- | --- |
@@ -50,7 +51,8 @@ pub fn with_functions(functions: Vec<Func>, body: impl FnOnce(&mut Builder, Oper
     shell(std::iter::once(b.finish()).chain(functions).collect())
 }
 
-/// `begin; body; i += step; end while i < end`, as [`crate::passes`] turn loops; the body is given what leaves it.
+/// `begin; body; i += step; end while i < end`, the form into which [`crate::passes`] bring loops. `body` is given the
+/// label that leaves the loop.
 pub fn turned(
     b: &mut Builder,
     (i, step, end): (VarId, i64, Operand),
@@ -68,8 +70,8 @@ pub fn turned(
     });
 }
 
-/// Gives a program the heaps `h0`, of cars (class 1 of `Car@speed`'s), and `h1`, scratch, of arrays of kind 0, with their
-/// counters `c6` and `c7`, their parameters `p4..p7` and their sites `s4` and `s5`.
+/// Adds heaps to a program: `h0`, of cars (class 1 of `Car@speed`'s hierarchy), and `h1`, scratch, of arrays of kind 0.
+/// Their counters are `c6` and `c7`, their parameters `p4..p7` and their sites `s4` and `s5`.
 pub fn heaps(program: &mut Program) {
     let cars = Space::Class { hierarchy: 0, first: 1, last: 1 };
     for (i, space) in [cars, Space::Array(ArrayKind(0))].into_iter().enumerate() {
@@ -97,9 +99,10 @@ pub fn heaps(program: &mut Program) {
     }
 }
 
-/// A program over columns of elements and an I64 parameter `n`, whose entry is given the job. Its one site is [`OVERFLOW`].
+/// A program over columns of elements and an I64 parameter `n`, whose entry is given the job. Its one site is
+/// [`OVERFLOW`].
 ///
-/// `columns`: the name of each, how it is stored, whether it is read, and whether it is written.
+/// `columns`: for each its name, its storage, whether it is read, and whether it is written.
 pub fn over_elements(columns: &[(&str, Storage, bool, bool)], body: impl FnOnce(&mut Builder, Operand)) -> Program {
     let mut b = Builder::new("entry".into(), Vec::new());
     let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));

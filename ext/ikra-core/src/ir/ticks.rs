@@ -1,14 +1,15 @@
-//! The loop over the ticks of a launch, as passes leave it.
+//! The loop over the ticks of a launch, in the form in which passes leave it.
 //!
-//! Here: its parts. Not here: what backends make of it, and the loop as it is made, with its test at its head ([`super::lower`]).
+//! Here: its parts. Not here: the code that backends make of it, and the loop as lowering makes it, with its test at
+//! its head ([`super::lower`]).
 
 use super::{Cmp, Func, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 
-/// A loop over ticks in its parts. It runs at least once.
+/// The parts of a loop over ticks. It runs at least once.
 pub struct LoopOverTicks<'s> {
     pub index: Operand,
     pub tick: VarId,
-    /// What happens in a tick.
+    /// The statements of a tick.
     pub inner: &'s [Stmt],
     /// Adds one to the tick.
     pub next: &'s Stmt,
@@ -16,7 +17,7 @@ pub struct LoopOverTicks<'s> {
 }
 
 impl<'s> LoopOverTicks<'s> {
-    /// Of a loop of the entry that tests at its end whether the tick has reached the function's last.
+    /// The parts of a loop of the entry, if it tests at its end whether the tick has reached the function's last.
     pub fn of(program: &Program, entry: &Func, label: LabelId, body: &'s [Stmt]) -> Option<Self> {
         let [Stmt::Begin { index, tick: Operand::Var(tick), check: false }, inner @ .., next, test, leave] = body
         else {

@@ -1,5 +1,5 @@
 //! Checks that a program is well formed. Runs after lowering and after every pass in debug builds and tests, and in
-//! every interpreter run; a backend may rely on all of it.
+//! every interpreter run. A backend may rely on all of it.
 //!
 //! # What well formed means
 //!
@@ -10,9 +10,9 @@
 //! I64. The condition of an `If` is Bool. The operands of a `Call` and of a `Return` are as the function's signature
 //! says.
 //!
-//! **Registers** are assigned on every path before they are read. Parameters are assigned on entry. Behind a `Loop`
-//! or `Block` those registers are assigned that were assigned at every `Break` to it (and at the `Block`'s end); behind a
-//! `Try` also those of the exception, if nothing but exceptions leads there.
+//! **Registers** are assigned on every path before they are read. Parameters are assigned on entry. After a `Loop` or
+//! `Block`, the registers count as assigned that were assigned at every `Break` to it (and at the `Block`'s end). After
+//! a `Try`, its exception's registers count as well, if only exceptions lead there.
 //!
 //! **Control flow.** Nothing follows a `Break`, `Return` or `Trap` in the same list. The end of a function with
 //! results is never reached; at the end of one without results it returns.
@@ -20,23 +20,23 @@
 //! **Calls.** Every cycle of calls has a call with `depth` in it, and its functions are marked `recursive`. The entry
 //! is not called.
 //!
-//! **Columns.** The row of a column is an I32 in class spaces and an I64 in all others. Registers and storage go
-//! together: U8 with Bool and I32, U32 with I32, I64 with I64, F64 with F64. A column that is loaded is marked `read`,
-//! one that is stored `written`, one that an `Atomic` names (of I64 storage, or F64) both.
+//! **Columns.** The row of a column is an I32 in class spaces and an I64 in all others. Register and storage types must
+//! match: U8 with Bool and I32, U32 with I32, I64 with I64, F64 with F64. A column that is loaded is marked `read`, one
+//! that is stored `written`. One that an `Atomic` names (of I64 storage, or F64) is marked both.
 //!
-//! An I32 in a U8 column is a tag, from 0 to 255. Only a column of ids (U32) says to what it refers.
+//! An I32 in a U8 column is a tag, from 0 to 255. Only a column of ids (U32) says to which space it refers.
 //!
-//! **Traps.** A site's operands take at most [`TRAP_WORDS`] words, and a `Trap` passes exactly them: none for a unit,
-//! (I32, I64) for a union, else one of the type of the representation. `Checked`, `Atomic` and `Call` pass none, so
-//! their sites have none.
+//! **Traps.** A site's operands take at most [`TRAP_WORDS`] words, and a `Trap` passes exactly them. A unit takes none,
+//! a union (I32, I64), and every other representation one word of its type. `Checked`, `Atomic` and `Call` pass none,
+//! so their sites have none.
 //!
-//! **Heaps.** A heap is of one class or of one kind of arrays, its counter an I64 column (`Single`, for scratch `Slot`),
-//! its start and capacity are I64. `Alloc` takes an I64 and gives a row of the heap's space; its site grows that heap and
-//! has one Integer as operand.
+//! **Heaps.** A heap is of one class or of one kind of arrays. Its counter is an I64 column (`Single`, for scratch
+//! `Slot`), its start and capacity are I64. `Alloc` takes an I64 and gives a row of the heap's space. Its site is a
+//! [`super::Trap::Grow`] of that heap and has one Integer as operand.
 //!
-//! **Elements.** The entry takes three I64 and returns nothing. `Begin` stands only in it, and no statement that can
-//! end the job, call, or ask for tick, index or random bits runs before a `Begin`. A program that draws random bits
-//! says `uses_random`.
+//! **Elements.** The entry takes three I64 and returns nothing. `Begin` stands only in it. No statement that can end
+//! the job, call, or read tick, index or random bits runs before a `Begin`. A program that draws random bits sets
+//! `uses_random`.
 
 use super::{
     AtomicOp, ColumnId, Ctx, Even, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId, Program, Scalar,
@@ -53,7 +53,7 @@ pub fn verify(program: &Program) -> Result<()> {
     verify_after("lowering", program)
 }
 
-/// As [`verify`]; `stage` is who made the program.
+/// As [`verify`]; `stage` is the name of the stage that made the program.
 ///
 /// # Errors
 /// As [`verify`].
@@ -63,7 +63,7 @@ pub fn verify_after(stage: &'static str, program: &Program) -> Result<()> {
 
 type Check<T = ()> = std::result::Result<T, String>;
 
-/// The scalars that a representation takes as a trap's operands.
+/// The types of the operands that a representation takes in a trap.
 pub fn trap_scalars(repr: Repr) -> &'static [Scalar] {
     match repr {
         Repr::Unit(_) => &[],
@@ -141,7 +141,7 @@ fn check_even(program: &Program, even: &Even) -> Check {
     }
 }
 
-/// Calls without `depth` form no cycle, and functions on a cycle say so.
+/// Calls without `depth` form no cycle, and functions on a cycle are marked.
 fn check_recursion(program: &Program) -> Check {
     let n = program.funcs.len();
     let mut plain = vec![vec![false; n]; n];
@@ -185,8 +185,8 @@ fn check_recursion(program: &Program) -> Check {
     Ok(())
 }
 
-/// What is assigned at a point: a set of registers, or nothing to say because the point is not reached. The slot
-/// after the last register says whether a `Begin` was executed.
+/// The set of registers that are assigned at a point; None if the point is not reachable. The slot after the last
+/// register says whether a `Begin` was executed.
 type State = Option<Vec<bool>>;
 
 fn meet(a: &mut State, b: State) {
@@ -202,7 +202,7 @@ struct Checker<'a> {
     func: &'a Func,
     is_entry: bool,
     state: State,
-    /// For each label: whether it was opened before, and, while it is open, the states at the breaks to it.
+    /// For each label: whether it was opened. `open` has the states at the breaks to the labels that are open.
     seen: Vec<bool>,
     open: Vec<(LabelId, State)>,
 }
@@ -345,7 +345,7 @@ impl<'a> Checker<'a> {
                 meet(&mut self.state, at_breaks);
             }
             Stmt::Loop { label, body } => {
-                // Whatever is assigned on entry is still assigned at every repetition.
+                // A register that is assigned on entry is still assigned at every repetition.
                 self.open_label(*label)?;
                 self.list(body)?;
                 self.state = self.open.pop().and_then(|(_, state)| state);

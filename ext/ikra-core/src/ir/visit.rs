@@ -1,6 +1,6 @@
-//! Walking over statements: what each reads, assigns and contains.
+//! Walks over statements: what each reads, assigns and contains.
 //!
-//! Here: one statement at a time; [`super::walk`] goes through a whole body. Not here: what follows from it.
+//! Here: one statement at a time; [`super::walk`] goes through a whole body. Not here: conclusions from it.
 
 use super::{Func, LabelId, Operand, Stmt, VarId, walk};
 
@@ -105,7 +105,7 @@ impl Stmt {
         }
     }
 
-    /// Whether control never reaches what follows it in its list, by its kind alone.
+    /// Whether control never reaches what follows the statement in its list, by its kind alone.
     pub fn ends_list(&self) -> bool {
         matches!(self, Stmt::Break(_) | Stmt::Return(_) | Stmt::Trap { .. })
     }
@@ -119,7 +119,7 @@ impl Stmt {
     }
 }
 
-/// Whether a body has no loop in it, calls nothing, and does not ask whether the launch was stopped.
+/// Whether a body contains no loop, no call and no poll.
 pub fn is_plain(body: &[Stmt]) -> bool {
     let mut plain = true;
     walk(body, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Poll | Stmt::Call { .. }));
@@ -136,7 +136,7 @@ pub fn walk_mut(body: &mut [Stmt], visit: &mut impl FnMut(&mut Stmt)) {
     }
 }
 
-/// How many statements a list holds, nested ones included.
+/// The number of statements in a list, nested ones included.
 pub fn size(body: &[Stmt]) -> usize {
     body.iter().map(|s| 1 + s.bodies().iter().map(|b| size(b)).sum::<usize>()).sum()
 }
@@ -146,7 +146,7 @@ pub fn breaks_to(body: &[Stmt], label: LabelId) -> bool {
     body.iter().any(|s| matches!(s, Stmt::Break(l) if *l == label) || s.bodies().iter().any(|b| breaks_to(b, label)))
 }
 
-/// Gives every label that the list opens a number that `func` does not use yet.
+/// Renumbers every label that the list opens with a number that `func` does not use yet.
 pub fn freshen_labels(body: &mut [Stmt], func: &mut Func) {
     let mut renamed = std::collections::HashMap::new();
     super::walk(body, &mut |s| {

@@ -1,8 +1,8 @@
-//! Arrays that grow: room for elements, and what `<<`, `pop` and the like do to the value of a variable.
+//! Arrays that grow: capacity for elements, and the effect of `<<`, `pop` and the like on the value of a variable.
 //!
-//! Here: capacities. An array of a kind that grows has rows for at least the power of two from its length up, and for
-//! [`LEAST`]: whether one more element needs new rows follows from the length alone. Not here: which variable holds it
-//! alone ([`crate::infer::append`]), so that nobody sees the old value.
+//! Here: capacities. The capacity of an array of a kind that grows is at least its length rounded up to a power of two,
+//! and at least [`LEAST`]. So the length alone tells whether one more element needs new rows. Not here: which variable
+//! is the sole holder of the array ([`crate::infer::append`]), so that no code sees the old value.
 
 use super::body::Body;
 use super::calls::Arg;
@@ -15,11 +15,11 @@ use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, VarId};
 use crate::syntax::ast::{Call, Kind, Node};
 use crate::types::{Atom, Reach, Ty};
 
-/// The least capacity.
+/// The least capacity of an array that grows.
 const LEAST: i64 = 4;
 
 impl Body<'_, '_> {
-    /// The capacity of an array of so many elements.
+    /// The capacity of an array of this length.
     pub fn room(&mut self, length: Operand) -> Operand {
         if let Operand::I64(n) = length {
             return Operand::I64((n.max(LEAST) as u64).next_power_of_two() as i64);
@@ -43,7 +43,7 @@ impl Body<'_, '_> {
         Ok(array)
     }
 
-    /// Writes an element that is there.
+    /// Writes an element at an index within the capacity.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -86,14 +86,14 @@ impl Body<'_, '_> {
             let array = self.cx.b.temp(Scalar::I64);
             self.cx.b.set(array, packed);
             let given = self.growth(growth, kind, array, &args, node.span)?;
-            // what `element` gave may be in registers that are written again
+            // `given` may be in registers that a later step writes again
             self.write_local(local, Val::Array(kind, array.into()))?;
             out = given.unwrap_or(Val::Array(kind, array.into()));
         }
         Ok(Some(out))
     }
 
-    /// Grows what `array` holds; what it answers if not the array.
+    /// Changes the length of the array in `array`. Returns the call's result, if that is not the array.
     fn growth(
         &mut self,
         growth: Growth,
@@ -144,7 +144,7 @@ impl Body<'_, '_> {
         })
     }
 
-    /// One element less, unless there is none.
+    /// Removes one element, if there is one.
     fn shorten(&mut self, array: Operand) {
         let (_, length) = self.array_parts(array);
         let some = self.cx.b.icmp(Cmp::Gt, length, Operand::I64(0));
@@ -154,7 +154,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Runs `each` for the numbers below a length.
+    /// Runs `each` for the indices below a length.
     ///
     /// # Errors
     /// Those of `each`.
@@ -173,7 +173,7 @@ impl Body<'_, '_> {
         outcome
     }
 
-    /// One element more; `array` is a register that takes the longer array.
+    /// Appends an element. `array` is a register that gets the longer array.
     fn push(&mut self, kind: ArrayKind, array: Operand, val: Val, span: Span) -> Result<()> {
         let (_, length) = self.array_parts(array);
         let b = &mut self.cx.b;
@@ -191,7 +191,7 @@ impl Body<'_, '_> {
                     let val = s.element_in_range(kind, array, i)?;
                     s.put_element(kind, wider, i, val)
                 })?;
-                // its length is that of the old one
+                // the length stays that of the old array for now
                 let longer = s.cx.b.i64(Op::Sub, &[wider, length]);
                 if let Operand::Var(var) = array {
                     s.cx.b.set(var, longer);

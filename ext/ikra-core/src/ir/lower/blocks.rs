@@ -1,7 +1,7 @@
-//! Blocks and inlined methods, as lowering sees them: labelled pieces of the function that is being made.
+//! Blocks and inlined methods in lowering: labelled pieces of the function that is being made.
 //!
-//! Here: [`Here`], the body that is being lowered; methods that take blocks, `yield`, calls of procs. Not here: which
-//! calls are inlined, and what types are where: [`crate::infer::blocks`] says, place by place.
+//! Here: [`Here`], the body that is being lowered; methods that take blocks, `yield`, calls of Procs. Not here: which
+//! calls are inlined, and types ([`crate::infer::blocks`] decides both, position by position).
 
 use super::body::{Body, Frame, Place};
 use super::calls::{Arg, How, Keyword, bound_values};
@@ -20,20 +20,20 @@ use crate::types::{Atom, Reach, Ty, Unit};
 use crate::world::{Assumption, Outside, Root};
 use std::sync::Arc;
 
-/// One body while it is being lowered.
+/// A body that is being lowered.
 pub struct Here {
     pub spec: SpecId,
     pub unit: Arc<ast::Unit>,
     pub self_val: Option<Val>,
     pub locals: Vec<Option<Place>>,
     pub section: bool,
-    /// The block that it was given.
+    /// The block that was passed to it.
     pub block: Option<(Val, Ty)>,
-    /// Where `return` goes; None: it leaves the function.
+    /// The target of `return`. None: it leaves the function.
     pub ret: Option<(LabelId, Place)>,
-    /// Where the user's program called a method of the prelude.
+    /// The user's call of a method of the prelude that led here.
     pub site: Option<(Arc<ast::Unit>, Span)>,
-    /// How many arguments its splat parameter has collected.
+    /// The number of arguments in its splat parameter.
     pub rest: Option<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Here {
 }
 
 impl Body<'_, '_> {
-    /// The block given to a call: a literal one, or what `&` is followed by.
+    /// The block passed to a call: a literal one, or the value after `&`.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -64,7 +64,7 @@ impl Body<'_, '_> {
         Ok((!ty.procs.is_empty()).then_some((val, ty)))
     }
 
-    /// A method's body in place of a call.
+    /// Inlines a method's body in place of a call.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -145,15 +145,15 @@ impl Body<'_, '_> {
         Ok(Some(self.load(&place)))
     }
 
-    /// How an inlined call at a place is found again.
+    /// The identity by which an inlined call is found again.
     pub fn inlining(&self, method: MethodId, self_ty: Ty, void: bool, span: Span) -> Inlining {
         Inlining { from: self.here.spec, span, method, self_ty, void }
     }
 
-    /// ArgumentError, which Ruby raises where the method is defined; its own methods are in no file.
+    /// Raises ArgumentError. Ruby raises it where the method is defined; its own methods are in no file.
     ///
     /// # Errors
-    /// When the method's source cannot be had.
+    /// If the method's source is not available.
     pub fn wrong_arguments(&mut self, method: MethodId, types: &Args, message: String) -> Result<()> {
         let message = self.an.argument_error(method, types, message);
         if self.an.is_library(method) || self.an.speaks_for_caller(method)? {
@@ -181,7 +181,7 @@ impl Body<'_, '_> {
         self.write_local(local, array)
     }
 
-    /// Assigns parameters as bound, and runs defaults.
+    /// Assigns parameters as bound, and evaluates defaults.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -272,12 +272,12 @@ impl Body<'_, '_> {
     pub fn own_block(&mut self, span: Span) -> Result<Option<(Val, Ty)>> {
         let Some(local) = self.here.unit.outer_block else { return Ok(self.here.block.clone()) };
         let ty = self.an.local(self.here.spec, local).clone();
-        // also where it is nil: a later call may be given one
+        // also if it is nil, because a later call may pass one
         let val = self.read_local(local, &ty, span)?;
         Ok((!ty.procs.is_empty()).then_some((val, ty)))
     }
 
-    /// Runs the one of the blocks that a value is; what it gives goes into `result`, if anybody looks at it.
+    /// Runs whichever of the blocks a value is. The block's value goes into `result`, if it is used.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -494,7 +494,7 @@ impl Body<'_, '_> {
         let bindings = match bind(&block.params, &types) {
             Ok(bindings) => bindings,
             Err(message) => {
-                // Ruby raises it where the lambda is written
+                // Ruby raises it at the position of the lambda
                 self.at(block.span);
                 self.trap(Trap::Raise { class: "ArgumentError", message }, None);
                 return Ok(());
@@ -538,7 +538,7 @@ impl Body<'_, '_> {
         outcome
     }
 
-    /// Runs `call` with somewhere for `break` in its literal block to go; the value of either is in `place`.
+    /// Runs `call` with a target for `break` in its literal block. Either way, the value is in `place`.
     ///
     /// # Errors
     /// Those of `call`.
@@ -565,12 +565,12 @@ impl Body<'_, '_> {
         outcome
     }
 
-    /// The assumption that a place speculates on, as inference names it.
+    /// The assumption for speculation at a position, as inference names it.
     pub fn assumption(&self, span: Span) -> Assumption {
         place_of(&self.here.unit, self.here.site.as_ref(), span)
     }
 
-    /// An error's place: the user's, where this is the prelude.
+    /// The position for an error. Within the prelude: that of the user's call.
     pub fn place_in_source(&self, span: Span) -> (Arc<crate::source::Source>, Span) {
         match &self.here.site {
             Some((unit, call)) => (unit.source.clone(), *call),

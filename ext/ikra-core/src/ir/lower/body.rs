@@ -1,8 +1,8 @@
-//! One body: its variables, its control flow, and the conversion of values between the forms that types ask for.
+//! Lowers one body: its variables, its control flow, and the conversion of values between forms.
 //!
-//! Here: every node of the tree but calls ([`super::calls`]) and slots ([`super::slots`]). Not here: types; they are
-//! read from the finished analysis, node by node.
-//! Invariant: [`Body::eval`] answers a value in the form of the node's type, or ends the cursor's list.
+//! Here: every node of the tree except calls ([`super::calls`]) and slots ([`super::slots`]). Not here: types. Lowering
+//! reads them from the finished analysis, node by node. Invariant: [`Body::eval`] returns a value in the form of the
+//! node's type, or ends the cursor's list.
 
 use super::blocks::Here;
 use super::numbers;
@@ -24,7 +24,7 @@ use crate::types::{Atom, Prims, Repr, Tag, Ty, Unit};
 use crate::world::{Root, well_known};
 use std::collections::HashMap;
 
-/// The receiver of an assignment, and the arguments of its index.
+/// The receiver of an assignment's target, and the arguments of its index.
 type Owner = ((Val, Ty), Vec<super::calls::Arg>);
 
 /// Registers that hold a value of one form.
@@ -37,20 +37,20 @@ pub struct Place {
 /// A loop, a block in a loop, or the section's block.
 pub struct Frame {
     pub next: LabelId,
-    /// What `next` leaves its value in; None: nobody looks at it.
+    /// The place for the value of `next`. None: the value is not used.
     pub next_place: Option<Place>,
-    /// None: the section itself, where `break` is a trap.
+    /// The target of `break`. None: the section itself, where `break` is a trap.
     pub brk: Option<(LabelId, Place)>,
 }
 
-/// A captured local that the section's block contributes to, in registers.
+/// A captured local to which the section's block contributes, in registers.
 #[derive(Clone)]
 pub struct Contributions {
     pub local: LocalId,
     pub place: Place,
     /// I64: the tick of the last contribution, -1 before the first.
     pub written: VarId,
-    /// The columns of both.
+    /// The columns for both.
     pub slot: Slot,
     pub column: ColumnId,
 }
@@ -60,9 +60,9 @@ pub struct Body<'p, 'w> {
     pub an: &'p mut Analysis<'w>,
     pub t: &'p mut Tables,
     pub here: Here,
-    /// Bodies that wait, as in inference.
+    /// The callers of the current body, which is inlined, as in inference.
     pub others: Vec<Here>,
-    /// Where `break` in a literal block goes.
+    /// The target of `break` in each literal block.
     pub block_exits: HashMap<ProcId, (LabelId, Place)>,
     pub frames: Vec<Frame>,
     pub contributions: Vec<Contributions>,
@@ -114,7 +114,7 @@ impl<'p, 'w> Body<'p, 'w> {
     }
 
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn form(&self, ty: &Ty, span: Span) -> Result<Form> {
         self.t.form(ty).ok_or_else(|| {
             debug_assert!(ty.may_be(Prims::EXCEPTION), "all else has a form");
@@ -122,14 +122,14 @@ impl<'p, 'w> Body<'p, 'w> {
         })
     }
 
-    /// Fresh registers of a form.
+    /// New registers for a form.
     pub fn place(&mut self, form: Form, name: Option<&Name>) -> Place {
         let scalars = form.scalars();
         let vars = scalars.iter().map(|s| self.cx.b.var(*s, name.cloned())).collect();
         Place { form, vars }
     }
 
-    /// Sets registers to zero, which is nil for a union: what a variable holds before its first assignment.
+    /// Sets registers to zero, which is nil for a union. That is a variable's value before its first assignment.
     pub fn clear(&mut self, place: &Place) {
         for (var, scalar) in place.vars.iter().zip(place.form.scalars()) {
             self.cx.b.set(*var, Operand::zero(scalar));
@@ -150,7 +150,7 @@ impl<'p, 'w> Body<'p, 'w> {
         from_operands(place.form, &place.vars.iter().map(|v| Operand::Var(*v)).collect::<Vec<_>>())
     }
 
-    /// The value in another form: widened into a union, or read out of one whose kind is known.
+    /// The value in another form: converted to a union, or extracted from a union whose kind is known.
     pub fn cast(&mut self, val: Val, form: Form) -> Val {
         let val = match (val, form) {
             (Val::IntRange { from, to, exclusive }, Form::One(Repr::Union | Repr::Ref(_))) => {
@@ -199,18 +199,18 @@ impl<'p, 'w> Body<'p, 'w> {
     /// The value in the form of a type.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn cast_to(&mut self, val: Val, ty: &Ty, span: Span) -> Result<Val> {
         let form = self.form(ty, span)?;
         Ok(self.cast(val, form))
     }
 
-    /// Words for a trap, and how to read them.
+    /// The representation and the words of a value in a trap.
     pub fn trap_operand(&mut self, val: Val) -> (Repr, Vec<Operand>) {
         numbers::carried(val).unwrap_or_else(|(class, _)| (Repr::Unit(Unit::Module(class)), vec![]))
     }
 
-    /// Raises at the current line; the cursor's list ends.
+    /// Raises at the current line, which ends the cursor's list.
     pub fn trap(&mut self, trap: Trap, operand: Option<Val>) {
         let (reprs, words) = match operand {
             Some(val) => {
@@ -223,7 +223,7 @@ impl<'p, 'w> Body<'p, 'w> {
         self.cx.b.trap(site, words);
     }
 
-    /// Ends the cursor's list where control never is, after something that does not return.
+    /// Ends the cursor's list after an operation that does not return, where control never comes.
     pub fn unreachable(&mut self) {
         if !self.cx.b.ended() {
             self.trap(Trap::limit("RuntimeError", crate::ir::UNREACHABLE), None);
@@ -232,14 +232,14 @@ impl<'p, 'w> Body<'p, 'w> {
 
     pub fn at(&mut self, span: Span) {
         if self.here.site.is_some() {
-            // the prelude speaks for the user's line
+            // within the prelude, the line stays that of the user's call
             return;
         }
         self.mark(span);
         self.cx.line = self.here.unit.source.line_of(span.start);
     }
 
-    /// Says in the program where it is, for whoever looks for races.
+    /// Records the position in the program, for backends that look for races.
     fn mark(&mut self, span: Span) {
         if self.cx.shared.options.races {
             self.cx.line = self.here.unit.source.line_of(span.start);
@@ -261,7 +261,7 @@ impl<'p, 'w> Body<'p, 'w> {
 
     // ---- variables ----
 
-    /// Registers of a local, made at its first use; they start as nil.
+    /// The registers of a local, made at its first use; they start as nil.
     pub fn local(&mut self, local: LocalId) -> Result<Place> {
         if let Some(place) = &self.here.locals[local.index()] {
             return Ok(place.clone());
@@ -274,10 +274,10 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(place)
     }
 
-    /// Makes the registers of all locals and clears them, before anything runs.
+    /// Makes the registers of all locals and clears them, before any other code.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn declare_locals(&mut self) -> Result<()> {
         for i in 0..self.here.unit.locals.len() {
             let local = LocalId::new(i);
@@ -293,7 +293,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Clears the section block's own variables, before each element and tick.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn declare_block_locals(&mut self) -> Result<()> {
         for i in 0..self.here.unit.locals.len() {
             let local = LocalId::new(i);
@@ -307,7 +307,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(())
     }
 
-    /// A captured local that is only read: a launch parameter.
+    /// The root for a captured local that is only read, and so is a launch parameter.
     fn capture(&self, local: LocalId) -> Option<Root> {
         let acc = &self.an.accumulators;
         if !self.here.section {
@@ -334,9 +334,9 @@ impl<'p, 'w> Body<'p, 'w> {
     pub fn write_local(&mut self, local: LocalId, val: Val) -> Result<()> {
         let place = self.local(local)?;
         self.store(&place, val);
-        // a local of the section, not one of a method that is inlined in it
+        // only a local of the section itself, not one of an inlined method
         if let Some(c) = self.contributions.iter().find(|c| self.here.section && c.local == local) {
-            // last writer: the tick says that it wrote
+            // the tick of the last write decides which element's value wins
             let written = c.written;
             let tick = self.cx.b.i64(Op::Ctx(crate::ir::Ctx::Tick), &[]);
             self.cx.b.set(written, tick);
@@ -344,10 +344,10 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(())
     }
 
-    /// The value of a root, from the launch parameters.
+    /// The value of a root, read from the launch parameters.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn root(&mut self, root: &Root, ty: &Ty, name: &str) -> Result<Val> {
         if let [one] = ty.procs.as_slice() {
             return Ok(Val::Unit(Unit::Proc(*one)));
@@ -391,10 +391,10 @@ impl<'p, 'w> Body<'p, 'w> {
 
     // ---- expressions ----
 
-    /// Lowers a node for its value.
+    /// Lowers a node and returns its value.
     ///
     /// # Errors
-    /// What inference could not see: exceptions in unions.
+    /// A type that mixes exceptions with other kinds, which inference does not check.
     pub fn eval(&mut self, node: &Node) -> Result<Val> {
         if self.cx.b.ended() {
             return Ok(Val::NEVER);
@@ -559,7 +559,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 let id = self.an.proc(self.here.spec, block.span, || ProcKind::Lambda(block.clone()));
                 Val::Unit(Unit::Proc(id))
             }
-            // the answer is in its type
+            // the node's type is the answer
             Kind::Defined(asked) => {
                 if let Kind::Const(path) = &asked.kind
                     && let ast::ConstBase::Of(base) = &path.base
@@ -567,12 +567,12 @@ impl<'p, 'w> Body<'p, 'w> {
                     self.eval(base)?;
                 }
                 if matches!(asked.kind, Kind::Yield(_)) {
-                    // a later call of the method around may be given one
+                    // asks for the block as a root, because a later call of the method around may have one
                     self.own_block(asked.span)?;
                 }
                 Val::bool(ty.may_be_truthy())
             }
-            // of a `when`
+            // the test of a `when *x`
             Kind::Splat(test) => self.eval(test)?,
             _ => return Err(self.error(node.span, "kernels do not know this")),
         })
@@ -588,7 +588,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// `return`, or the end of a method.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn give_back(&mut self, val: Val) -> Result<()> {
         if self.cx.b.ended() {
             return Ok(());
@@ -627,7 +627,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(())
     }
 
-    /// Two ways, by a test; what a constant test rules out is not lowered.
+    /// A branch on a test. If the test is constant, only the side that is taken is lowered.
     pub fn branch(
         &mut self,
         test: Operand,
@@ -674,7 +674,8 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(self.load(&place))
     }
 
-    /// Stores a value that may have kinds which cannot be here: a scalar that the place has no room for is never it.
+    /// Stores a value whose type allows kinds that cannot occur here. Where the place has no form for a scalar, control
+    /// never comes.
     fn store_possible(&mut self, place: &Place, val: Val) {
         let fits = match (val, place.form) {
             (Val::Union { .. } | Val::Unit(_), _) | (_, Form::One(Repr::Union | Repr::Unit(_))) => true,
@@ -700,12 +701,12 @@ impl<'p, 'w> Body<'p, 'w> {
         }
     }
 
-    /// `from..to`; ArgumentError where an end is NaN, which nothing is compared with.
+    /// `from..to`. Raises ArgumentError if an end is NaN, which cannot be compared.
     fn range(&mut self, ty: &Ty, from: Val, to: Val, exclusive: bool) -> Val {
         if ty.is_never() {
             return Val::NEVER;
         }
-        // compared with nil it never is
+        // a NaN is not compared with nil
         let open = from == Val::NIL || to == Val::NIL;
         for end in [from, to].into_iter().filter(|_| !open) {
             let nan = match end {
@@ -730,12 +731,12 @@ impl<'p, 'w> Body<'p, 'w> {
         self.new_value(well_known::RANGE, &[from, to, Val::Bool(exclusive)])
     }
 
-    /// The Integer that a Range of Integers ends with where its end is a Float: the Range goes over the same.
+    /// The Integer that ends a Range from an Integer to a Float: a Range up to it has the same elements.
     fn last_integer(&mut self, to: Operand, exclusive: Operand) -> Operand {
         let b = &mut self.cx.b;
         let (above, below) = (b.f64(Op::FCeil, &[to]), b.f64(Op::FFloor, &[to]));
         let whole = b.select(Scalar::F64, exclusive, above, below);
-        // the greatest Float below 2**63 stands for whatever is beyond: nobody gets there
+        // greater values are replaced by the greatest Float below 2**63, which no loop reaches
         let bound = 9_223_372_036_854_774_784.0;
         let low = b.fcmp(Cmp::Gt, whole, Operand::float(-bound));
         let whole = b.select(Scalar::F64, low, whole, Operand::float(-bound));
@@ -744,7 +745,7 @@ impl<'p, 'w> Body<'p, 'w> {
         b.i64(Op::FloatToInt, &[whole])
     }
 
-    /// A Range in registers: of Integers, or of what is a Float or becomes one.
+    /// A Range in registers: of Integers, or of ends that are Floats or are converted to Floats.
     pub fn range_of(&mut self, range: Prims, from: Val, to: Val, exclusive: Operand) -> Val {
         if range == Prims::INT_RANGE {
             let to = match to {
@@ -799,7 +800,7 @@ impl<'p, 'w> Body<'p, 'w> {
             }
         };
         match found {
-            // nobody looks at it, and its type is not that of others who do
+            // the value is not used, and its type need not be that of the root
             Some(_) if self.an.spec(self.here.spec).void.contains(&node.id) => Ok(Val::NIL),
             Some(id) => self.root(&Root::Const(id), ty, &path.name),
             None => {
@@ -841,7 +842,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 if self.is_never(node) {
                     return Ok(Val::NEVER);
                 }
-                // the tests must not see what a body assigns to the variable
+                // an assignment to the variable in a body must not change the value for the tests
                 let ty = self.ty(node);
                 let form = self.form(&ty, node.span)?;
                 let place = self.place(form, None);
@@ -943,7 +944,7 @@ impl<'p, 'w> Body<'p, 'w> {
         self.trap(Trap::Raise { class: "Ikra::CompileError", message }, None);
     }
 
-    /// Whether inference ever came to a node.
+    /// Whether inference has reached a node.
     pub fn visited(&self, node: &Node) -> bool {
         self.an.spec(self.here.spec).visited[node.id.index()]
     }
@@ -975,7 +976,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(self.load(&place))
     }
 
-    /// A loop around `once`; leaving it is breaking the label that `once` is given, the value in the place beside it.
+    /// A loop around `once`. `once` is given the label that leaves the loop, and the place for the loop's value.
     pub fn looping(
         &mut self,
         place: &Place,
@@ -984,7 +985,7 @@ impl<'p, 'w> Body<'p, 'w> {
         let label = self.cx.b.label();
         let exit = (label, place.clone());
         self.cx.b.open();
-        // `next` is set by each round
+        // each round sets `next`
         self.frames.push(Frame { next: label, next_place: None, brk: Some(exit.clone()) });
         let result = once(self, &exit);
         self.frames.pop();
@@ -995,7 +996,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(())
     }
 
-    /// One round of the innermost loop: `next` inside goes to its end.
+    /// One round of the innermost loop; `next` in it goes to the round's end.
     pub fn round_body(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let next = self.cx.b.label();
         if let Some(frame) = self.frames.last_mut() {
@@ -1025,7 +1026,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(self.load(&place))
     }
 
-    /// Binds a block's parameters as a yield of `values` does.
+    /// Binds a block's parameters to yielded `values`.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -1089,7 +1090,7 @@ impl<'p, 'w> Body<'p, 'w> {
         }
     }
 
-    /// What a splat takes of a value that is taken apart.
+    /// The value that a splat takes of a destructured value.
     fn rest_of(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Val> {
         let count = |n: usize| (Val::int(n as i64), Ty::int(), None);
         let counts = [count(shape.before + shape.optional), count(shape.after)];
@@ -1134,7 +1135,7 @@ impl<'p, 'w> Body<'p, 'w> {
             ast::Target::Attr { receiver, name, span, safe } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
                 if *safe {
-                    // who assigns safely comes here only with what is not nil
+                    // a safe assignment comes here only if the receiver is not nil
                     receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
                 }
                 if receiver_ty.is_never() {
@@ -1179,7 +1180,7 @@ impl<'p, 'w> Body<'p, 'w> {
         {
             return Ok(Val::NIL);
         }
-        // the place is evaluated once
+        // the target's receiver and arguments are evaluated once
         let (span, on_self) = match target {
             ast::Target::Local(_, span) | ast::Target::Ivar(_, span) => (*span, true),
             ast::Target::Attr { receiver, span, .. } | ast::Target::Index { receiver, span, .. } => {
@@ -1229,7 +1230,7 @@ impl<'p, 'w> Body<'p, 'w> {
         };
         let mut old = self.cast_to(old, &old_ty, node.span)?;
         if matches!(target, ast::Target::Local(..)) && self.may_assign(value) {
-            // the value that the variable had before
+            // the old value of the variable is needed after `value` has run
             old = self.copied(old);
         }
         let write = |s: &mut Self, val: Val, ty: &Ty| -> Result<()> {
@@ -1313,7 +1314,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 for item in items {
                     let val = self.eval(item)?;
                     let ty = self.ty(item);
-                    // copies: `a, b = b, a`
+                    // copies the values, because of `a, b = b, a`
                     let form = self.form(&ty, item.span)?;
                     let place = self.place(form, None);
                     self.store(&place, val);
@@ -1343,7 +1344,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(whole)
     }
 
-    /// Whether running a node may assign a variable of the body that it stands in: by an assignment, a block, or whoever may call a Proc.
+    /// Whether a node may assign a variable of its body: by an assignment, a block, or a call of a Proc.
     fn may_assign(&self, node: &Node) -> bool {
         match &node.kind {
             Kind::Nil | Kind::True | Kind::False | Kind::Int(_) | Kind::Float(_) | Kind::Sym(_) => false,
@@ -1366,7 +1367,7 @@ impl<'p, 'w> Body<'p, 'w> {
         }
     }
 
-    /// The array of these values, if it is made at all.
+    /// The array of these values, if `made`.
     fn array_if(&mut self, made: bool, values: &[(Val, Ty)], span: Span) -> Result<Val> {
         if !made || self.cx.b.ended() {
             return Ok(Val::NIL);

@@ -1,7 +1,8 @@
-//! Calls: dispatch over the kinds of a receiver and of arguments, and what each target does.
+//! Calls: dispatch over the kinds of receivers and arguments, and the code of each target.
 //!
-//! Here: the switch over tags and id intervals, calls of specialisations; what Ruby's own methods do ([`builtins`]) and iterators ([`iterate`]) are modules of their own.
-//! Not here: which target a call reaches (inference answers that again) and arithmetic ([`super::numbers`]).
+//! Here: the switch over tags and id intervals, and calls of specialisations. Ruby's own methods ([`builtins`]) and
+//! iterators ([`iterate`]) are modules of their own. Not here: the target of a call (inference answers that again) and
+//! arithmetic ([`super::numbers`]).
 
 mod builtins;
 mod iterate;
@@ -28,27 +29,27 @@ use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
 use crate::world::{values, well_known};
 use std::sync::Arc;
 
-/// An argument: its value, its type, and the literal that it is.
+/// An argument: its value, its type, and the literal, if it is one.
 pub type Arg = (Val, Ty, Option<Literal>);
 
-/// What one kind of receiver or argument gives; None: the answer is stored already, or control does not go on.
+/// The result for one kind of receiver or argument. None: the result is stored already, or control does not continue.
 pub type Answer = Result<Option<Val>>;
 
 /// The name and the value of a keyword argument.
 pub type Keyword = (Name, Val, Ty);
 
-/// How a call is written, and where.
+/// The form and the position of a call.
 #[derive(Clone, Copy)]
 pub struct How {
-    /// Without a receiver, or with `self`.
+    /// Whether it has no receiver, or `self`.
     pub on_self: bool,
-    /// Of the name.
+    /// The span of the method's name.
     pub span: Span,
-    /// Of the whole call.
+    /// The span of the whole call.
     pub at: Span,
-    /// A name alone, which might have been a variable.
+    /// Whether it is a name alone, which might have been a variable.
     pub bare: bool,
-    /// Nobody uses its value.
+    /// Whether its value is not used.
     pub void: bool,
 }
 
@@ -65,13 +66,13 @@ impl Args {
 }
 
 impl Body<'_, '_> {
-    /// A refusal, at a place.
+    /// The error of a refusal at a position.
     pub fn refused(&self, refusal: Refusal, span: Span) -> crate::error::Error {
         let (source, span) = self.place_in_source(span);
         refusal.at(&source, span)
     }
 
-    /// What a target gives for one kind of receiver.
+    /// The result of a target for one kind of receiver.
     pub fn outcome(
         &mut self,
         target: &Target,
@@ -200,7 +201,7 @@ impl Body<'_, '_> {
         })
     }
 
-    /// What a call gives on whatever the receiver is.
+    /// The result of a call on any kind of receiver.
     fn outcome_of(
         &mut self,
         receiver: &Ty,
@@ -223,7 +224,7 @@ impl Body<'_, '_> {
         self.an.range_forms(self.here.spec, receiver, name).map_err(|r| self.refused(r, span))
     }
 
-    /// A method of a Range that is an object.
+    /// A method of a Range object.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     fn of_range(
         &mut self,
@@ -279,7 +280,7 @@ impl Body<'_, '_> {
 
     // ---- dispatch ----
 
-    /// Runs `each` for every kind that a value may be, under the test that it is that kind; stores what it answers.
+    /// Runs `each` for every kind that a value may have, under a test for that kind; stores its results in `place`.
     ///
     /// # Errors
     /// Those of `each`.
@@ -344,8 +345,8 @@ impl Body<'_, '_> {
         self.cast(val, form)
     }
 
-    /// The test that a value is of a kind, knowing that it is that or one of `rest`. Objects come last, in the order
-    /// of their ids, so one comparison tells a class from those after it.
+    /// A test that a value is of a kind, given that it is of that kind or of one of `rest`. Objects come last, in the
+    /// order of their ids, so one comparison separates a class from those after it.
     fn is_kind(&mut self, val: Val, atom: Atom, rest: &[Atom]) -> Operand {
         let tag_is = |s: &mut Self, tag: Operand, n: i32| s.cx.b.icmp(Cmp::Eq, tag, Operand::I32(n));
         match (val, atom) {
@@ -397,7 +398,7 @@ impl Body<'_, '_> {
         self.cx.b.bool(Op::UCmp(Cmp::Lt), &[id, base])
     }
 
-    /// Runs `each` for every choice of one kind per argument.
+    /// Runs `each` for every combination of one kind per argument.
     #[allow(clippy::type_complexity, reason = "a callback that recursion must be able to pass on")]
     fn dispatch_args(
         &mut self,
@@ -441,7 +442,7 @@ impl Body<'_, '_> {
         Ok((positional, keywords))
     }
 
-    /// A node's value, safe from assignments that follow: a variable's registers are copied.
+    /// A node's value that later assignments do not change: a variable's registers are copied.
     pub fn held(&mut self, node: &Node) -> Result<Val> {
         let val = self.eval(node)?;
         if !is_variable(node) || self.cx.b.ended() {
@@ -547,7 +548,7 @@ impl Body<'_, '_> {
         Ok(self.load(&place))
     }
 
-    /// A call on values; gives the result with its type.
+    /// A call on values; returns the result with its type.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -601,7 +602,7 @@ impl Body<'_, '_> {
         let place = self.result_place(&ty, span)?;
         let written = name;
         let name = plain(written);
-        // all classes of a hierarchy answer `==` alike: one comparison of ids
+        // all classes of a hierarchy have the same `==`, so one comparison of ids is enough
         if let (Val::Ref(h, a), [(Val::Ref(k, b), ..)]) = (receiver, args)
             && matches!(name, "==" | "!=" | "equal?")
             && targets.iter().all(|(_, t)| Self::is_identity(t))
@@ -652,7 +653,7 @@ impl Body<'_, '_> {
             .all(|a| matches!(self.an.target(self.here.spec, a, "==", false), Ok(Target::Builtin(Builtin::Equal))))
     }
 
-    /// A Boolean in the form of its type, which may say that it is always one of the two.
+    /// A Boolean in the form of its type, which may allow only one of the two values.
     fn bool_val(&mut self, val: Operand, ty: &Ty) -> Val {
         match self.t.form(ty) {
             Some(form) => self.cast(Val::Bool(val), form),
@@ -660,7 +661,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The slot behind attribute readers that all reach one column.
+    /// The common slot of attribute readers that all read one column.
     fn shared_reader<'t>(&mut self, targets: &'t [(Atom, Target)], args: &[Arg]) -> Option<Slot> {
         if targets.len() < 2 || !args.is_empty() {
             return None;
@@ -673,7 +674,7 @@ impl Body<'_, '_> {
         self.read_together(&fields?)
     }
 
-    /// NameError of a name that no ivar has.
+    /// NameError for a name that no ivar can have.
     fn wrong_ivar(&mut self, name: &Name) {
         let quoted = self.cx.shared.options.quoted(name);
         let message = format!("{quoted} is not allowed as an instance variable name");
@@ -694,7 +695,8 @@ impl Body<'_, '_> {
         self.trap(Trap::NoMethod { name: name.into(), private, bare }, Some(receiver));
     }
 
-    /// One target for one kind of receiver. None: the answer is in `place` already, or control does not go on.
+    /// The code of one target for one kind of receiver. None: the result is in `place` already, or control does not
+    /// continue.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     pub fn invoke(
         &mut self,
@@ -924,7 +926,7 @@ impl Body<'_, '_> {
         Some(self.an.composed(receiver, first, second))
     }
 
-    /// Calls a method as a function of its own. None: control does not go on.
+    /// Calls a method as a function of its own. None: control does not continue.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     pub(super) fn call_method(
         &mut self,
@@ -978,7 +980,7 @@ impl Body<'_, '_> {
         let ret = self.an.spec(spec).ret.clone();
         let form = self.form(&ret, span)?;
         let depth = self.t.recursive.contains(&spec).then(|| {
-            // Ruby's own comparisons notice that they came to the same pair again
+            // Ruby's own comparisons detect that they have come to the same pair again
             let compares = self.an.compares(spec) || self.an.compares(self.here.spec);
             let trap = if compares { self.endless_comparison(span) } else { Trap::StackOverflow };
             self.cx.site(trap, vec![])
@@ -1001,7 +1003,7 @@ impl Body<'_, '_> {
         Trap::refusal(error.to_string())
     }
 
-    /// `Ikra.__staged`: a call of the producer, with how far the position is from the caller's own beside it.
+    /// `Ikra.__staged`: a call of the producer with a position and its distance from the caller's own position.
     fn staged(&mut self, args: &[Arg], types: &Args, span: Span) -> Answer {
         let Some(Producer { method, receiver: (atom, reach), args: types }) = self.an.staged(types) else {
             return Ok(None);
@@ -1023,7 +1025,7 @@ impl Body<'_, '_> {
         self.call_func(spec, func, arguments, span)
     }
 
-    /// The function of a specialisation, which is lowered later if this is its first call.
+    /// The function of a specialisation. At its first call, it is queued for lowering.
     fn function(&mut self, spec: SpecId) -> FuncId {
         if let Some(func) = self.t.functions.get(&spec) {
             return *func;
@@ -1034,7 +1036,7 @@ impl Body<'_, '_> {
         func
     }
 
-    /// A parameter as a bare `super` passes it on.
+    /// A parameter, as a bare `super` passes it on.
     fn passed_on(&mut self, node: &Node, local: ast::LocalId) -> Result<(Val, Ty)> {
         let ty = self.an.spec(self.here.spec).passed_on.get(&(node.id, local)).cloned().unwrap_or_default();
         Ok((self.read_local(local, &ty, node.span)?, ty))
@@ -1096,8 +1098,8 @@ impl Body<'_, '_> {
         Ok(self.load(&place))
     }
 
-    /// Whether kernels lack a builtin for these kinds of argument, which are some of several that may be there: then it
-    /// raises CompileError.
+    /// Whether kernels lack a builtin for these kinds of arguments, which are among several kinds that may occur. Then
+    /// it raises CompileError at run time.
     fn refuses(
         &mut self,
         builtin: Builtin,
@@ -1227,7 +1229,7 @@ impl Body<'_, '_> {
             (false, val) => val,
         };
         if let (true, Val::Float(x)) = (c.wording.is_list(), val) {
-            // whatever the variable is: what that was is known only after the launch
+            // checks the contribution whatever the variable holds, which is known only after the launch
             numbers::ordered(&mut self.cx, x, x);
         }
         let first = self.cx.b.icmp(Cmp::Lt, Operand::Var(written), Operand::I64(0));
@@ -1265,14 +1267,14 @@ impl Body<'_, '_> {
                         let better = self.cx.b.icmp(cmp, b, a);
                         Val::Int(self.cx.b.select(Scalar::I64, better, b, a))
                     }
-                    // a NaN gives way to what comes
+                    // a NaN is replaced by the next value
                     (Val::Float(a), Val::Float(b)) if equals == Equals::Latest => {
                         let worse = self.cx.b.fcmp(cmp, a, b);
                         Val::Float(self.cx.b.select(Scalar::F64, worse, a, b))
                     }
                     (Val::Float(a), Val::Float(b)) => {
                         let better = self.cx.b.fcmp(cmp, b, a);
-                        // a NaN is there only as long as nothing else is
+                        // a NaN stays only until another value comes
                         let nan = self.cx.b.fcmp(Cmp::Ne, a, a);
                         let better = self.cx.b.bool(Op::Or, &[better, nan]);
                         Val::Float(self.cx.b.select(Scalar::F64, better, b, a))
@@ -1285,7 +1287,7 @@ impl Body<'_, '_> {
     }
 }
 
-/// Whether a node's value is in a variable's registers.
+/// Whether a node's value is in the registers of a variable.
 fn is_variable(node: &Node) -> bool {
     match &node.kind {
         Kind::Local(_) => true,

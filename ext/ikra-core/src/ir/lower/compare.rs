@@ -1,7 +1,7 @@
 //! Comparisons that go through another method, and members of Structs by index.
 //!
-//! Here: `Comparable` by `<=>`, `===` and `<=>` of Kernel by `==`, equality of Ranges, `s[…]`. Not here: equality of
-//! arrays and Structs, which are methods of the library ([`crate::infer`]), and the order of numbers.
+//! Here: `Comparable` through `<=>`, `===` and `<=>` of Kernel through `==`, equality of Ranges, `s[…]`. Not here:
+//! equality of arrays and Structs, which the library implements ([`crate::infer`]), and the order of numbers.
 
 use super::body::Body;
 use super::calls::Answer;
@@ -17,7 +17,7 @@ use crate::ir::{Cmp, Op, Operand, Scalar, Trap};
 use crate::syntax::ast::{ASKED, Name};
 use crate::types::{Atom, Reach, Repr, Tag, Ty};
 
-/// Of the receiver, and where the call stands.
+/// The receiver of a comparison, and the position of the call.
 #[derive(Clone, Copy)]
 pub struct Asker {
     pub atom: Atom,
@@ -28,7 +28,7 @@ pub struct Asker {
 }
 
 impl Body<'_, '_> {
-    /// What `name` gives on a receiver, called as Ruby's C code calls it.
+    /// The result of `name` on a receiver, called as Ruby's C code calls it.
     fn ask(&mut self, asker: Asker, name: &str, (atom, val): (Atom, Val)) -> Result<(Val, Ty)> {
         let arg = (val, Ty::of(atom, Reach::Mixed), None);
         let ty = Ty::of(asker.atom, asker.reach);
@@ -44,7 +44,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `obj == number` in place of `number == obj`, and its opposite.
+    /// `obj == number` in place of `number == obj`, or its negation.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -114,7 +114,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Whether two are the same, or `==` says that they are equal.
+    /// Whether two are the same object, or `==` says that they are equal.
     fn equal_or_same(&mut self, asker: Asker, arg: (Atom, Val)) -> Result<Option<Operand>> {
         let Val::Bool(same) = self.same_reference(asker.atom, asker.val, arg.0, arg.1) else {
             let (val, ty) = self.ask(asker, "==", arg)?;
@@ -169,7 +169,7 @@ impl Body<'_, '_> {
         Ok(Some(self.load(&out)))
     }
 
-    /// The sign of `x <=> arg`; ArgumentError where that is nil. None: control does not go on.
+    /// The sign of `x <=> arg`; raises ArgumentError if that is nil. None: control does not continue.
     fn order(&mut self, asker: Asker, arg: (Atom, Val)) -> Result<Option<Operand>> {
         let (val, ty) = self.ask(asker, "<=>", arg)?;
         if ty.is_never() {
@@ -253,7 +253,7 @@ impl Body<'_, '_> {
         Ok(Some(self.load(&out)))
     }
 
-    /// `==` of two Ranges; `exact`: `eql?`, for which 1 is not 1.0.
+    /// `==` of two Ranges. `exact`: `eql?`, which distinguishes 1 and 1.0.
     pub fn equal_ranges(&mut self, x: Val, y: Val, exact: bool) -> Val {
         let ends = |v: Val| match v {
             Val::IntRange { from, to, exclusive } => Some((Val::Int(from), Val::Int(to), exclusive)),
@@ -364,7 +364,7 @@ impl Body<'_, '_> {
         self.branch(here, touch, |s| s.nth_member(asker, rest, n + 1, at, val, place))
     }
 
-    /// Whether a number's `==` asks its argument instead.
+    /// Whether a number's `==` calls its argument's `==` instead.
     ///
     /// # Errors
     /// As inference.
@@ -373,7 +373,7 @@ impl Body<'_, '_> {
         self.an.asks_equality(self.here.spec, method, &atoms).map_err(|r| self.refused(r, span))
     }
 
-    /// How many members a Struct has.
+    /// The number of members of a Struct.
     pub fn struct_size(&mut self, atom: Atom) -> Val {
         let members = match atom {
             Atom::Object(class) => self.an.world.members(class),
@@ -382,7 +382,7 @@ impl Body<'_, '_> {
         Val::int(members.map_or(0, |m| m.len() as i64))
     }
 
-    /// Which member a Symbol names, or -1.
+    /// The index of the member that a Symbol names, or -1.
     pub fn struct_place(&mut self, atom: Atom, name: Operand) -> Val {
         let members = match atom {
             Atom::Object(class) => self.an.world.members(class).unwrap_or_default(),
@@ -397,7 +397,7 @@ impl Body<'_, '_> {
         Val::Int(place)
     }
 
-    /// Whether a call reaches what compares identities alone.
+    /// Whether a target only compares identities.
     pub fn is_identity(target: &Target) -> bool {
         matches!(target, Target::Builtin(Builtin::Equal | Builtin::NotEqual | Builtin::Identical))
     }

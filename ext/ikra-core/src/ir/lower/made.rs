@@ -1,7 +1,7 @@
-//! `new`, and arrays that are made: rows, and what stands in them from the start.
+//! `new`, and arrays that kernels make: rows and their first contents.
 //!
-//! Here: which heap a row comes from, the ivars that start as nil, the elements of literals. Not here: what `initialize`
-//! does (a call like any other), and which things stay ([`crate::infer::made`]).
+//! Here: the heap of a row, the ivars that start as nil, the elements of literals. Not here: `initialize` (a call like
+//! any other), and which things outlive their job ([`crate::infer::made`]).
 
 use super::body::Body;
 use super::calls::{Arg, How, Keyword};
@@ -20,7 +20,7 @@ use crate::types::{Atom, Prims, Reach, Repr, Ty, Unit};
 use crate::world::{values, well_known};
 
 impl Body<'_, '_> {
-    /// What `new` or `allocate` gives.
+    /// The result of `new` or `allocate`.
     ///
     /// # Errors
     /// As inference.
@@ -141,7 +141,7 @@ impl Body<'_, '_> {
         Ok((!given.is_never()).then_some(object))
     }
 
-    /// A new object of the class of another, with what that holds.
+    /// A new object of the same class, with the same contents.
     pub fn copy_of(&mut self, class: ClassId, object: Operand) -> Val {
         let (hierarchy, position) = self.t.position(class);
         let slots: Vec<Slot> = self.t.fields_of(class).map(|(_, slot)| slot).collect();
@@ -168,7 +168,7 @@ impl Body<'_, '_> {
         self.cx.b.store(column, id, origin);
     }
 
-    /// Rows are used again.
+    /// Clears the frozen flag of a new object, since rows are used again.
     fn begin_unfrozen(&mut self, class: ClassId, hierarchy: u32, id: Operand) {
         if self.an.may_freeze(class) {
             let column = self.t.frozen(hierarchy);
@@ -176,7 +176,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// An object of a class that is nothing but its parts.
+    /// An object of a class whose objects consist of their parts alone.
     pub fn new_value(&mut self, class: ClassId, parts: &[Val]) -> Val {
         let (hierarchy, position) = self.t.position(class);
         let space = Space::Class { hierarchy, first: position, last: position };
@@ -190,7 +190,7 @@ impl Body<'_, '_> {
         Val::Ref(hierarchy, id)
     }
 
-    /// The Range that an object is, whose ends are of the kind that the form has.
+    /// A Range in registers from a Range object whose ends are of the form's kind.
     pub fn unboxed(&mut self, object: Val, form: Form) -> Val {
         let atom = Atom::Object(well_known::RANGE);
         let part = |s: &mut Self, at: usize| s.read_field(atom, object, &values::parts(well_known::RANGE)[at].into());
@@ -205,13 +205,13 @@ impl Body<'_, '_> {
         (heap, self.cx.site(Trap::Grow(heap), vec![Repr::Int]))
     }
 
-    /// Rows for an array of so many elements; answers their offset and the array.
+    /// Takes rows for an array of this length. Returns the slot, the offset and the array.
     pub fn rows(&mut self, kind: ArrayKind, length: Operand) -> Result<(Slot, Operand, Val)> {
         let field = self.t.array(self.an, kind)?;
         field.written = true;
         let (kind, slot) = (field.kind, field.slot.clone());
         let (heap, site) = self.heap(Space::Array(kind), Thing::Array(kind));
-        // Its offset is an array's identity, so an empty one has a row, too.
+        // An array's offset is its identity, so an empty array has a row, too.
         let count = if self.an.has_room(kind) { self.room(length) } else { length };
         let count = match count {
             Operand::I64(n) => Operand::I64(n.max(1)),
@@ -246,7 +246,7 @@ impl Body<'_, '_> {
         self.array_of(&vals, node.span)
     }
 
-    /// An array of values, made at a place.
+    /// An array of values, made at a position.
     ///
     /// # Errors
     /// As [`Body::eval`].

@@ -1,10 +1,10 @@
-//! A typed tree to the IR: the one place where Ruby's semantics are.
+//! Lowers a typed tree to the IR. This is the only place that implements Ruby's semantics.
 //!
-//! Here: [`Cx`], what all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
-//! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`; `compare`: comparisons that call others;
-//! `made`: new objects and arrays; `slots`: ivars and elements; [`tables`]: columns
-//! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do;
-//! `wide`: remainders of what is beyond 64 bits; `rescue`: exceptions, raised and rescued.
+//! Here: [`Cx`], which all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
+//! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`; `compare`:
+//! comparisons that call other methods; `made`: new objects and arrays; `slots`: ivars and elements; [`tables`]:
+//! columns and parameters; [`value`]: the representation of values; [`numbers`]: methods of Ruby's numbers; `wide`:
+//! remainders of numbers beyond 64 bits; `rescue`: exceptions, raised and rescued.
 
 mod append;
 mod blocks;
@@ -28,33 +28,33 @@ use crate::id::ClassId;
 use crate::types::Repr;
 use std::collections::HashMap;
 
-/// What the functions of one program share while they are being lowered.
+/// Data that the functions of one program share while they are being lowered.
 #[derive(Default)]
 pub struct Shared {
     pub options: CodeOptions,
     pub sites: Vec<Site>,
-    /// Those of each line.
+    /// The sites of each line.
     sites_of_line: HashMap<u32, Vec<SiteId>>,
     pub funcs: Vec<Func>,
-    /// Functions of Ikra's own, by name, made when first called for.
+    /// Ikra's own functions by name, made at their first call.
     helpers: HashMap<&'static str, FuncId>,
-    /// Functions about exceptions, which a pass makes.
+    /// Functions about exceptions, which a pass completes.
     rescued: Rescued,
-    /// What the tests among them ask for.
+    /// For each test among them: the class, whether it must be exact, and the function.
     class_tests: Vec<(ClassId, bool, FuncId)>,
 }
 
-/// A function being lowered: the cursor, and where in the Ruby source it stands.
+/// A function that is being lowered: the cursor, and its position in the Ruby source.
 pub struct Cx<'p> {
     pub b: Builder,
     pub shared: &'p mut Shared,
-    /// Ruby file and line of the expression being lowered; traps made now carry it.
+    /// Ruby file and line of the current expression; new traps get this position.
     pub path: String,
     pub line: u32,
 }
 
 impl Cx<'_> {
-    /// A site at the current place.
+    /// A site at the current position.
     pub fn site(&mut self, trap: Trap, operands: Vec<Repr>) -> SiteId {
         let site = Site { trap, path: self.path.clone(), line: self.line, operands };
         let here = self.shared.sites_of_line.entry(site.line).or_default();

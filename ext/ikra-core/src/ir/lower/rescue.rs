@@ -1,10 +1,10 @@
 //! `begin … rescue … else … ensure … end`, `retry` and `raise`, as blocks and jumps.
 //!
-//! Here: handlers and their clauses, the code of an `ensure` on every way out, what an exception is made of. Not here: how
-//! traps come to a handler ([`crate::ir::build`]), and how exceptions leave functions (the pass `unwind`).
+//! Here: handlers and their clauses, the code of an `ensure` on every exit, the values of an exception. Not here: how
+//! traps reach a handler ([`crate::ir::build`]), and how exceptions leave functions (the pass `unwind`).
 //!
-//! A rescued exception is a code and words in registers: where it was raised, and the values for its message. The object
-//! is made by the host, if it leaves the section.
+//! A rescued exception is a code and words in registers: the site that raised it, and the values for its message. The
+//! host makes the object if the exception leaves the section.
 
 use super::Shared;
 use super::body::{Body, Place, from_operands, operands};
@@ -28,37 +28,38 @@ use crate::types::{Atom, Prims, Repr, Ty};
 use crate::world::{MethodFact, Receiver};
 use std::sync::Arc;
 
-/// nil, where an exception may be.
+/// nil, in the form of an exception.
 pub const NO_EXCEPTION: [Operand; TRAP_WORDS + 1] =
     [Operand::I32(0), Operand::I64(0), Operand::I64(0), Operand::I64(0), Operand::I64(0)];
 
-/// What waits around the place at hand.
+/// The `ensure`s, `rescue` bodies and `catch`es around the current node.
 #[derive(Default)]
 pub struct Pending {
     ensures: Vec<Ensure>,
-    /// For each `rescue` body around, where its `retry` goes, and whether any does.
+    /// For each `rescue` body around: the target of its `retry`, and whether it has one.
     retries: Vec<(LabelId, bool)>,
-    /// What the bodies around rescued: a bare `raise` raises the last again.
+    /// The exceptions that the bodies around have rescued: a bare `raise` raises the last one again.
     rescued: Vec<Val>,
     /// The `catch`es around.
     catches: Vec<(Name, LabelId, Place)>,
 }
 
-/// An `ensure` whose body is being lowered: a jump out of it goes to a label of its own, where the `ensure`'s code
-/// comes first.
+/// An `ensure` whose body is being lowered. A jump out of the body goes to a label of its own, where the `ensure`'s
+/// code runs first.
 struct Ensure {
-    /// Behind it. Labels are numbered as they are opened: those around it have lesser numbers, those in it greater ones.
+    /// The label after it. Labels are numbered in the order in which they are opened: those around have lower numbers,
+    /// those inside have higher ones.
     after: LabelId,
     exits: Vec<(Exit, Val, LabelId)>,
 }
 
-/// Where a jump goes, and where it leaves its value.
+/// The target of a jump, and the place for its value.
 #[derive(Clone)]
 pub enum Exit {
     To(LabelId, Option<Place>),
-    /// Out of the function, which returns the value in the form of its result.
+    /// Leaves the function, which returns the value in the form of its result.
     Function,
-    /// Out of the section.
+    /// Leaves the section.
     Section,
 }
 
@@ -70,7 +71,7 @@ struct Carried {
 }
 
 impl Body<'_, '_> {
-    /// Goes where a jump goes, by way of the `ensure`s between.
+    /// Jumps to a target, through the `ensure`s on the way.
     pub fn jump(&mut self, exit: Exit, val: Val) {
         if self.cx.b.ended() {
             return;
@@ -80,7 +81,7 @@ impl Body<'_, '_> {
             Exit::Function | Exit::Section => true,
         });
         if leaves {
-            // the `ensure` may assign the variable that the value was read from
+            // the `ensure` may assign the variable from which the value was read
             let val = self.copied(val);
             let label = self.cx.b.label();
             self.cx.b.push(Stmt::Break(label));
@@ -101,7 +102,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Ends the section with the running element, which has done what it has done.
+    /// Ends the section with the running element, whose effects so far stay.
     pub fn leave_section(&mut self, val: Option<Val>) {
         if !self.contributions.is_empty() {
             let index = self.cx.b.i64(Op::Ctx(Ctx::Index), &[]);
@@ -110,7 +111,7 @@ impl Body<'_, '_> {
         self.trap(Trap::Break, val);
     }
 
-    /// A value as it is now, whatever is assigned to the variable that it was read from.
+    /// A copy of a value, which later assignments to its variable do not change.
     pub(super) fn copied(&mut self, val: Val) -> Val {
         let form = match val {
             Val::Unit(_) => return val,
@@ -199,7 +200,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A list with a block around it, and behind the block what `code` makes.
+    /// A list in a block, followed by the statements that `code` makes.
     fn behind(
         &mut self,
         label: LabelId,
@@ -264,7 +265,7 @@ impl Body<'_, '_> {
         std::array::from_fn(|i| self.cx.b.temp(if i == 0 { Scalar::I32 } else { Scalar::I64 }))
     }
 
-    /// One `rescue` clause; control goes on behind it where it does not match.
+    /// One `rescue` clause; control continues after it if it does not match.
     fn clause(&mut self, clause: &Rescue, exception: Val, place: &Place, done: LabelId) -> Result<()> {
         let [matches, skip] = [(); 2].map(|()| self.cx.b.label());
         self.cx.b.open();
@@ -300,7 +301,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Goes to `matches` where an exception is of one of the classes in a list.
+    /// Jumps to `matches` if an exception is of one of the classes in a list.
     fn test_list(&mut self, list: &Node, exception: Val, matches: LabelId) -> Result<()> {
         let (val, ty) = (self.eval(list)?, self.ty(list));
         let ([Atom::Array(kind)], Val::Array(_, packed)) = (&ty.atoms()[..], val) else { return Ok(()) };
@@ -328,7 +329,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `message` of an exception, where it is a text of the program or of Ruby's own, or a String that it was given.
+    /// `message` of an exception, if it is a text of the program or of Ruby, or a String that `raise` was given.
     pub fn message(&mut self, exception: Val, span: Span) -> Answer {
         let Val::Exception { code, words } = exception else { return Ok(None) };
         let func = self.cx.shared.messages();
@@ -364,7 +365,7 @@ impl Body<'_, '_> {
 
     // ---- catch and throw ----
 
-    /// Takes note of a `catch` that is about to run its block; true: it is one, to be closed.
+    /// Records a `catch` whose block is about to run. True: it is one, and must be closed.
     pub fn open_catch(&mut self, method: MethodId, args: &Args, (label, place): (LabelId, &Place)) -> bool {
         let tag = catch_tag(method, args);
         let opens = tag.is_some();
@@ -403,7 +404,7 @@ impl Body<'_, '_> {
 
     // ---- raise ----
 
-    /// Raises what was rescued.
+    /// Raises a rescued exception again.
     fn raise_again(&mut self, exception: Val) {
         let Val::Exception { code, words } = exception else { return self.not_raised() };
         if self.cx.b.ended() {
@@ -530,7 +531,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// The number of an operand that is a node's value.
+    /// The number of the operand that carries a node's value.
     fn carry(&mut self, node: &Node, carried: &mut Carried) -> Result<usize> {
         let val = self.held(node)?;
         let (repr, words) = self.trap_operand(val);
@@ -540,13 +541,13 @@ impl Body<'_, '_> {
     }
 }
 
-/// What a handler's registers hold.
+/// The exception in a handler's registers.
 fn exception([code, words @ ..]: crate::ir::Raised) -> Val {
     Val::Exception { code: Operand::Var(code), words: words.map(Operand::Var) }
 }
 
 impl Shared {
-    /// The function that tells whether an exception is a `class` (and, if `exact`, of none of its subclasses).
+    /// The function that tests whether an exception is a `class` (with `exact`, not of a subclass).
     fn class_test(&mut self, class: ClassId, exact: bool) -> FuncId {
         if let Some((.., func)) = self.class_tests.iter().find(|(c, e, _)| (*c, *e) == (class, exact)) {
             return *func;
@@ -577,7 +578,7 @@ impl Shared {
         func
     }
 
-    /// The function that raises what was rescued.
+    /// The function that raises a rescued exception again.
     fn raising_again(&mut self) -> FuncId {
         if let Some(func) = self.rescued.again {
             return func;
@@ -594,7 +595,7 @@ impl Shared {
     }
 }
 
-/// Notes the messages that are known without making a String.
+/// Records the messages that are known without making a String.
 fn find_messages(shared: &mut Shared, an: &mut Analysis<'_>, t: &mut Tables) {
     let Some(messages) = &mut shared.rescued.messages else { return };
     for (i, site) in shared.sites.iter().enumerate().filter(|(_, s)| s.trap.is_caught()) {
@@ -653,10 +654,10 @@ fn text(piece: &Piece) -> Option<Text<'_>> {
     }
 }
 
-/// Says which classes the tests hold for, once all are known that the program raises.
+/// Records for which classes each test is true, once all classes are known that the program raises.
 ///
 /// # Errors
-/// A class that should be there and is not.
+/// A class that should exist and does not.
 pub fn finish(shared: &mut Shared, an: &mut Analysis<'_>, t: &mut Tables) -> Result<()> {
     find_messages(shared, an, t);
     if shared.class_tests.is_empty() {

@@ -1,6 +1,7 @@
-//! A whole section: the entry function around the block, and the methods that it reaches.
+//! Lowers a whole section: the entry function around the block, and the methods that it reaches.
 //!
-//! Here: jobs to elements, ticks, results and contributions to captured locals. Not here: what the block does.
+//! Here: the mapping of jobs to elements, ticks, results and contributions to captured locals. Not here: the block's
+//! own code.
 
 use super::body::{Body, Contributions, Frame};
 use super::tables::{Form, Tables};
@@ -16,45 +17,49 @@ use crate::syntax::ast::{LocalId, Pattern};
 use crate::types::{Atom, Prims, Repr, Tag, Ty};
 use crate::world::Root;
 
-/// How a section maps jobs to elements, as the host found them.
+/// The properties of a section that the host has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SectionShape {
     pub op: SectionOp,
     pub base: Base,
-    /// Some object stands more than once among the elements.
+    /// Whether some object occurs more than once among the elements.
     pub grouped: bool,
-    /// Elements are visited by class, not in their own order.
+    /// Whether elements are visited by class, not in their own order.
     pub reordered: bool,
-    /// There are fewer than [`crate::ir::SMALL_INT_LIMIT`] elements.
+    /// Whether there are fewer than [`crate::ir::SMALL_INT_LIMIT`] elements.
     pub few: bool,
-    /// It is launched tick by tick, whatever its blocks do: the program has no loop over ticks.
+    /// Whether it is launched tick by tick, whatever its blocks do. Then the program has no loop over ticks.
     pub single: bool,
-    /// Such launches that follow each other may be one of several ticks, by another program: the loop is there until passes take it away.
+    /// Whether consecutive launches of single ticks may become one launch of another program. Then lowering makes the
+    /// loop over ticks, and passes remove it from the program for single ticks.
     pub joined: bool,
-    /// The host sees to it that the elements are all objects of their classes, each once, if the program is one that has use for that ([`crate::passes::whole()`]).
+    /// Whether the host makes sure that the elements are all objects of their classes, each once, if the program can
+    /// use that ([`crate::passes::whole()`]).
     pub whole: bool,
-    /// How results are stored that are numbers, if that is not as Ruby's.
+    /// How numeric results are stored, if not as Ruby's.
     pub results: Option<Storage>,
-    /// What becomes of elements whose result is [`HOLE`], where the others' are numbers of one kind; None: it is a result like any.
+    /// What is stored for elements whose result is [`HOLE`], if the results of the others are numbers of one kind.
+    /// None: a hole is a result like any other.
     pub holes: Option<Holes>,
 }
 
-/// The module that is the result of an element which has none. Programs do not know of it: what operations are made of gives it.
+/// The module that is the result of an element without a result. User programs do not use it; the prelude's methods for
+/// operations return it.
 pub const HOLE: &str = "Ikra::Hole";
 
-/// What is stored for an element that has no result, so that the column of results is one of plain numbers.
+/// What is stored for an element without a result, so that the column of results contains plain numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holes {
-    /// A number that changes nothing where all are reduced: an Integer, or the bits of a Float.
+    /// A number that is neutral in the reduction that follows: an Integer, or the bits of a Float.
     Filled { int: i64, float: u64 },
-    /// Anything. A column beside them ([`crate::layout::schema::Schema::marks`]) says which elements have a result.
+    /// Anything. A validity mask ([`crate::layout::schema::Schema::marks`]) says which elements have a result.
     Marked,
 }
 
 /// Lowers a finished analysis.
 ///
 /// # Errors
-/// Exceptions where something else may be; anything else is our own fault.
+/// Types that mix exceptions with other kinds. Other errors are bugs of Ikra.
 pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions, name: &str) -> Result<Lowered> {
     let mut t = Tables::new(an)?;
     let mut shared = Shared { options: *options, ..Shared::default() };
@@ -76,11 +81,11 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     }
     super::rescue::finish(&mut shared, an, &mut t)?;
     t.all_told_apart(an.spec(Analysis::BLOCK).unit.body.span)?;
-    // What stands in new rows before they are stored is no id of anything.
+    // New rows contain arbitrary ids until they are stored.
     for column in t.columns.iter_mut().filter(|c| t.heaps.iter().any(|h| c.space.covers(h.space))) {
         column.refers = None;
     }
-    // who looks for races looks at what was written
+    // a search for races must see all accesses of the user's code
     let even = if options.races { Vec::new() } else { t.even(an.facts) };
     if !options.races {
         t.mark_small(an.facts);
@@ -103,7 +108,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     Ok(Lowered { program, schema: t.schema, asks_index: t.asks_index, fuses })
 }
 
-/// One specialisation of a method.
+/// Lowers one specialisation of a method.
 fn method_function(an: &mut Analysis<'_>, t: &mut Tables, shared: &mut Shared, spec: SpecId) -> Result<Func> {
     let (self_ty, ret, label, bindings) = {
         let s = an.spec(spec);
@@ -161,11 +166,11 @@ fn pattern_local(pattern: &Pattern) -> Option<LocalId> {
     }
 }
 
-/// What the entry function works with.
+/// The slots that the entry function uses.
 struct Entry {
     element: Option<(Slot, Ty)>,
     result: Option<Slot>,
-    /// Some elements have no result.
+    /// Set if some elements have no result.
     holes: Option<Holes>,
 }
 
@@ -202,14 +207,14 @@ fn entry_function(
             load_contributions(&mut body, index);
             let element = load_element(&mut body, &entry, index)?;
             if shape.op == SectionOp::Map {
-                // There is only one tick.
+                // A map has only one tick.
                 run_block(&mut body, &entry, &element, index)?;
             } else {
                 ticks(&mut body, loops, tick, first_tick, last_tick, |body| {
                     body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
                     run_block(body, &entry, &element, index)?;
                     if has_break {
-                        // the next tick may be one that never begins
+                        // a `break` of another element may stop the job before its next tick
                         body.store_contributions(index);
                     }
                     Ok(())
@@ -328,7 +333,7 @@ fn load_contributions(body: &mut Body<'_, '_>, index: Operand) {
 }
 
 impl Body<'_, '_> {
-    /// Puts what the running element contributed to captured locals into its row.
+    /// Stores the running element's contributions to captured locals in its row.
     pub fn store_contributions(&mut self, index: Operand) {
         for Contributions { place, written, slot, column, .. } in self.contributions.clone() {
             let val = self.load(&place);
@@ -355,7 +360,7 @@ fn load_element(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) -> Resul
     Ok(vec![])
 }
 
-/// All of a launch, one after the other; without loops, there is one.
+/// Runs all ticks of a launch, one after the other. Without `loops`, there is one tick.
 fn ticks(
     body: &mut Body<'_, '_>,
     loops: bool,
@@ -387,7 +392,7 @@ fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], inde
     let next = body.cx.b.label();
     body.cx.b.open();
     if unit.lambda {
-        // `return` ends this element's run, as `next` does
+        // `return` ends the lambda's run for this element, as `next` does
         let result = match &place {
             Some(place) => place.clone(),
             None => body.result_place(&Ty::nil(), unit.body.span)?,
@@ -422,7 +427,8 @@ fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], inde
     Ok(())
 }
 
-/// The kind of numbers that results are which are no [`HOLE`]; None: they are of others, or of several, or there is no hole.
+/// The numeric type of the results that are not [`HOLE`]. None: they are of several kinds or no numbers, or no result
+/// is a hole.
 fn beside_holes(body: &mut Body<'_, '_>, ty: &Ty) -> Option<Ty> {
     let [hole] = ty.modules[..] else { return None };
     let numbers = ty.filter(|atom| atom != Atom::Module(hole));
@@ -430,7 +436,7 @@ fn beside_holes(body: &mut Body<'_, '_>, ty: &Ty) -> Option<Ty> {
     (one_kind && body.an.world.class_named(HOLE) == Some(hole)).then_some(numbers)
 }
 
-/// What is stored of a result that may be a hole.
+/// The number to store for a result that may be a hole.
 fn without_hole(body: &mut Body<'_, '_>, holes: Holes, slot: &Slot, index: Operand, val: Val) -> Val {
     let Val::Union { tag, .. } = val else { unreachable!("one that may be a hole is of several kinds") };
     let there = body.cx.b.icmp(Cmp::Ne, tag, Operand::I32(Tag::MODULE));
@@ -453,7 +459,7 @@ fn without_hole(body: &mut Body<'_, '_>, holes: Holes, slot: &Slot, index: Opera
 }
 
 impl Shared {
-    /// The number of a function that is made later.
+    /// Reserves the number of a function that is made later.
     pub fn reserve(&mut self) -> FuncId {
         let id = FuncId::new(self.funcs.len());
         self.funcs.push(Func {

@@ -1,6 +1,6 @@
-//! Reading and writing ivars and array elements.
+//! Reads and writes of ivars and array elements.
 //!
-//! Here: which column a slot is, checks for frozen receivers, indices, atomics. Not here: addresses.
+//! Here: the columns of a slot, checks for frozen receivers, indices, atomics. Not here: addresses.
 
 use super::body::{Body, operands};
 use super::tables::Form;
@@ -57,7 +57,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Whether the payload of a slot's unions is an id, of fewer bits than it has in registers.
+    /// Whether the payloads of a slot's unions are ids, which have fewer bits in the column than in registers.
     fn holds_ids(&self, slot: &Slot) -> bool {
         let is_u32 = |column: ColumnId| self.t.columns[column.index()].storage == Storage::U32;
         slot.repr == Repr::Union && slot.value.is_some_and(is_u32)
@@ -79,10 +79,10 @@ impl Body<'_, '_> {
         Ok(out)
     }
 
-    /// Reads an ivar of whatever the receiver is.
+    /// Reads an ivar of any kind of receiver.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn read_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, ty: &Ty, span: Span) -> Result<Val> {
         let place = self.result_place(ty, span)?;
         if let Val::Ref(_, id) = receiver {
@@ -96,7 +96,7 @@ impl Body<'_, '_> {
         Ok(self.load(&place))
     }
 
-    /// The slot of ivars of several classes that share its columns, which is read of all of them.
+    /// The common slot of the ivars of several classes, if they share its columns. Marks all of them as read.
     pub fn read_together(&mut self, fields: &[(ClassId, &Name)]) -> Option<Slot> {
         let mut found: Option<Slot> = None;
         for (class, ivar) in fields {
@@ -108,7 +108,7 @@ impl Body<'_, '_> {
             }
         }
         for (class, ivar) in fields {
-            // what is known of it is checked at each call, though nothing may be left that loads it
+            // the host checks the facts about these fields at each call, even if no load is left
             self.t.field_mut(*class, ivar)?.read = true;
         }
         found
@@ -123,10 +123,10 @@ impl Body<'_, '_> {
         self.load_slot(&slot, id)
     }
 
-    /// Writes an ivar of whatever the receiver is.
+    /// Writes an ivar of any kind of receiver.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn write_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, val: Val, span: Span) -> Result<()> {
         let place = self.result_place(&Ty::nil(), span)?;
         self.dispatch(receiver, receiver_ty, &place, |s, atom, object| {
@@ -135,7 +135,7 @@ impl Body<'_, '_> {
         })
     }
 
-    /// Writes an ivar of an object of one class; FrozenError where it is frozen.
+    /// Writes an ivar of an object of one class; raises FrozenError if it is frozen.
     pub fn write_field(&mut self, (atom, reach): (Atom, Reach), object: Val, ivar: &Name, val: Val) {
         let (Atom::Object(class), Val::Ref(h, id)) = (atom, object) else { return };
         if reach != Reach::Fresh || self.an.may_freeze(class) {
@@ -210,7 +210,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// FrozenError where an array is frozen.
+    /// Raises FrozenError if an array is frozen.
     ///
     /// # Errors
     /// As [`super::tables::Tables::array`].
@@ -239,7 +239,7 @@ impl Body<'_, '_> {
     /// An element at an index that is known to be in range.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn element_in_range(&mut self, kind: ArrayKind, packed: Operand, index: Operand) -> Result<Val> {
         let (offset, _) = self.array_parts(packed);
         let row = self.cx.b.i64(Op::Add, &[offset, index]);
@@ -249,10 +249,10 @@ impl Body<'_, '_> {
         Ok(self.load_slot(&slot, row))
     }
 
-    /// `array[index]`: counted from the end where negative, nil (or a refuted assumption) out of range.
+    /// `array[index]`: a negative index counts from the end; out of range the result is nil (or refutes an assumption).
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, span: Span) -> Result<Val> {
         let at = self.assumption(span);
         let (_, length) = self.array_parts(packed);
@@ -296,10 +296,10 @@ impl Body<'_, '_> {
         self.cx.b.select(Scalar::I64, negative, counted, index)
     }
 
-    /// `array[index] = val`; IndexError where Ruby would grow the array or refuse the index.
+    /// `array[index] = val`. Raises IndexError where Ruby would grow the array or refuse the index.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn write_element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, val: Val) -> Result<()> {
         let row = self.element_row(kind, packed, index)?;
         let field = self.t.array(self.an, kind)?;
@@ -310,7 +310,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// The row of an element that is written.
+    /// The row of an element that is to be written.
     fn element_row(&mut self, kind: ArrayKind, packed: Operand, index: Operand) -> Result<Operand> {
         let (offset, length) = self.array_parts(packed);
         self.check_frozen_array(kind, packed)?;
@@ -332,8 +332,8 @@ impl Body<'_, '_> {
 
     // ---- accumulations into shared slots ----
 
-    /// `shared.x += n` as an atomic operation, where nothing else in the section touches the slot. False: lower it as
-    /// a read and a write.
+    /// `shared.x += n` as an atomic operation, if nothing else in the section touches the slot. False: it must be
+    /// lowered as a read and a write.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -506,10 +506,10 @@ impl Body<'_, '_> {
 
     // ---- destructuring ----
 
-    /// The parts of a value: an array's elements, or the value and nils.
+    /// The parts of a destructured value: an array's elements, or the value and nils.
     ///
     /// # Errors
-    /// Where an exception may also be something else.
+    /// A type that mixes exceptions with other kinds.
     pub fn spread(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Typed>> {
         let at = self.assumption(span);
         let mut out = Vec::new();
@@ -541,7 +541,7 @@ impl Body<'_, '_> {
         Ok(out)
     }
 
-    /// The index of a part: [`Shape::positions`] of an array whose length is known when it runs.
+    /// The index of a part: [`Shape::positions`] of an array whose length is known only at run time.
     fn part_index(&mut self, packed: Operand, shape: Shape, part: usize) -> Operand {
         let first = shape.before + shape.optional;
         if part < first || !shape.rest && shape.optional == 0 {
@@ -561,7 +561,7 @@ impl Body<'_, '_> {
         self.cx.b.i64(Op::Add, &[start, Operand::I64((part - first) as i64)])
     }
 
-    /// Whether a value that is taken apart has an optional part.
+    /// Whether a destructured value has an optional part.
     pub fn is_given(&mut self, val: Val, ty: &Ty, shape: Shape, optional: usize, span: Span) -> Result<Operand> {
         let place = self.result_place(&Ty::bool(), span)?;
         self.dispatch(val, ty, &place, |s, _, val| {

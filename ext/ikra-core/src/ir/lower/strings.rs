@@ -1,9 +1,9 @@
-//! Strings as lowering sees them: words, bytes, views.
+//! Strings in lowering: words, bytes, views.
 //!
-//! A String is one word ([`crate::types::StrWord`]): where its bytes are in the one column of all bytes, how many they
-//! are, their encoding, and whether the kernel made it. Parts are views of the same bytes. The program's literals come
-//! first in the column. A word that the kernel did not make is the host's own object; one that it made becomes a new
-//! String when the section ends.
+//! A String is one word ([`crate::types::StrWord`]): the offset of its bytes in the one column of all bytes, their
+//! number, their encoding, and whether the kernel made it. A part of a String is a view of the same bytes. The
+//! program's literals come first in the column. A word that the kernel did not make stands for the host's own object. A
+//! word that it made becomes a new String when the section ends.
 //!
 //! Here: the primitives over which the prelude writes String's methods. Not here: any of those methods.
 
@@ -112,7 +112,7 @@ impl Body<'_, '_> {
         self.cx.b.i64(Op::Add, &[offset, index])
     }
 
-    /// Whether two are the same String. Two that were made in the kernel from the same bytes cannot be told apart.
+    /// Whether two are the same String. Two that the kernel made from the same bytes cannot be distinguished.
     pub fn same_string(&mut self, x: Operand, y: Operand) -> Val {
         let same = self.cx.b.icmp(Cmp::Eq, x, y);
         let made = self.cx.b.i64(Op::And, &[x, Operand::I64(StrWord::MADE as i64)]);
@@ -124,7 +124,7 @@ impl Body<'_, '_> {
         Val::Bool(same)
     }
 
-    /// The hash of a key of a Hash that is no String: as [`crate::world::hashes::Key::hash`].
+    /// The hash of a Hash's key that is not a String, as in [`crate::world::hashes::Key::hash`].
     pub fn key_hash(&mut self, key: Val) -> Val {
         let b = &mut self.cx.b;
         let (tag, payload) = match key {
@@ -134,7 +134,7 @@ impl Body<'_, '_> {
                 (Operand::I32(Tag::FLOAT), b.select(Scalar::I64, zero, Operand::I64(0), bits))
             }
             Val::Int(_) | Val::Sym(_) | Val::Bool(_) | Val::Unit(_) => key.tagged(b),
-            // is no key of any Hash that kernels know
+            // it is not a key of any Hash that kernels know
             _ => return Val::int(0),
         };
         let payload = match key {

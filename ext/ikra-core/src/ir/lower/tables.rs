@@ -1,6 +1,6 @@
-//! Columns and parameters of the program that is being lowered, and what they mean: the [`Schema`] as it grows.
+//! Columns and parameters of the program that is being lowered, and their meaning: the [`Schema`] as it grows.
 //!
-//! Here: id spaces of hierarchies, which classes share a column, representations of types. Not here: statements.
+//! Here: id spaces of hierarchies, classes that share a column, representations of types. Not here: statements.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::world::{Facts, Place, Root};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// How a value is held in registers: a [`Repr`], the three registers of a Range, or the five of an exception (or nil).
+/// The form of a value in registers: a [`Repr`], the three registers of a Range, or the five of an exception (or nil).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     One(Repr),
@@ -44,10 +44,10 @@ impl Form {
     }
 }
 
-/// What all functions of a program share beside [`super::Shared`].
+/// Data that all functions of a program share, besides [`super::Shared`].
 #[derive(Default)]
 pub struct Tables {
-    /// Of the section's block.
+    /// The source of the section's block.
     source: Arc<Source>,
     pub columns: Vec<Column>,
     pub params: Vec<Param>,
@@ -60,23 +60,23 @@ pub struct Tables {
     roots: BTreeMap<Root, usize>,
     pub functions: HashMap<SpecId, FuncId>,
     pub pending: Vec<SpecId>,
-    /// Those that neighbouring elements call with the same positions, with how many distances each call has beside its position.
+    /// The stages among the functions, each with the number of distances in a call.
     pub stages: HashMap<SpecId, (usize, Stage)>,
     pub recursive: BTreeSet<SpecId>,
     pub uses_random: bool,
-    /// The block, or what it calls, asks for `Ikra.index`.
+    /// Whether the block, or a method that it calls, reads `Ikra.index`.
     pub asks_index: bool,
-    /// A slot whose tags would be beyond a byte.
+    /// A slot that needs a tag beyond a byte.
     pub overfull: Option<String>,
 }
 
-/// Unrelated classes that tags of a byte tell apart.
+/// The number of unrelated classes that tags of a byte can distinguish.
 const HIERARCHIES: u32 = 256 - Tag::OBJECT as u32;
 
-/// Of payloads and of tags.
+/// The columns of payloads and of tags.
 type Columns = (Option<ColumnId>, Option<ColumnId>);
 
-/// What a slot is to whoever wrote the block.
+/// The description of a slot for the author of the block.
 fn described(name: &str) -> &str {
     match name {
         "element" => "an element of the array that the block runs over",
@@ -87,10 +87,10 @@ fn described(name: &str) -> &str {
 }
 
 impl Tables {
-    /// Numbers the classes that the program may meet, and gives every field that it touches its columns.
+    /// Numbers the classes that the program may meet, and gives every field that it uses its columns.
     ///
     /// # Errors
-    /// Where a field's kinds cannot be held together.
+    /// If a field's kinds have no common form.
     pub fn new(an: &mut Analysis<'_>) -> Result<Self> {
         let source = an.spec(Analysis::BLOCK).unit.source.clone();
         let mut tables = Self { source, recursive: an.recursive(), ..Self::default() };
@@ -109,7 +109,7 @@ impl Tables {
                 classes.extend(&ty.objects);
             }
         }
-        // preorder: by the path from the hierarchy's root down
+        // preorder: sorted by the path from the hierarchy's root down
         let mut paths: BTreeMap<ClassId, Vec<(Vec<ClassId>, ClassId)>> = BTreeMap::new();
         for class in classes {
             let root = an.class(class).hierarchy;
@@ -135,7 +135,7 @@ impl Tables {
     }
 
     fn lay_out_fields(&mut self, an: &mut Analysis<'_>) -> Result<()> {
-        // neighbours in preorder that hold the same ivar in the same form share its columns
+        // neighbours in preorder whose ivar has the same form share its columns
         let mut touched: BTreeMap<(u32, Name), Vec<(u32, ClassId)>> = BTreeMap::new();
         for (class, ivar) in an.fields.keys() {
             if let Some((h, p)) = self.positions.get(class) {
@@ -200,7 +200,7 @@ impl Tables {
         ParamId::new(self.params.len() - 1)
     }
 
-    /// Where the ids are rows that a column of references of a type holds.
+    /// The space to which all references of a type refer, if there is one.
     fn refers(&self, ty: &Ty) -> Option<Space> {
         let spaces = ty.objects.iter().map(|class| {
             let (hierarchy, p) = self.position(*class);
@@ -213,7 +213,7 @@ impl Tables {
     pub fn slot_columns(&mut self, name: &str, space: Space, repr: Repr, ty: &Ty) -> Columns {
         let Some(storage) = storage_of(space, repr, ty) else { return (None, None) };
         let value = self.column(name, space, storage);
-        // beside another tag a row of a union means nothing
+        // where the tag of a union is not that of an object, its payload is not a row
         if matches!(repr, Repr::Ref(_)) {
             self.columns[value.index()].refers = self.refers(ty);
         }
@@ -224,17 +224,17 @@ impl Tables {
         (Some(value), tag)
     }
 
-    /// A slot of a type; `span`: where it is asked for.
+    /// A slot for a type; `span`: the position that needs it.
     ///
     /// # Errors
-    /// Where its kinds cannot be held together.
+    /// If its kinds have no common form.
     pub fn slot(&mut self, name: &str, space: Space, ty: &Ty, span: Span) -> Result<Slot> {
         let repr = self.repr(ty).ok_or_else(|| self.not_held(name, ty, span))?;
         let (value, tag) = self.slot_columns(name, space, repr, ty);
         Ok(Slot { ty: ty.clone(), repr, value, tag })
     }
 
-    /// Makes numbers of a slot take less room.
+    /// Stores the numbers of a slot in fewer bits.
     pub fn narrow(&mut self, slot: &Slot, storage: Option<Storage>) {
         let (Some(column), Some(storage)) = (slot.value, storage) else { return };
         let fits = match slot.repr {
@@ -252,7 +252,7 @@ impl Tables {
         self.positions[&class]
     }
 
-    /// How values of a type are held in memory; None for Ranges and exceptions.
+    /// The representation of a type in memory. None for Ranges and exceptions.
     pub fn repr(&self, ty: &Ty) -> Option<Repr> {
         match self.form(ty)? {
             Form::One(repr) => Some(repr),
@@ -260,8 +260,8 @@ impl Tables {
         }
     }
 
-    /// How values of a type are held in registers; None where a Range or an exception is mixed with something else (but
-    /// for an exception or nil).
+    /// The form of a type in registers. None if it mixes a Range or an exception with other kinds, except for an
+    /// exception or nil.
     pub fn form(&self, ty: &Ty) -> Option<Form> {
         let atoms = ty.atoms();
         Some(Form::One(match atoms.as_slice() {
@@ -300,12 +300,12 @@ impl Tables {
         self.schema.fields.iter().filter(move |f| f.class == class).map(|f| (&f.ivar, f.slot.clone()))
     }
 
-    /// Whatever objects of a class hold is read.
+    /// Marks all fields of a class as read.
     pub fn reads(&mut self, class: ClassId) {
         self.schema.fields.iter_mut().filter(|f| f.class == class).for_each(|f| f.read = true);
     }
 
-    /// Objects of the class are made; `given`: the ivars that all of them have, and their order.
+    /// Notes that the program makes objects of the class. `given`: the position of each ivar that all of them have.
     pub fn makes(&mut self, class: ClassId, given: impl Fn(&Name) -> Option<u32>) {
         for field in self.schema.fields.iter_mut().filter(|f| f.class == class) {
             field.written = true;
@@ -320,7 +320,7 @@ impl Tables {
     /// The columns of a kind of array.
     ///
     /// # Errors
-    /// Where its elements' kinds cannot be held together.
+    /// If its elements' kinds have no common form.
     pub fn array(&mut self, an: &mut Analysis<'_>, kind: ArrayKind) -> Result<&mut ArrayField> {
         let kind = an.facts.find(kind);
         let index = match self.arrays.get(&kind) {
@@ -345,10 +345,10 @@ impl Tables {
         Ok(&mut self.schema.arrays[index])
     }
 
-    /// The parameters of a root. `range`: where its word is taken to lie if it is an Integer or an array.
+    /// The parameters of a root. `range`: the assumed range of its word, if it is an Integer or an array.
     ///
     /// # Errors
-    /// Where its kinds cannot be held together.
+    /// If its kinds have no common form.
     pub fn root(&mut self, root: &Root, ty: &Ty, name: &str, range: Option<(i64, i64)>) -> Result<RootParam> {
         if let Some(index) = self.roots.get(root) {
             return Ok(self.schema.roots[*index].clone());
@@ -390,11 +390,10 @@ impl Tables {
         Ok(out)
     }
 
-    /// A column or a parameter would have to hold exceptions.
-    /// Where there are slots whose objects tags do not tell apart.
+    /// Refuses slots that may hold objects of more classes than tags can distinguish.
     ///
     /// # Errors
-    /// `Compile`, at the block.
+    /// `Unsupported`, at the block.
     pub fn all_told_apart(&self, span: Span) -> Result<()> {
         let Some(name) = &self.overfull else { return Ok(()) };
         let message = format!("{} may be of too many unrelated classes", described(name));
@@ -421,7 +420,7 @@ impl Tables {
             .into()
     }
 
-    /// The parameter with the first id of the class at a position (or, past the last, the end of the ids).
+    /// The parameter with the first id of the class at a position; past the last class, the end of the ids.
     pub fn base(&mut self, hierarchy: u32, position: u32) -> ParamId {
         let known = self.schema.hierarchies[hierarchy as usize].bases[position as usize];
         known.unwrap_or_else(|| {
@@ -431,7 +430,7 @@ impl Tables {
         })
     }
 
-    /// Where new rows of one class or one kind of arrays come from.
+    /// The heap for new rows of one class or one kind of arrays.
     pub fn heap(&mut self, space: Space, scratch: bool) -> HeapId {
         if let Some(known) = self.heaps.iter().position(|h| h.space == space && h.scratch == scratch) {
             return HeapId::new(known);
@@ -441,14 +440,15 @@ impl Tables {
         let capacity = self.param(&format!("capacity_{}", id.0), Scalar::I64);
         let counters = if scratch { Space::Slot } else { Space::Single };
         let taken = self.column(&format!("taken_{}", id.0), counters, Storage::I64);
-        // The host looks at it after the launch, whatever the program does.
+        // The host reads the counter after the launch, whatever the program does.
         let column = &mut self.columns[taken.index()];
         (column.read, column.written) = (true, true);
         self.heaps.push(Heap { space, scratch, start, capacity, taken });
         id
     }
 
-    /// What is taken to lie evenly: columns into which nothing is put, and that have no rows but the host's.
+    /// The columns that are assumed to have a uniform stride: the program does not write them, and all their rows are
+    /// the host's.
     pub fn even(&mut self, facts: &Facts) -> Vec<Even> {
         let Schema { elements, fields, arrays, .. } = &self.schema;
         let elements = elements.iter().map(|slot| (slot, facts.is_in_order(&Place::Root(Root::Element))));
@@ -490,12 +490,13 @@ impl Tables {
         columns.into_iter().map(one).collect()
     }
 
-    /// Marks the columns whose Integers are taken to be small: nothing is put into them, and they have no rows but the host's, which looks at them.
+    /// Marks the columns whose Integers are assumed to be small. The program does not write them, and all their rows
+    /// are the host's, which checks them.
     pub fn mark_small(&mut self, facts: &Facts) {
         let Schema { elements, fields, arrays, .. } = &self.schema;
         let elements = elements.iter().map(|slot| (slot, facts.are_small(&Place::Root(Root::Element))));
         let fields = fields.iter().map(|f| (&f.slot, facts.are_small(&Place::Field(f.class, f.ivar.clone()))));
-        // what is stored in a way of its own, nobody has looked at
+        // elements in a storage of their own have not been checked
         let is_seen = |kind: ArrayKind| facts.storage(kind).is_none() && facts.are_small(&Place::Elements(kind));
         let arrays = arrays.iter().map(|a| (&a.slot, is_seen(a.kind)));
         let mut small: Vec<Option<bool>> = vec![None; self.columns.len()];
@@ -523,7 +524,7 @@ impl Tables {
         })
     }
 
-    /// A String that the program's text has written out. `frozen`: it is the same object each time.
+    /// A String literal of the program. `frozen`: it is the same object each time.
     pub fn string_literal(&mut self, bytes: &[u8], frozen: bool) -> StrWord {
         let literals = &mut self.schema.literals;
         let mut offset = 0;
@@ -549,7 +550,7 @@ impl Tables {
         })
     }
 
-    /// The column that says of which object of the host's one of a hierarchy is a copy.
+    /// The column with the origins of a hierarchy's objects: the host's objects of which they are copies.
     pub fn origin(&mut self, hierarchy: u32) -> ColumnId {
         let known = self.schema.hierarchies[hierarchy as usize].origin;
         known.unwrap_or_else(|| {
@@ -579,8 +580,9 @@ impl Tables {
     }
 }
 
-/// How a representation's payload lies in a column of a space, for values of a type; None: it has none. A union that holds only objects, beside what has no
-/// payload, needs no more than their ids; results and what locals become go to the host as they are.
+/// The storage of a representation's payload in a space, for values of a type. None: it has no payload. For a union of
+/// objects and kinds without payload, the ids are enough. But results and new values of locals go to the host as they
+/// are.
 fn storage_of(space: Space, repr: Repr, ty: &Ty) -> Option<Storage> {
     let kept = matches!(space, Space::Class { .. } | Space::Array(_));
     Some(match repr {
@@ -593,7 +595,7 @@ fn storage_of(space: Space, repr: Repr, ty: &Ty) -> Option<Storage> {
     })
 }
 
-/// The least space that holds two of one hierarchy.
+/// The smallest space that contains both, if they are of one hierarchy.
 fn span(a: Option<Space>, b: Option<Space>) -> Option<Space> {
     match (a?, b?) {
         (

@@ -1,16 +1,16 @@
-//! Ruby values as the lowering sees them: which registers hold them.
+//! Ruby values in lowering: the registers that hold them.
 //!
-//! Here: [`Val`], and its conversions between a union and a scalar. Not here: what methods do with values.
+//! Here: [`Val`], and its conversions between a union and a scalar. Not here: methods of values.
 
 use crate::id::ArrayKind;
 use crate::ir::build::Builder;
 use crate::ir::{Op, Operand, Scalar, TRAP_WORDS};
 use crate::types::{HierarchyIndex, Tag, Unit};
 
-/// A value in registers. Its type ([`crate::types::Ty`]) is known beside it and may be narrower than the form tells.
+/// A value in registers. Its type ([`crate::types::Ty`]) is known separately, and may be narrower than the form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Val {
-    /// A value that its type names.
+    /// A value that follows from its type.
     Unit(Unit),
     Bool(Operand),
     Int(Operand),
@@ -50,7 +50,7 @@ pub enum Val {
 
 impl Val {
     pub const NIL: Val = Val::Unit(Unit::Nil);
-    /// Of an expression that does not return.
+    /// The value of an expression that does not return.
     pub const NEVER: Val = Val::Unit(Unit::Never);
 
     pub fn bool(value: bool) -> Val {
@@ -63,7 +63,7 @@ impl Val {
     /// The value as tag and payload. Ranges and exceptions have no such form.
     ///
     /// # Panics
-    /// For these; inference refuses unions that contain them.
+    /// For Ranges and exceptions; inference refuses unions that contain them.
     pub fn tagged(self, b: &mut Builder) -> (Operand, Operand) {
         let zero = Operand::I64(0);
         match self {

@@ -1,7 +1,7 @@
 //! Remainders of sums and products beyond 64 bits: `(x * a + c) % m`.
 //!
-//! Here: which trees of `+`, `-` and `*` are taken whole, and their remainder. Not here: what only a mask consumes
-//! ([`crate::passes`], where low bits are enough).
+//! Here: which trees of `+`, `-` and `*` are computed as a whole, and their remainder. Not here: values of which a mask
+//! uses only the low bits ([`crate::passes`]).
 
 use super::body::Body;
 use super::numbers;
@@ -23,7 +23,7 @@ enum Wide {
         parts: Box<(Wide, Wide)>,
         /// The low 64 bits.
         low: Operand,
-        /// Bool: something in it left 64 bits.
+        /// Bool: some operation in it left 64 bits.
         overflows: Operand,
     },
 }
@@ -52,8 +52,8 @@ impl Wide {
 }
 
 impl Body<'_, '_> {
-    /// `(a * b + c) % m` of Integers: what is between is taken in 128 bits, so that it cannot overflow. None: some other
-    /// call.
+    /// `(a * b + c) % m` of Integers: intermediate results have 128 bits, so they cannot overflow. None: it is some
+    /// other call.
     ///
     /// # Errors
     /// As [`Body::eval`].
@@ -75,7 +75,7 @@ impl Body<'_, '_> {
         let out = self.place(Form::One(Repr::Int), None);
         let Wide::Of { name, low, overflows, .. } = &dividend else { return Ok(None) };
         let (name, low, overflows) = (*name, *low, *overflows);
-        // 128 bits are slow, and hardly ever needed
+        // 128 bits are slow, and rarely needed
         let positive = self.cx.b.icmp(Cmp::Gt, m, Operand::I64(0));
         let wide = self.cx.b.bool(Op::And, &[overflows, positive]);
         self.branch(
@@ -86,7 +86,7 @@ impl Body<'_, '_> {
                 Ok(())
             },
             |s| {
-                // overflows here with m <= 0 alone
+                // overflows here only if m <= 0
                 let val = numbers::Method::Modulo.lower(&mut s.cx, Val::Int(low), &[Val::Int(m)], None);
                 let site = s.cx.site(Trap::IntegerOverflow(name), vec![]);
                 s.cx.b.trap_if(overflows, site, vec![]);
@@ -116,7 +116,7 @@ impl Body<'_, '_> {
         known.then_some((name, a, b))
     }
 
-    /// None: control does not get past it.
+    /// None: control does not continue after it.
     fn wide(&mut self, node: &Node) -> Result<Option<Wide>> {
         let Some((name, a, b)) = self.wide_parts(node) else {
             let Val::Int(v) = self.held(node)? else { return Ok(None) };
@@ -131,7 +131,8 @@ impl Body<'_, '_> {
             (low, c.icmp(Cmp::Ne, high, sign))
         } else {
             let low = c.i64(if name == "+" { Op::Add } else { Op::Sub }, &[p, q]);
-            // the sum's sign is neither operand's, the difference's not the minuend's where the operands differ
+            // a sum overflows if its sign is neither operand's; a difference, if the operands' signs differ and its
+            // sign is not the minuend's
             let (r, s) = if name == "+" { (q, low) } else { (p, q) };
             let (p, q) = (c.i64(Op::Xor, &[p, low]), c.i64(Op::Xor, &[r, s]));
             let both = c.i64(Op::And, &[p, q]);

@@ -1,7 +1,7 @@
-//! What methods that Ruby brings do, but those of numbers and those that iterate.
+//! Ruby's own methods, except those of numbers and iterators.
 //!
-//! Here: objects, Symbols, Arrays' elements, Ranges. Not here: arithmetic ([`crate::ir::lower::numbers`]), iterators ([`super::iterate`]), Strings
-//! ([`crate::ir::lower::strings`]).
+//! Here: methods of objects, Symbols, Arrays, Ranges. Not here: arithmetic ([`crate::ir::lower::numbers`]), iterators
+//! ([`super::iterate`]), Strings ([`crate::ir::lower::strings`]).
 
 use crate::config::Precision;
 use crate::diagnostic::Span;
@@ -18,7 +18,8 @@ use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Trap};
 use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty};
 
 impl Body<'_, '_> {
-    /// What a number's method takes and gives, by the section's `precision`. What Ruby's own methods compute inside keeps theirs.
+    /// Rounds an operand or result of a numeric method to the section's `precision`. Intermediate values of Ruby's own
+    /// methods keep their precision.
     fn precise(&mut self, val: Val) -> Val {
         match val {
             Val::Float(x) if self.cx.shared.options.precision == Precision::Single && self.here.site.is_none() => {
@@ -28,7 +29,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A builtin without a block, for one kind of each operand.
+    /// The code of a builtin without a block, for one kind of each operand.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     pub(super) fn builtin(
         &mut self,
@@ -185,7 +186,7 @@ impl Body<'_, '_> {
                 }
             }
             RespondTo | Answers | ClassOf | HasKeys | IsList => {
-                // both are facts of the type
+                // both follow from the type
                 let types =
                     Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
                 let speculated = self.assumption(at);
@@ -210,7 +211,7 @@ impl Body<'_, '_> {
             Builtin::Copy => match (atom, receiver) {
                 (Atom::Object(class), Val::Ref(_, object)) => Some(self.copy_of(class, object)),
                 (Atom::Str, Val::Str(word)) => {
-                    // the host makes the new String of its bytes
+                    // the host makes the new String from the bytes
                     self.t.bytes();
                     Some(Val::Str(self.cx.b.i64(Op::Or, &[word, Operand::I64(StrWord::MADE as i64)])))
                 }
@@ -322,7 +323,7 @@ impl Body<'_, '_> {
         })
     }
 
-    /// What Ruby converts by `to_int`; None where that always raises.
+    /// The Integer that Ruby gets by `to_int`. None: that always raises.
     fn as_int(&mut self, val: Val) -> Option<Operand> {
         match val {
             Val::Int(v) => Some(v),
@@ -345,7 +346,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Holds the result of `rand` to the speculated kind.
+    /// Checks that the result of `rand` has the kind that was speculated on.
     fn speculated_rand(&mut self, val: Val, arg: Option<Atom>, span: Span) -> Val {
         let at = self.assumption(span);
         if !self.an.facts.holds(&at) {
@@ -363,7 +364,7 @@ impl Body<'_, '_> {
         self.cast(val, form)
     }
 
-    /// `==` for one kind of each side, neither of which has an `==` of its own.
+    /// `==` for one kind on each side, neither of which defines its own `==`.
     pub fn equal(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
         match (a, x, b, y) {
             (Atom::IntRange | Atom::FloatRange, _, Atom::IntRange | Atom::FloatRange, _) => {
@@ -373,7 +374,7 @@ impl Body<'_, '_> {
                 Val::bool(true)
             }
             (Atom::Module(m), _, Atom::Module(n), _) => Val::bool(m == n),
-            // an array is of one kind, and only within a kind do offsets tell arrays apart
+            // an array is of one kind, and offsets identify arrays only within a kind
             (_, Val::Array(k, _), _, Val::Array(l, _)) if self.an.facts.find(k) != self.an.facts.find(l) => {
                 Val::bool(false)
             }
@@ -388,7 +389,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `eql?` where it is not a number's: as `==`, but for Ranges.
+    /// `eql?` of values that are not numbers: as `==`, except for Ranges.
     pub(super) fn eql(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
         match (a, b) {
             (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => self.equal_ranges(x, y, true),
@@ -441,8 +442,8 @@ impl Body<'_, '_> {
         Some(Val::Bool(self.cx.b.bool(Op::And, &[above, below])))
     }
 
-    /// The last Integer of a Range; an empty Range's is less than its first. For an exclusive Range that ends at the
-    /// least Integer the answer wraps, but such a Range is empty: callers compare with `from` first.
+    /// The last Integer of a Range; for an empty Range it is less than the first. For an exclusive Range that ends at
+    /// the least Integer the result wraps. Such a Range is empty, and callers compare with `from` first.
     pub(super) fn last(&mut self, to: Operand, exclusive: Operand) -> Operand {
         let less = self.cx.b.i64(Op::Sub, &[to, Operand::I64(1)]);
         let least = self.cx.b.icmp(Cmp::Eq, to, Operand::I64(i64::MIN));
@@ -450,7 +451,7 @@ impl Body<'_, '_> {
         self.cx.b.select(Scalar::I64, exclusive, less, to)
     }
 
-    /// How many Integers a Range has.
+    /// The number of Integers in a Range.
     fn trip_count(&mut self, from: Operand, to: Operand, exclusive: Operand) -> Operand {
         let last = self.last(to, exclusive);
         let some = self.cx.b.icmp(Cmp::Le, from, last);

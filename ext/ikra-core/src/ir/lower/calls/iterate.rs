@@ -1,6 +1,7 @@
 //! Iterators with their literal blocks: each becomes a loop.
 //!
-//! Here: elements, Ranges, counting and steps. Not here: what a block's body is ([`crate::ir::lower::blocks`]), and iterators that are written in Ruby ([`crate::prelude`]).
+//! Here: elements, Ranges, counting and steps. Not here: the block's body ([`crate::ir::lower::blocks`]), and iterators
+//! that are written in Ruby ([`crate::prelude`]).
 
 use super::{Arg, Keyword};
 use crate::diagnostic::Span;
@@ -12,7 +13,7 @@ use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, Trap};
 use crate::types::{Atom, Reach, Ty};
 
 impl Body<'_, '_> {
-    /// An iterator with its literal block; the answer goes into `place`.
+    /// An iterator with its literal block; its result goes into `place`.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     pub(super) fn iterate(
         &mut self,
@@ -109,7 +110,8 @@ impl Body<'_, '_> {
                 let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();
                 let (_, length) = self.array_parts(packed);
                 if ty.is_never() {
-                    // no array of the kind has an element; the host watches for the first that has
+                    // no array of the kind has an element yet; marking the column as read makes the host watch for the
+                    // first one
                     self.t.array(self.an, kind)?.read = true;
                     self.store(place, receiver);
                     return Ok(());
@@ -133,13 +135,13 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// One round of an iterator; nobody looks at what the block gives.
+    /// One round of an iterator; the block's value is not used.
     fn each_round(&mut self, (val, ty): &(Val, Ty), values: &[(Val, Ty)], span: Span) -> Result<()> {
         let args: Vec<Arg> = values.iter().map(|(val, ty)| (*val, ty.clone(), None)).collect();
         self.call_procs((*val, ty), &args, &[], span, None)
     }
 
-    /// Elements of what `for` runs over.
+    /// Runs `each` for the elements of a `for`.
     ///
     /// # Errors
     /// Those of `each`.
@@ -182,7 +184,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `first...least Integer` is empty, and its last number cannot be told.
+    /// Whether a Range is `first...least Integer`, which is empty, and whose last number does not exist.
     pub(super) fn empty_least(&mut self, to: Operand, exclusive: Operand) -> Operand {
         let least = self.cx.b.icmp(Cmp::Eq, to, Operand::I64(i64::MIN));
         self.cx.b.bool(Op::And, &[least, exclusive])
@@ -217,7 +219,7 @@ impl Body<'_, '_> {
     }
 
     /// Counts from `start` by `step` to `end` (`below`: not including it); afterwards `result` is in `place`. Never
-    /// overflows: it ends when the next number would.
+    /// overflows, since it stops before a number that would.
     #[allow(clippy::too_many_arguments, reason = "a loop has this many parts")]
     pub(super) fn counted(
         &mut self,
@@ -253,22 +255,22 @@ impl Body<'_, '_> {
                 Ok(())
             };
             s.branch(goes_on, |_| Ok(()), leave)?;
-            // the body may assign its parameter, which is a copy
+            // the body may assign its parameter, so that is a copy
             let copy = s.cx.b.temp(Scalar::I64);
             s.cx.b.set(copy, i);
             body(s, Operand::Var(copy))?;
             let Operand::Var(counter) = i else { return Ok(()) };
             if below && matches!(step, Operand::I64(1 | -1)) {
-                // cannot pass the end, so cannot overflow
+                // `i + step` cannot pass the end, so it cannot overflow
                 s.cx.b.push(Stmt::Let { dst: counter, op: Op::Add, args: vec![i, step] });
             } else {
-                // beyond the end, or past the last Integer: both end the loop
+                // beyond the end, or past the greatest Integer: both end the loop
                 let at_end = match step {
                     Operand::I64(1 | -1) => s.cx.b.icmp(Cmp::Eq, i, end),
                     _ => {
                         let left = s.cx.b.i64(Op::Sub, &[end, i]);
                         let rising = s.cx.b.icmp(Cmp::Gt, step, Operand::I64(0));
-                        // the distance may wrap only where it is far greater than any step
+                        // the distance can only wrap where it is far greater than any step
                         let near_up = s.cx.b.bool(Op::UCmp(Cmp::Lt), &[left, step]);
                         let (back, back_step) =
                             (s.cx.b.i64(Op::Sub, &[i, end]), s.cx.b.i64(Op::Sub, &[Operand::I64(0), step]));
@@ -329,7 +331,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `Numeric#step`, to a limit.
+    /// `Numeric#step` with a limit.
     pub(super) fn step(
         &mut self,
         receiver: Val,
@@ -360,7 +362,7 @@ impl Body<'_, '_> {
         self.float_steps(from, to, step, Operand::Bool(false), receiver, block, span, place)
     }
 
-    /// MRI's `ruby_float_step`: the number of steps first, then `i * step + from`, held to the end.
+    /// MRI's `ruby_float_step`: computes the number of steps first, then `i * step + from`, which is cut at the end.
     #[allow(clippy::too_many_arguments, reason = "a loop has this many parts")]
     fn float_steps(
         &mut self,
@@ -392,7 +394,8 @@ impl Body<'_, '_> {
         let inclusive_n = b.f64(Op::FAdd, &[floor, Operand::float(1.0)]);
         let negative = b.fcmp(Cmp::Lt, n, Operand::float(0.0));
         let inclusive_n = b.select(Scalar::F64, negative, Operand::float(0.0), inclusive_n);
-        // exclusive: n < 1 gives one step, else floor(n - err) + 1, and one more if that is still before the end
+        // exclusive: n < 1 gives one step; otherwise floor(n - err) + 1 steps, and one more if that is still before the
+        // end
         let without_err = b.f64(Op::FSub, &[n, err]);
         let floored = b.f64(Op::FFloor, &[without_err]);
         let below_one = b.fcmp(Cmp::Lt, n, Operand::float(1.0));
@@ -415,7 +418,7 @@ impl Body<'_, '_> {
         let most = b.fcmp(Cmp::Ge, count, Operand::float(9.0e18));
         let count = b.select(Scalar::F64, most, Operand::float(9.0e18), count);
         let rising_step = b.fcmp(Cmp::Ge, step, Operand::float(0.0));
-        // an endless step is one to `from`, unless that is past the end
+        // an infinite step gives `from` alone, unless that is past the end
         let endless = b.fcmp(Cmp::Eq, unit, Operand::float(f64::INFINITY));
         let (before, behind) = (b.fcmp(Cmp::Le, from, to), b.fcmp(Cmp::Ge, from, to));
         let once = b.select(Scalar::Bool, rising_step, before, behind);

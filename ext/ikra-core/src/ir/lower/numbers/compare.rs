@@ -11,7 +11,7 @@ use crate::ir::lower::Cx;
 use crate::ir::{Cmp, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::types::{Prims, Ty};
 
-/// From here on every double is whole, and an Integer may have no double of its own.
+/// From here on every double is a whole number, and an Integer may lie between two doubles.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// The comparison with its sides exchanged.
@@ -37,8 +37,8 @@ pub fn test(cx: &mut Cx<'_>, cmp: Cmp, a: Val, b: Val) -> Operand {
     }
 }
 
-/// Whether the comparison of doubles is exact: an Integer less than 2 ** 53 is its double; and against a Float less
-/// than that, no Integer's rounding matters.
+/// Whether comparing as doubles is exact. An Integer below 2 ** 53 equals its double. Against a Float below that, the
+/// rounding of no Integer matters.
 fn exact_as_floats(i: Operand, f: Operand) -> bool {
     matches!(i, Operand::I64(n) if n.unsigned_abs() <= WHOLE as u64)
         || matches!(f, Operand::F64(bits) if { let f = f64::from_bits(bits); f.abs() < WHOLE || !f.is_finite() })
@@ -68,7 +68,7 @@ fn int_with_float(cx: &mut Cx<'_>, cmp: Cmp, i: Operand, f: Operand) -> Operand 
     result.into()
 }
 
-/// A comparison's answer from (less, equal, greater).
+/// The answer of a comparison from (less, equal, greater).
 fn of_order(b: &mut Builder, cmp: Cmp, [less, equal, greater]: [Operand; 3]) -> Operand {
     match cmp {
         Cmp::Eq => equal,
@@ -112,7 +112,7 @@ fn order(cx: &mut Cx<'_>, a: Val, b: Val) -> [Operand; 3] {
     [Cmp::Lt, Cmp::Eq, Cmp::Gt].map(|cmp| test(cx, cmp, a, b))
 }
 
-/// Whether neither is less, nor are they equal: a NaN is among them. None where both are Integers.
+/// Whether one of them is NaN, so that they have no order. None if both are Integers.
 fn unordered(cx: &mut Cx<'_>, a: Val, b: Val) -> Option<Operand> {
     let nans: Vec<Operand> = [a, b]
         .into_iter()
@@ -137,7 +137,7 @@ pub fn relation(cx: &mut Cx<'_>, cmp: Cmp, receiver: Val, arg: Val) -> Val {
     not_compared(cx, Kind::of_val(receiver), arg)
 }
 
-/// `==` and `!=`; no number equals anything else.
+/// `==` and `!=`; a number equals only numbers.
 pub fn equality(cx: &mut Cx<'_>, cmp: Cmp, receiver: Val, arg: Val) -> Val {
     if Kind::of_val(arg).is_number() {
         return Val::Bool(test(cx, cmp, receiver, arg));
@@ -153,8 +153,9 @@ pub fn eql(cx: &mut Cx<'_>, receiver: Val, arg: Val) -> Val {
     Val::Bool(Operand::Bool(false))
 }
 
-/// `equal?`: the same object. Ruby's small Integers and most Floats are the same where their bits are; of the others
-/// every computation makes a new object, which kernels do not track: equal ones raise.
+/// `equal?`: whether both are the same object. Small Integers and most Floats of Ruby are the same object if their bits
+/// are the same. For other numbers every computation makes a new object, which kernels do not track, so equal ones
+/// raise.
 pub fn same(cx: &mut Cx<'_>, receiver: Val, arg: Val) -> Val {
     let (equal, heap) = match (receiver, arg) {
         (Val::Int(a), Val::Int(b)) => (cx.b.icmp(Cmp::Eq, a, b), int::beyond_fixnum(&mut cx.b, a)),
@@ -171,8 +172,8 @@ pub fn same(cx: &mut Cx<'_>, receiver: Val, arg: Val) -> Val {
     Val::Bool(equal)
 }
 
-/// Whether Ruby keeps a Float of these bits on its heap: all but 0.0 and those whose exponent's top bits are 011 or
-/// 100.
+/// Whether Ruby allocates a Float with these bits as an object: all except 0.0 and those whose exponent's top bits are
+/// 011 or 100.
 fn beyond_flonum(b: &mut Builder, bits: Operand) -> Operand {
     let top = b.i64(Op::UShr, &[bits, Operand::I64(60)]);
     let top = b.i64(Op::And, &[top, Operand::I64(7)]);
@@ -212,14 +213,14 @@ fn prim(kind: Kind) -> u16 {
     }
 }
 
-/// The type of `clamp`: the receiver's, or a bound's.
+/// The type of `clamp`: that of the receiver or of a bound.
 pub fn clamp_type(receiver: Kind, args: &[Kind]) -> Result<Ty, Unsupported> {
     let bound = |k: Kind| k.is_number() || k == Kind::Nil;
     Ok(match *args {
         [Kind::IntRange] => Ty::prim(Prims(prim(receiver) | Prims::INT.0)),
         [Kind::FloatRange] => Ty::prim(Prims(prim(receiver) | Prims::FLOAT.0)),
         [min, max] if bound(min) && bound(max) => Ty::prim(Prims(prim(receiver) | prim(min) | prim(max))),
-        // Ruby compares the bounds with one another first, and those are not numbers.
+        // Ruby first compares the bounds with one another, and these are not numbers.
         [min, max] if !bound(min) && max != Kind::Nil && (min != Kind::Sym || max == Kind::Sym) => {
             return Err(Unsupported {
                 why: "a number is clamped between numbers",
@@ -262,7 +263,7 @@ pub fn clamp(cx: &mut Cx<'_>, receiver: Val, args: &[Val], ty: &Ty) -> Val {
             return not_compared(cx, kinds[0], bound);
         }
     }
-    // What is beyond the lower bound is never beyond the upper one.
+    // A receiver beyond the lower bound is never beyond the upper one.
     let slot = Slot::new(&mut cx.b, ty);
     slot.set(&mut cx.b, receiver);
     let below = (min != Val::NIL).then(|| {
@@ -275,7 +276,7 @@ pub fn clamp(cx: &mut Cx<'_>, receiver: Val, args: &[Val], ty: &Ty) -> Val {
         cx.b.when(below, |b| slot.set(b, min));
     }
     if max != Val::NIL {
-        // Where it is below, Ruby does not ask for the upper bound: a NaN there was found before.
+        // A receiver below the lower bound is not compared with the upper bound, which may be NaN.
         if min == Val::NIL
             && let Some(nan) = unordered(cx, receiver, max)
         {
@@ -307,7 +308,7 @@ fn check_bounds(cx: &mut Cx<'_>, min: Val, max: Val) {
     raise::raise_if(cx, crossed, "ArgumentError", message);
 }
 
-/// What `clamp` says of bounds in the wrong order.
+/// The message of `clamp` for bounds in the wrong order.
 pub fn clamp_message(cx: &Cx<'_>) -> &'static str {
     if cx.shared.options.ruby >= (3, 3) {
         "min argument must be less than or equal to max argument"
@@ -316,7 +317,7 @@ pub fn clamp_message(cx: &Cx<'_>) -> &'static str {
     }
 }
 
-/// The type of `between?`, which asks the upper bound only where the lower one holds.
+/// The type of `between?`, which compares with the upper bound only if the lower one holds.
 pub fn between_type(args: &[Kind]) -> Ty {
     match args {
         [min, max] if min.is_number() && max.is_number() => Ty::bool(),
@@ -346,7 +347,7 @@ pub fn between(cx: &mut Cx<'_>, receiver: Val, min: Val, max: Val) -> Val {
     Val::Bool(cx.b.bool(Op::And, &[above, below]))
 }
 
-/// ArgumentError where one of two Floats is NaN, as where Ruby sorts `x` by `x <=> y`.
+/// Raises ArgumentError if one of two Floats is NaN, as Ruby does when it sorts by `x <=> y`.
 pub fn ordered(cx: &mut Cx<'_>, x: Operand, y: Operand) {
     let (a, b) = (cx.b.fcmp(Cmp::Ne, x, x), cx.b.fcmp(Cmp::Ne, y, y));
     let unordered = cx.b.bool(Op::Or, &[a, b]);

@@ -8,7 +8,7 @@ use crate::ir::lower::Cx;
 use crate::ir::{Cmp, Op, Operand, Scalar, SiteId, Stmt, Trap, VarId};
 use crate::types::{Prims, Ty};
 
-/// Which way to round.
+/// The direction of rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum To {
     Floor,
@@ -16,7 +16,7 @@ pub enum To {
     /// To nearest, ties away from zero.
     Nearest,
     Zero,
-    /// Of the whole part of a Float: `floor` above 0, and `ceil` below.
+    /// Towards 0, for the whole part of a Float: `floor` above 0, and `ceil` below.
     ZeroOfFloat,
 }
 
@@ -40,7 +40,7 @@ impl To {
     }
 }
 
-/// Most digits behind the point that a kernel rounds to. Beyond, Ruby computes with Rationals.
+/// The most digits after the point to which a kernel rounds. For more, Ruby computes with Rationals.
 const MOST_DIGITS: i64 = 14;
 const TOO_MANY_DIGITS: &str = "rounding to more than 14 digits takes Rationals beyond 64 bits, which kernels lack";
 
@@ -72,7 +72,7 @@ pub fn round(cx: &mut Cx<'_>, to: To, receiver: Val, args: &[Val], literal: Opti
     match receiver {
         Val::Int(a) => Val::Int(integer(cx, to, a, digits)),
         Val::Float(x) => match digits {
-            // A literal that is no C int: the check above always raises.
+            // The literal does not fit into a C int, so the check above always raises.
             _ if ty.is_never() => raise::raise(cx, "RangeError", "digits out of range"),
             Operand::I64(n) if n > 0 && literal.is_some() => Val::Float(behind_point(cx, to, x, digits)),
             Operand::I64(n) if n <= 0 && (literal.is_some() || args.is_empty()) => {
@@ -84,7 +84,7 @@ pub fn round(cx: &mut Cx<'_>, to: To, receiver: Val, args: &[Val], literal: Opti
     }
 }
 
-/// A Float to a number of digits that is found at run time.
+/// Rounds a Float to a number of digits that is known only at run time.
 fn float(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand, ty: &Ty) -> Val {
     let slot = Slot::new(&mut cx.b, ty);
     let behind = cx.b.icmp(Cmp::Gt, digits, Operand::I64(0));
@@ -100,9 +100,9 @@ fn float(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand, ty: &Ty) -> Val {
     slot.val()
 }
 
-/// A Float to an Integer with `-digits` zeros, for digits ≤ 0.
+/// Rounds a Float to an Integer with `-digits` zeros, for digits ≤ 0.
 fn before_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand {
-    // Ruby's `round` drops the fraction first when there are zeros to round to.
+    // For zeros, Ruby's `round` drops the fraction first.
     let op = match (to, digits) {
         (To::Nearest, Operand::I64(0)) => Op::FRound,
         (To::Nearest, Operand::I64(_)) => Op::FTrunc,
@@ -120,7 +120,7 @@ fn before_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand
     integer(cx, if to == To::Zero { To::ZeroOfFloat } else { to }, whole, digits)
 }
 
-/// An Integer to a number of digits; those behind the point change nothing.
+/// Rounds an Integer to a number of digits; digits after the point change nothing.
 fn integer(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Operand {
     match digits {
         Operand::I64(0..) => a,
@@ -150,7 +150,7 @@ fn integer(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Operand {
     }
 }
 
-/// An Integer to a multiple of `unit`, which is even and positive.
+/// Rounds an Integer to a multiple of `unit`, which is even and positive.
 fn to_multiple(cx: &mut Cx<'_>, to: To, a: Operand, unit: Operand) -> Operand {
     use crate::ir::CheckedOp::{Add, Sub};
     let rest = cx.b.i64(Op::Rem, &[a, unit]);
@@ -186,8 +186,8 @@ fn to_multiple(cx: &mut Cx<'_>, to: To, a: Operand, unit: Operand) -> Operand {
     value
 }
 
-/// Where Ruby answers one unit too much: of multiples that it keeps on its heap `truncate` does so below 0, and `ceil`
-/// did before the fix of its bug 20654. None where it never does.
+/// Whether Ruby's answer is one unit too large. For multiples that are objects on Ruby's heap, `truncate` is so below
+/// 0, and `ceil` was so before the fix of bug 20654. None: it never is.
 fn off_by_one_unit(cx: &mut Cx<'_>, to: To, a: Operand, rest: Operand) -> Option<Operand> {
     let wrong = match to {
         To::Ceil if before_fix(cx) => Operand::Bool(true),
@@ -201,13 +201,13 @@ fn off_by_one_unit(cx: &mut Cx<'_>, to: To, a: Operand, rest: Operand) -> Option
     Some(cx.b.bool(Op::And, &[off, wrong]))
 }
 
-/// Whether the running Ruby has bug 20654, which was fixed in patches of 3.2 and 3.3, and not in 3.1.
+/// Whether the running Ruby has bug 20654, which patch releases of 3.2 and 3.3 fix, and none of 3.1.
 fn before_fix(cx: &Cx<'_>) -> bool {
     cx.shared.options.ruby < (3, 2)
 }
 
-/// An Integer to a multiple of 10 ** 19 or more, for digits < -18: 0, or beyond 64 bits. Before the fix of its bug 20654
-/// Ruby's `floor` and `ceil` answer 0 from 10 ** 20 on, and `ceil` takes 0 to 10 ** 19.
+/// Rounds an Integer to a multiple of 10 ** 19 or more, for digits < -18: 0, or a number beyond 64 bits. Before the fix
+/// of bug 20654, Ruby's `floor` and `ceil` give 0 from 10 ** 20 on, and `ceil` rounds 0 to 10 ** 19.
 fn to_far_multiple(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Operand {
     let zero = Operand::I64(0);
     let old = before_fix(cx);
@@ -233,7 +233,7 @@ fn to_far_multiple(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Oper
     zero
 }
 
-/// A Float to digits behind the point, for digits > 0 found at run time.
+/// Rounds a Float to digits after the point, for digits > 0 that are known only at run time.
 fn any_behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand {
     let result = cx.b.temp(Scalar::F64);
     let few = cx.b.icmp(Cmp::Le, digits, Operand::I64(MOST_DIGITS));
@@ -249,14 +249,14 @@ fn any_behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Ope
     result.into()
 }
 
-/// A Float to more than 14 digits: itself where it has no more, by Ruby's estimate from its exponent; 0.0 where it is
-/// too small by the same; else it raises.
+/// Rounds a Float to more than 14 digits. The result is the Float itself if it has no more digits, by Ruby's estimate
+/// from its exponent. It is 0.0 if the Float is too small, by the same estimate. Otherwise it raises.
 fn far_behind_point(b: &mut Builder, to: To, x: Operand, digits: Operand, result: VarId, site: SiteId) {
     let zero = Operand::float(0.0);
     let bits = b.i64(Op::FloatBits, &[x]);
     let exponent = b.i64(Op::UShr, &[bits, Operand::I64(52)]);
     let exponent = b.i64(Op::And, &[exponent, Operand::I64(0x7ff)]);
-    // C's frexp, whose mantissa is less than 1. Subnormals are taken for the least normal numbers.
+    // C's frexp, whose mantissa is less than 1. Subnormals count as the least normal numbers.
     let exponent = b.i64(Op::Sub, &[exponent, Operand::I64(1022)]);
     let quarter = b.i64(Op::Div, &[exponent, Operand::I64(4)]);
     let third = b.i64(Op::Div, &[exponent, Operand::I64(3)]);
@@ -277,7 +277,7 @@ fn far_behind_point(b: &mut Builder, to: To, x: Operand, digits: Operand, result
     b.set(result, value);
 }
 
-/// Whether a tiny Float becomes 0.0, and not the unit on its other side.
+/// Whether a tiny Float rounds to 0.0, and not to the nearest unit away from it.
 fn vanishing(b: &mut Builder, to: To, x: Operand, tiny: Operand) -> Operand {
     let inwards = match to {
         To::Nearest | To::Zero | To::ZeroOfFloat => return tiny,
@@ -288,7 +288,7 @@ fn vanishing(b: &mut Builder, to: To, x: Operand, tiny: Operand) -> Operand {
     b.bool(Op::And, &[tiny, inwards])
 }
 
-/// A Float to 1 to 14 digits behind the point.
+/// Rounds a Float to 1 to 14 digits after the point.
 fn behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand {
     let scale = match digits {
         Operand::I64(n) => Operand::float(10f64.powi(n as i32)),
@@ -297,7 +297,7 @@ fn behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand
             cx.b.f64(Op::IntToFloat, &[scale])
         }
     };
-    // From 2 ** (4 * (17 - digits) - 1) on it has no digit to drop; below 2 ** (-4 * (digits + 1)) none to keep.
+    // From 2 ** (4 * (17 - digits) - 1) on it has no digit to drop; below 2 ** (-4 * (digits + 1)) it has none to keep.
     let power = |cx: &mut Cx<'_>, plus: i64| match digits {
         Operand::I64(n) => Operand::float(2f64.powi((plus - 4 * n) as i32)),
         _ => {
@@ -322,15 +322,14 @@ fn behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand
         }
     };
     let value = b.select(Scalar::F64, vanishes, zero, value);
-    // -0.0 stays, and so do infinities.
+    // -0.0 and infinities stay as they are.
     let whole = b.fcmp(Cmp::Ge, size, great);
     let none = b.fcmp(Cmp::Eq, x, zero);
     let own = b.bool(Op::Or, &[whole, none]);
     b.select(Scalar::F64, own, x, value)
 }
 
-/// `x` in units of 1 / scale, rounded half up, with Ruby's correction for products that were rounded down to below a
-/// half.
+/// `x` in units of 1 / scale, rounded half up. Ruby corrects products that were rounded down to below a half.
 fn nearest(b: &mut Builder, x: Operand, scale: Operand, positive: Operand) -> Operand {
     let product = b.f64(Op::FMul, &[x, scale]);
     let units = b.f64(Op::FRound, &[product]);
@@ -358,7 +357,8 @@ fn floor(b: &mut Builder, x: Operand, scale: Operand) -> Operand {
     b.select(Scalar::F64, above, here, next)
 }
 
-/// `x` in units of 1 / scale, rounded up: a product that was rounded up counts, as in Ruby.
+/// `x` in units of 1 / scale, rounded up. If rounding of the product has raised it, the raised value counts, as in
+/// Ruby.
 fn ceil(b: &mut Builder, x: Operand, scale: Operand) -> Operand {
     let product = b.f64(Op::FMul, &[x, scale]);
     let units = b.f64(Op::FCeil, &[product]);
@@ -384,7 +384,7 @@ pub enum Conversion {
 }
 
 impl Conversion {
-    /// The type of the result; never where it always raises.
+    /// The type of the result; never if it always raises.
     pub fn result(self, arg: Kind) -> Ty {
         match self {
             _ if !arg.is_number() => Ty::never(),
@@ -392,8 +392,8 @@ impl Conversion {
             Conversion::Float => Ty::float(),
         }
     }
-    /// Emits the conversion; the value's form is that of [`Conversion::result`]. Of an ordinary object Ruby asks
-    /// `to_int`, `to_i` or `to_f`: where it has them the caller refuses.
+    /// Emits the conversion; the value's form is that of [`Conversion::result`]. Ruby calls `to_int`, `to_i` or `to_f`
+    /// on an ordinary object; if the object has them, the caller refuses.
     pub fn lower(self, cx: &mut Cx<'_>, arg: Val) -> Val {
         match self {
             _ if Kind::of_val(arg).is_number() => match self {

@@ -1,4 +1,4 @@
-//! Float arithmetic, and what Integer and Float share once both are doubles.
+//! Float arithmetic, and the arithmetic of numbers of which one is a Float.
 
 use super::raise::{self, as_float, zero_division_if};
 use super::slot::Slot;
@@ -9,7 +9,7 @@ use crate::types::{Repr, Ty};
 
 const ZERO: Operand = Operand::F64(0);
 
-/// The types of quotient and remainder of `a.divmod(b)`; both never where it always raises.
+/// The types of quotient and remainder of `a.divmod(b)`; both are never if it always raises.
 pub fn divmod_types(a: Kind, b: Kind) -> (Ty, Ty) {
     match (a, b) {
         (Kind::Int, Kind::Int) => (Ty::int(), Ty::int()),
@@ -18,7 +18,7 @@ pub fn divmod_types(a: Kind, b: Kind) -> (Ty, Ty) {
     }
 }
 
-/// `a.divmod(b)` of a number `a`: quotient and remainder, of the forms of [`divmod_types`].
+/// `a.divmod(b)` of a number `a`: quotient and remainder, in the forms of [`divmod_types`].
 pub fn divmod(cx: &mut Cx<'_>, a: Val, b: Val) -> (Val, Val) {
     if let (Val::Int(x), Val::Int(y)) = (a, b) {
         let quotient = int::div(cx, "divmod", x, y);
@@ -32,7 +32,7 @@ pub fn divmod(cx: &mut Cx<'_>, a: Val, b: Val) -> (Val, Val) {
     let (x, y) = (as_float(cx, a), as_float(cx, b));
     check_divisor(cx, y);
     let fraction = cx.b.f64(Op::FRem, &[x, y]);
-    // (x - fraction) / y, but an infinite x is its own quotient (and its remainder is NaN).
+    // (x - fraction) / y, except for an infinite x, whose quotient is x itself (and whose remainder is NaN).
     let whole = cx.b.f64(Op::FSub, &[x, fraction]);
     let quotient = cx.b.f64(Op::FDiv, &[whole, y]);
     let quotient = cx.b.f64(Op::FRound, &[quotient]);
@@ -44,7 +44,7 @@ pub fn divmod(cx: &mut Cx<'_>, a: Val, b: Val) -> (Val, Val) {
     let (off, lifted) = floored(cx, fraction, y);
     let less = cx.b.f64(Op::FSub, &[quotient, Operand::float(1.0)]);
     let quotient = cx.b.select(Scalar::F64, off, less, quotient);
-    // NaN as the divisor makes NaN of the quotient, even under an infinite x.
+    // The quotient by NaN is NaN, even for an infinite x.
     let nan = cx.b.fcmp(Cmp::Ne, y, y);
     let quotient = cx.b.select(Scalar::F64, nan, y, quotient);
     let quotient = raise::to_integer(cx, quotient, "divmod");
@@ -58,7 +58,7 @@ fn check_divisor(cx: &mut Cx<'_>, y: Operand) {
     }
 }
 
-/// Whether C's remainder has another sign than the divisor, and the remainder with the divisor's sign.
+/// Whether C's remainder and the divisor have different signs, and the remainder with the divisor's sign.
 fn floored(cx: &mut Cx<'_>, fraction: Operand, y: Operand) -> (Operand, Operand) {
     let product = cx.b.f64(Op::FMul, &[y, fraction]);
     let off = cx.b.fcmp(Cmp::Lt, product, ZERO);
@@ -76,7 +76,7 @@ pub fn finite(cx: &mut Cx<'_>, x: Operand) -> Operand {
     cx.b.fcmp(Cmp::Lt, size, Operand::float(f64::INFINITY))
 }
 
-/// `%`. A divisor of 0.0 raises ZeroDivisionError, as one of 0 does.
+/// `%`. A divisor of 0.0 raises ZeroDivisionError, as 0 does.
 pub fn modulo(cx: &mut Cx<'_>, x: Operand, y: Operand) -> Operand {
     check_divisor(cx, y);
     let fraction = cx.b.f64(Op::FRem, &[x, y]);
@@ -93,7 +93,7 @@ pub fn int_div(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
 pub fn ceil_div(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
     let y = cx.b.f64(Op::FSub, &[ZERO, y]);
     let quotient = whole_quotient(cx, receiver, y);
-    // NaN and infinities raise before the sign changes.
+    // NaN and infinities raise before the sign is changed.
     let site = cx.site(Trap::FloatDomain, vec![Repr::Float]);
     let finite = finite(cx, quotient);
     let special = cx.b.bool(Op::Not, &[finite]);
@@ -102,7 +102,7 @@ pub fn ceil_div(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
     raise::to_integer(cx, negated, "ceildiv")
 }
 
-/// The quotient rounded down; of an Integer that Ruby keeps on its heap, towards 0.
+/// The quotient rounded down; for an Integer that is an object on Ruby's heap, rounded towards 0.
 fn whole_quotient(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
     check_divisor(cx, y);
     let x = as_float(cx, receiver);
@@ -114,8 +114,8 @@ fn whole_quotient(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
     cx.b.select(Scalar::F64, heap, cut, floor)
 }
 
-/// `remainder` where one of both is a Float. By an infinite divisor of the other sign the receiver itself remains:
-/// an Integer stays one, unless Ruby keeps it on its heap.
+/// `remainder` if one of both is a Float. For an infinite divisor of the other sign, the remainder is the receiver
+/// itself. An Integer stays an Integer, unless it is an object on Ruby's heap.
 pub fn remainder(cx: &mut Cx<'_>, receiver: Val, arg: Val, ty: &Ty) -> Val {
     let (x, y) = (as_float(cx, receiver), as_float(cx, arg));
     let rest = modulo(cx, x, y);
@@ -144,11 +144,11 @@ pub fn remainder(cx: &mut Cx<'_>, receiver: Val, arg: Val, ty: &Ty) -> Val {
     slot.val()
 }
 
-/// `**` where one of both is a Float. A negative base with a fraction as its exponent makes a Complex.
+/// `**` if one of both is a Float. A negative base with a fractional exponent gives a Complex.
 pub fn power(cx: &mut Cx<'_>, base: Val, exponent: Val) -> Operand {
     let (x, y) = (as_float(cx, base), as_float(cx, exponent));
     if let Val::Int(exponent) = exponent {
-        // Ruby squares by multiplication; pow is not always the same in the last place.
+        // Ruby squares by multiplication, whose last digit may differ from that of `pow`.
         let square = cx.b.f64(Op::FMul, &[x, x]);
         if exponent == Operand::I64(2) {
             return square;
@@ -180,7 +180,7 @@ pub fn power(cx: &mut Cx<'_>, base: Val, exponent: Val) -> Operand {
     if !matches!(base, Val::Int(_)) {
         return power;
     }
-    // 0 ** NaN is 0.0 for an Integer 0; all else of its rules is pow's.
+    // 0 ** NaN is 0.0 for an Integer 0; in all other cases Ruby's rules are those of `pow`.
     let zero = cx.b.fcmp(Cmp::Eq, x, ZERO);
     let nan = cx.b.fcmp(Cmp::Ne, y, y);
     let special = cx.b.bool(Op::And, &[zero, nan]);
@@ -197,7 +197,7 @@ pub fn infinite_sign(cx: &mut Cx<'_>, x: Operand, ty: &Ty) -> Val {
     slot.val()
 }
 
-/// `arg`: 0, or π where the sign is set; NaN is its own.
+/// `arg`: 0, or π if the sign is set; for NaN it is NaN.
 pub fn angle(cx: &mut Cx<'_>, x: Val, ty: &Ty) -> Val {
     let slot = Slot::new(&mut cx.b, ty);
     let pi = Val::Float(Operand::float(std::f64::consts::PI));

@@ -1,7 +1,7 @@
 //! Integer arithmetic: 64 bits, exact or trapping.
 //!
-//! Functions take and answer I64 operands. Methods that need loops are functions of the program, made at first use;
-//! those never trap, but answer beside the result whether it left 64 bits, so that traps name the caller's line.
+//! Functions take and return I64 operands. Methods that need loops are functions of the program, made at first use.
+//! These functions never trap, but also return whether the result left 64 bits, so that traps have the caller's line.
 
 use super::raise::{self, overflow_if, zero_division_if};
 use super::{Kind, Unsupported, Val};
@@ -15,19 +15,19 @@ const ZERO: Operand = Operand::I64(0);
 const ONE: Operand = Operand::I64(1);
 const MINUS_ONE: Operand = Operand::I64(-1);
 const MIN: Operand = Operand::I64(i64::MIN);
-/// What a literal's overflow is called.
+/// The name of a literal in a message about overflow.
 const LITERAL: &str = "this literal";
 
 fn wraps(cx: &Cx<'_>) -> bool {
     cx.shared.options.overflow == Overflow::Wrap
 }
 
-/// The site of an overflow; none where arithmetic wraps.
+/// The site of an overflow; none if arithmetic wraps.
 fn overflow_site(cx: &mut Cx<'_>, name: &'static str) -> Option<SiteId> {
     if wraps(cx) { None } else { Some(cx.site(Trap::IntegerOverflow(name), vec![])) }
 }
 
-/// Ends the job where `cond` holds, unless arithmetic wraps.
+/// Ends the job if `cond` holds, unless arithmetic wraps.
 fn leaves_if(cx: &mut Cx<'_>, cond: Operand, name: &'static str) {
     if !wraps(cx) {
         overflow_if(cx, cond, name);
@@ -50,7 +50,7 @@ pub fn arithmetic(cx: &mut Cx<'_>, op: CheckedOp, name: &'static str, a: Operand
     }
 }
 
-/// A literal that only an unsigned 64-bit number holds: it raises where its highest bit counts.
+/// A literal that only fits into an unsigned 64-bit number. It raises where its highest bit matters.
 pub fn unsigned(cx: &mut Cx<'_>, n: u64) -> Operand {
     arithmetic(cx, CheckedOp::And, LITERAL, Operand::I64(n.cast_signed()), MINUS_ONE)
 }
@@ -102,7 +102,7 @@ fn truncated(cx: &mut Cx<'_>, name: &'static str, a: Operand, b: Operand) -> (Op
     (quotient, cx.b.i64(Op::Sub, &[a, product]))
 }
 
-/// Whether a remainder is not 0 and its sign is not the divisor's.
+/// Whether a remainder is not 0 and has another sign than the divisor.
 fn off_floor(b: &mut Builder, remainder: Operand, divisor: Operand) -> Operand {
     let there = b.icmp(Cmp::Ne, remainder, ZERO);
     let signs = b.i64(Op::Xor, &[remainder, divisor]);
@@ -145,7 +145,7 @@ pub fn remainder(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     let divisor = if matches!(b, Operand::I64(n) if n != -1) {
         b
     } else {
-        // Nothing remains of a division by 1 or -1.
+        // The remainder of a division by 1 or -1 is 0.
         let inverts = cx.b.icmp(Cmp::Eq, b, MINUS_ONE);
         cx.b.select(Scalar::I64, inverts, ONE, b)
     };
@@ -171,7 +171,7 @@ pub fn modulo(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     cx.b.i64(Op::Add, &[remainder, lift])
 }
 
-/// `a ** b`. A negative exponent makes a Rational, but for the bases 1 and -1.
+/// `a ** b`. A negative exponent gives a Rational, except for the bases 1 and -1.
 pub fn power(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     let mul = |cx: &mut Cx<'_>, x, y| arithmetic(cx, CheckedOp::Mul, "**", x, y);
     match b {
@@ -237,7 +237,8 @@ fn power_function(cx: &mut Cx<'_>) -> FuncId {
         let left = b.var(Scalar::Bool, Some("left".into()));
         b.set(value, ONE);
         b.set(left, Operand::Bool(false));
-        // Once the square of the base has left 64 bits while some of the exponent is left, so does the result.
+        // If the square of the base has left 64 bits and the rest of the exponent is not 0, the result leaves 64 bits,
+        // too.
         let times = |b: &mut Builder, to: VarId, by: VarId| {
             let high = b.i64(Op::MulHi, &[to.into(), by.into()]);
             let low = b.i64(Op::Mul, &[to.into(), by.into()]);
@@ -260,7 +261,7 @@ fn power_function(cx: &mut Cx<'_>) -> FuncId {
     })
 }
 
-/// `a.pow(b, m)`; `m` may be of any kind, since a negative `b` is met first.
+/// `a.pow(b, m)`; `m` may be of any kind, since a negative `b` raises first.
 pub fn power_modulo(cx: &mut Cx<'_>, a: Operand, b: Val, m: Val) -> Val {
     let Val::Int(b) = b else {
         return raise::raise(
@@ -284,10 +285,10 @@ pub fn power_modulo(cx: &mut Cx<'_>, a: Operand, b: Val, m: Val) -> Val {
     cx.b.branch(
         least,
         |c| {
-            // Modulo 2 ** 63, whose magnitude no I64 holds: the low bits of the wrapping power.
+            // Modulo 2 ** 63, whose magnitude does not fit into I64: the low bits of the wrapping power.
             let answers = c.call(by_least, vec![a, b], &[Scalar::I64, Scalar::Bool], None);
             let low = c.i64(Op::And, &[answers[0], Operand::I64(i64::MAX)]);
-            // (Of a multiple of that modulus Ruby answers the modulus itself, not 0.)
+            // (For a multiple of that modulus Ruby gives the modulus itself, not 0.)
             let value = c.i64(Op::Or, &[low, MIN]);
             c.set(result, value);
         },
@@ -311,7 +312,7 @@ fn power_modulo_function(cx: &mut Cx<'_>) -> FuncId {
         let exponent = b.param(Scalar::I64, Some("exponent".into()));
         let modulus = b.param(Scalar::I64, Some("modulus".into()));
         let value = b.var(Scalar::I64, Some("value".into()));
-        // The first product with 1 also brings the base into range, and 1 itself for the modulus 1.
+        // The first product with 1 also reduces the base, and 1 itself for the modulus 1.
         let times = |b: &mut Builder, to: VarId, x: Operand, y: Operand| {
             b.push(Stmt::Let { dst: to, op: Op::MulMod, args: vec![x, y, modulus.into()] });
         };
@@ -360,14 +361,14 @@ fn right_by(b: &mut Builder, a: Operand, n: Operand) -> Operand {
     b.i64(Op::Shr, &[a, amount])
 }
 
-/// `a << n`, or with `left` false `a >> n`, for any `n`.
+/// `a << n`, or `a >> n` if not `left`, for any `n`.
 pub fn shift(cx: &mut Cx<'_>, left: bool, a: Operand, n: Operand) -> Operand {
     let name = if left { "<<" } else { ">>" };
     let site = overflow_site(cx, name);
     if let Operand::I64(count) = n {
         let amount = Operand::I64(count.unsigned_abs().min(64) as i64);
         return match (left == (count >= 0), amount) {
-            // a product, so that it wraps where only its low bits count
+            // as a product, which may wrap where only its low bits are used
             (true, Operand::I64(n @ 1..=62)) => arithmetic(cx, CheckedOp::Mul, name, a, Operand::I64(1 << n)),
             (true, Operand::I64(0..=63)) => {
                 let shifted = cx.b.i64(Op::Shl, &[a, amount]);
@@ -437,7 +438,7 @@ fn bit(b: &mut Builder, a: Operand, index: Operand) -> Operand {
     b.select(Scalar::I64, before, ZERO, bit)
 }
 
-/// `a & ((1 << length) - 1)`; a negative length masks nothing, as in Ruby.
+/// `a & ((1 << length) - 1)`; with a negative length nothing is masked, as in Ruby.
 fn low_bits(cx: &mut Cx<'_>, a: Operand, length: Operand) -> Operand {
     let least = cx.b.icmp(Cmp::Lt, a, ZERO);
     let long = cx.b.icmp(Cmp::Gt, length, Operand::I64(63));
@@ -453,7 +454,7 @@ fn low_bits(cx: &mut Cx<'_>, a: Operand, length: Operand) -> Operand {
 
 fn bits_of_range(cx: &mut Cx<'_>, a: Operand, from: Operand, to: Operand, exclusive: Operand) -> Operand {
     let shifted = shift(cx, false, a, from);
-    // How many bits, where the Range runs upwards; 64 stands for all that are more.
+    // The number of bits, if the Range is ascending; 64 stands for all greater numbers.
     let span = cx.b.i64(Op::Sub, &[to, from]);
     let wide = cx.b.bool(Op::UCmp(Cmp::Gt), &[span, Operand::I64(64)]);
     let span = cx.b.select(Scalar::I64, wide, Operand::I64(64), span);
@@ -491,7 +492,7 @@ fn gcd_loop(b: &mut Builder, x: Operand, y: Operand) -> Operand {
     m.into()
 }
 
-/// `(a, b) → their greatest common divisor`, unsigned: 2 ** 63 is possible.
+/// `(a, b) → their greatest common divisor`, unsigned, since 2 ** 63 is possible.
 fn gcd_function(cx: &mut Cx<'_>) -> FuncId {
     cx.helper("Integer#gcd", || {
         let mut b = Builder::new("Integer#gcd".into(), vec![Scalar::I64]);
@@ -515,7 +516,7 @@ pub fn gcd(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
 pub fn lcm(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     let function = gcd_function(cx);
     let divisor = cx.b.call(function, vec![a, b], &[Scalar::I64], None)[0];
-    // Both are 0 where the divisor is; any other divisor gives the right 0.
+    // If the divisor is 0, both are 0, and dividing by any other number gives the right 0.
     let none = cx.b.icmp(Cmp::Eq, divisor, ZERO);
     let divisor = cx.b.select(Scalar::I64, none, ONE, divisor);
     let (a, b) = (magnitude(&mut cx.b, a), magnitude(&mut cx.b, b));
@@ -529,13 +530,13 @@ pub fn lcm(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     low
 }
 
-/// `allbits?`, `anybits?`, `nobits?`: compares `a & mask` with `with` (the mask itself where none).
+/// `allbits?`, `anybits?`, `nobits?`: compares `a & mask` with `with` (if none, with the mask itself).
 pub fn bits_test(cx: &mut Cx<'_>, a: Operand, mask: Operand, cmp: Cmp, with: Option<Operand>) -> Operand {
     let common = cx.b.i64(Op::And, &[a, mask]);
     cx.b.icmp(cmp, common, with.unwrap_or(mask))
 }
 
-/// `a.fdiv(b)` for Integers. Up to 53 bits both are exact doubles; beyond, see [`wide_fdiv_function`].
+/// `a.fdiv(b)` for Integers. Up to 53 bits both are exact as doubles; for more bits, see [`wide_fdiv_function`].
 pub fn fdiv(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     let wide = wide_fdiv_function(cx);
     let result = cx.b.temp(Scalar::F64);
@@ -561,10 +562,10 @@ pub fn fdiv(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     result.into()
 }
 
-/// `(a, b) → a.fdiv(b)`, as Ruby computes it beyond 53 bits: both are divided by their greatest common divisor; then,
-/// where the divisor is still wide, 64 or 65 bits of the quotient are found by long division, the rest is dropped, and
-/// these are rounded; else two doubles are divided. A divisor is wide beyond 62 bits, where Ruby's Integers change
-/// their form, and since Ruby 3.3 from 53 bits on, unless the dividend has more than 62.
+/// `(a, b) → a.fdiv(b)`, as Ruby computes it beyond 53 bits. First, both are divided by their greatest common divisor.
+/// If the divisor is still wide, long division gives 64 or 65 bits of the quotient; the rest is dropped, and these bits
+/// are rounded. Otherwise two doubles are divided. A divisor is wide beyond 62 bits, where Ruby's Integers become
+/// objects. Since Ruby 3.3 it is wide from 53 bits on, unless the dividend has more than 62.
 fn wide_fdiv_function(cx: &mut Cx<'_>) -> FuncId {
     let wide = if cx.shared.options.ruby >= (3, 3) { 53 } else { 63 };
     cx.helper("Integer#fdiv", || {
@@ -598,7 +599,7 @@ fn wide_fdiv_function(cx: &mut Cx<'_>) -> FuncId {
         let short = b.bool(Op::Not, &[long]);
         b.when(short, |b| divide(b, x, y));
 
-        // Both moved to the top of 64 bits; the dividend has 64 more zeros below.
+        // Both are shifted to the top of 64 bits; the dividend has 64 more zeros below.
         let (zeros_x, zeros_y) = (b.i64(Op::Clz, &[size_x]), b.i64(Op::Clz, &[size_y]));
         let top_x = b.i64(Op::Shl, &[size_x, zeros_x]);
         let top_y = b.i64(Op::Shl, &[size_y, zeros_y]);
@@ -623,8 +624,8 @@ fn wide_fdiv_function(cx: &mut Cx<'_>) -> FuncId {
             let spent = b.icmp(Cmp::Eq, count.into(), ZERO);
             b.when(spent, |b| b.push(Stmt::Break(done)));
         });
-        // The 65th bit, if any, in front; then one more off, so that it converts as a signed number. Bits that leave
-        // below stay as one sticky bit.
+        // The 65th bit, if any, is shifted in at the top. One more shift makes the number fit a signed conversion. Bits
+        // that are shifted out are kept as one sticky bit.
         let halve = |b: &mut Builder, v: Operand| {
             let half = b.i64(Op::UShr, &[v, ONE]);
             let low = b.i64(Op::And, &[v, ONE]);
@@ -648,14 +649,14 @@ fn wide_fdiv_function(cx: &mut Cx<'_>) -> FuncId {
     })
 }
 
-/// `2.0 ** (exponent + plus)`, where that is a normal number.
+/// `2.0 ** (exponent + plus)`, if that is a normal number.
 pub fn power_of_two(b: &mut Builder, exponent: Operand, plus: i64) -> Operand {
     let biased = b.i64(Op::Add, &[exponent, Operand::I64(1023 + plus)]);
     let bits = b.i64(Op::Shl, &[biased, Operand::I64(52)]);
     b.f64(Op::FloatFromBits, &[bits])
 }
 
-/// Whether Ruby keeps the Integer on its heap: beyond 62 bits and sign.
+/// Whether the Integer is an object on Ruby's heap: beyond 62 bits and sign.
 pub fn beyond_fixnum(b: &mut Builder, a: Operand) -> Operand {
     let twice = b.i64(Op::Shl, &[a, ONE]);
     let signs = b.i64(Op::Xor, &[a, twice]);
@@ -689,9 +690,9 @@ pub fn power_of_ten(cx: &mut Cx<'_>, n: Operand) -> Operand {
     cx.b.call(function, vec![n], &[Scalar::I64], None)[0]
 }
 
-/// Integer square root, rounded down, of a number that is not negative.
+/// The square root of a number that is not negative, rounded down to an Integer.
 pub fn square_root(cx: &mut Cx<'_>, a: Operand) -> Operand {
-    // The double's square root is off by one at most; unsigned, the square above fits.
+    // The square root of the double is off by at most one. As unsigned numbers, the squares fit.
     let x = cx.b.f64(Op::IntToFloat, &[a]);
     let root = cx.b.f64(Op::FSqrt, &[x]);
     let root = cx.b.i64(Op::FloatToInt, &[root]);

@@ -1,4 +1,4 @@
-//! Ruby's Math: its own formulae and domain checks over libm, and `Integer.sqrt`.
+//! Ruby's Math: its own formulae and domain checks on top of libm, and `Integer.sqrt`.
 
 use super::raise::{raise_if, to_c_int, to_float, to_int};
 use super::{Kind, Val, float, int};
@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 macro_rules! functions {
     ($($function:ident: $name:literal, $arity:expr;)*) => {
-        /// A function of Math that answers one number, or `Integer.sqrt`.
+        /// A function of Math that returns one number, or `Integer.sqrt`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Function { $($function,)* IntegerSqrt }
 
@@ -21,7 +21,7 @@ macro_rules! functions {
             pub fn name(self) -> &'static str {
                 match self { $(Function::$function => $name,)* Function::IntegerSqrt => "sqrt" }
             }
-            /// How many arguments it takes.
+            /// The number of its arguments.
             pub fn arity(self) -> RangeInclusive<usize> {
                 match self { $(Function::$function => $arity,)* Function::IntegerSqrt => 1..=1 }
             }
@@ -57,7 +57,7 @@ functions! {
 }
 
 impl Function {
-    /// The function of that name of a module: `Math`, or `Integer` for its `sqrt`.
+    /// The function of that name in a module: `Math`, or `Integer` for its `sqrt`.
     pub fn find(module: &str, name: &str) -> Option<Function> {
         match module {
             "Math" => Self::ALL.iter().copied().find(|f| *f != Function::IntegerSqrt && f.name() == name),
@@ -65,7 +65,7 @@ impl Function {
             _ => None,
         }
     }
-    /// The type of the result; never where it always raises.
+    /// The type of the result; never if it always raises.
     pub fn result(self, args: &[Kind]) -> Ty {
         match self {
             _ if !args.iter().all(|k| k.is_number()) => Ty::never(),
@@ -73,8 +73,9 @@ impl Function {
             _ => Ty::float(),
         }
     }
-    /// Emits the call at the cursor; the value's form is that of [`Function::result`]. Of an ordinary object Ruby asks
-    /// `to_f` if its class is below Numeric, and Integer.sqrt and ldexp's exponent `to_int`: there the caller refuses.
+    /// Emits the call at the cursor; the value's form is that of [`Function::result`]. Ruby calls `to_f` on an object
+    /// whose class is below Numeric. `Integer.sqrt` calls `to_int`, and so does ldexp for its exponent. In these cases
+    /// the caller refuses.
     pub fn lower(self, cx: &mut Cx<'_>, args: &[Val]) -> Val {
         match self {
             Function::IntegerSqrt => integer_sqrt(cx, args[0]),
@@ -114,7 +115,7 @@ impl Function {
                 let above = cx.b.fcmp(Cmp::Gt, x, Operand::float(1.0));
                 let outside = cx.b.bool(Op::Or, &[below, above]);
                 out_of_domain_if(cx, outside, self.name());
-                // Of 1 and -1 libm's atanh is infinite, as Ruby's.
+                // libm's atanh is infinite for 1 and -1, as Ruby's is.
                 libm(
                     cx,
                     match self {
@@ -128,7 +129,7 @@ impl Function {
                 at_least(cx, x, 1.0, self.name());
                 libm(cx, MathFn::Acosh)
             }
-            // Of 0.0 and -0.0 libm's logarithms are -Infinity, as Ruby's.
+            // libm's logarithms are -Infinity for 0.0 and -0.0, as Ruby's are.
             Function::Log | Function::Log2 | Function::Log10 => {
                 at_least(cx, x, 0.0, self.name());
                 libm(
@@ -142,7 +143,7 @@ impl Function {
             }
             Function::Sqrt => {
                 at_least(cx, x, 0.0, self.name());
-                // The root of -0.0 is 0.0, as that of the sum is.
+                // Ruby's root of -0.0 is 0.0, as is the root of this sum.
                 let sum = cx.b.f64(Op::FAdd, &[x, Operand::float(0.0)]);
                 cx.b.f64(Op::FSqrt, &[sum])
             }
@@ -201,7 +202,7 @@ fn log(cx: &mut Cx<'_>, args: &[Val]) -> Val {
     Val::Float(if logs.len() == 1 { logs[0] } else { cx.b.f64(Op::FDiv, &logs) })
 }
 
-/// Since Ruby 3.3: by binary logarithms, with answers of its own for 0.
+/// Since Ruby 3.3: uses binary logarithms, with separate results for 0.
 fn log_to_base(cx: &mut Cx<'_>, x: Val, base: Val) -> Val {
     let Some(x) = to_float(cx, x) else { return Val::NEVER };
     at_least(cx, x, 0.0, "log");
@@ -211,7 +212,7 @@ fn log_to_base(cx: &mut Cx<'_>, x: Val, base: Val) -> Val {
     let zero = Operand::float(0.0);
     let (log_x, log_base) = (b.f64(Op::Math(MathFn::Log2), &[x]), b.f64(Op::Math(MathFn::Log2), &[base]));
     let quotient = b.f64(Op::FDiv, &[log_x, log_base]);
-    // What a Bignum's lower bits would add. It makes NaN for the base 1.
+    // The contribution of a Bignum's lower bits. It makes the result NaN for the base 1.
     let rest = b.f64(Op::FDiv, &[zero, log_base]);
     let sum = b.f64(Op::FAdd, &[quotient, rest]);
     let (no_x, no_base) = (b.fcmp(Cmp::Eq, x, zero), b.fcmp(Cmp::Eq, base, zero));
@@ -226,7 +227,7 @@ fn ldexp(cx: &mut Cx<'_>, x: Val, exponent: Val) -> Val {
     Val::Float(cx.b.f64(Op::Math(MathFn::Ldexp), &[x, exponent]))
 }
 
-/// Factorials up to 22! are exact; libm's tgamma does all else.
+/// Factorials up to 22! are exact; libm's tgamma computes all other values.
 fn gamma(cx: &mut Cx<'_>, x: Operand) -> Operand {
     let factorial = cx.helper("factorial", || {
         let mut b = Builder::new("factorial".into(), vec![Scalar::F64]);
@@ -242,7 +243,7 @@ fn gamma(cx: &mut Cx<'_>, x: Operand) -> Operand {
         b.push(Stmt::Return(vec![value.into()]));
         b.finish()
     });
-    // All negative whole numbers, -Infinity with them.
+    // All negative whole numbers, and -Infinity.
     let floor = cx.b.f64(Op::FFloor, &[x]);
     let whole = cx.b.fcmp(Cmp::Eq, x, floor);
     let negative = cx.b.fcmp(Cmp::Lt, x, Operand::float(0.0));

@@ -1,11 +1,10 @@
-//! What the methods of Integer and Float do, made explicit in the IR: the table of methods, their result types, and
-//! the way to the code of each.
+//! The methods of Integer and Float: the table of methods, their result types, and the code of each in the IR.
 //!
 //! `int`: Integer arithmetic; `float`: Float arithmetic; `compare`: order and equality; `convert`: rounding and
-//! conversions; `math`: Ruby's Math; `random`: `rand`. Not here: dispatch over unions (a caller comes with one kind
-//! per operand), keyword arguments, the check that a user's program has not redefined a method.
+//! conversions; `math`: Ruby's Math; `random`: `rand`. Not here: dispatch over unions (a caller passes one kind per
+//! operand), keyword arguments, the check that a user's program has not redefined a method.
 //!
-//! Invariant: [`Method::lower`] answers a value whose form is that of [`Method::result`] for the same kinds.
+//! Invariant: [`Method::lower`] returns a value whose form is that of [`Method::result`] for the same kinds.
 
 mod compare;
 mod convert;
@@ -33,7 +32,7 @@ pub use float::{divmod, divmod_types};
 pub use int::unsigned;
 pub use raise::{carried, describe, mention, to_long};
 
-/// One kind of receiver or argument: what is left of an [`Atom`] once methods of numbers look at it.
+/// One kind of receiver or argument: the part of an [`Atom`] that numeric methods distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Kind {
     Int,
@@ -41,7 +40,7 @@ pub enum Kind {
     IntRange,
     FloatRange,
     Nil,
-    /// True, false, or one of them at run time.
+    /// True or false, known at compile time or only at run time.
     Bool,
     Sym,
     /// An object, an array, a class or a module.
@@ -64,7 +63,7 @@ impl Kind {
         }
     }
     /// # Panics
-    /// For unions and values that are never there: dispatch comes first.
+    /// For unions and for values that cannot exist: the caller dispatches first.
     pub fn of_val(val: Val) -> Kind {
         match val {
             Val::Int(_) => Kind::Int,
@@ -87,14 +86,14 @@ impl Kind {
     }
 }
 
-/// Ruby could do it and Ikra cannot: why, and what to write instead.
+/// Something that Ruby can do and Ikra cannot: why, and what to write instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unsupported {
     pub why: &'static str,
     pub advice: &'static str,
 }
 
-/// Who has a method.
+/// The classes that have a method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     Int,
@@ -104,7 +103,7 @@ enum On {
 
 macro_rules! methods {
     ($($(#[$doc:meta])* $method:ident: $($name:literal)|+, $on:ident, $arity:expr;)*) => {
-        /// A method of Integer or Float that takes no block and answers no Array or String.
+        /// A method of Integer or Float that takes no block and returns no Array or String.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Method { $($(#[$doc])* $method,)* }
 
@@ -112,11 +111,11 @@ macro_rules! methods {
             /// Every method.
             pub const ALL: &'static [Method] = &[$(Method::$method,)*];
 
-            /// The names Ruby has for it, the usual one first.
+            /// Ruby's names for it, the usual one first.
             pub fn names(self) -> &'static [&'static str] {
                 match self { $(Method::$method => &[$($name),+],)* }
             }
-            /// How many positional arguments it takes; with others Ruby raises ArgumentError.
+            /// The number of positional arguments; with others Ruby raises ArgumentError.
             pub fn arity(self) -> RangeInclusive<usize> {
                 match self { $(Method::$method => $arity,)* }
             }
@@ -201,8 +200,8 @@ methods! {
 }
 
 impl Method {
-    /// The method of that name on an Integer or a Float. Whether the running Ruby has it is for the caller to ask
-    /// (`ceildiv` came with 3.2). `divmod` is not among them: see [`divmod`].
+    /// The method of that name on an Integer or a Float. The caller checks that the running Ruby has it (`ceildiv` came
+    /// with 3.2). `divmod` is not among them: see [`divmod`].
     pub fn find(receiver: Kind, name: &str) -> Option<Method> {
         let has = |m: &Method| match m.on() {
             On::Int => receiver == Kind::Int,
@@ -212,8 +211,8 @@ impl Method {
         Self::ALL.iter().copied().find(|m| m.names().contains(&name) && has(m))
     }
 
-    /// What Ruby calls on an argument that is an ordinary object, before it gives up as [`Method::lower`] does. Where
-    /// such an object answers to that name the caller refuses to compile the call (for `==`: unless the answer is
+    /// The method that Ruby calls on an argument that is an ordinary object, before it fails as [`Method::lower`] does.
+    /// If such an object responds to that name, the caller refuses to compile the call (for `==`: unless the method is
     /// BasicObject's own).
     pub fn asks_argument(self) -> Option<&'static str> {
         use Method::*;
@@ -227,12 +226,12 @@ impl Method {
         }
     }
 
-    /// The type of the result, [`Ty::never`] where it always raises. `literal` is the first argument's value where the
-    /// source has an Integer literal there: the digits of `floor`, `ceil`, `round` and `truncate`, whose sign decides
-    /// between Integer and Float.
+    /// The type of the result; [`Ty::never`] if it always raises. `literal` is the value of the first argument, if that
+    /// is an Integer literal. The sign of the digits of `floor`, `ceil`, `round` and `truncate` decides between Integer
+    /// and Float.
     ///
     /// # Errors
-    /// Ruby could do it and Ikra cannot.
+    /// Ruby can do it and Ikra cannot.
     pub fn result(self, receiver: Kind, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
         use Method::*;
         let int = receiver == Kind::Int;
@@ -240,7 +239,7 @@ impl Method {
         let number = || Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0));
         let int_or_nil = || Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0));
         let same = || if int { Ty::int() } else { Ty::float() };
-        // Integer with Integer is Integer, Float in either place makes Float, all else raises.
+        // Two Integers give an Integer, a Float on either side gives a Float, all else raises.
         let mixed = || match first {
             Some(Kind::Int) => same(),
             Some(Kind::Float) => Ty::float(),
@@ -292,15 +291,15 @@ impl Method {
             Finite => Ty::bool(),
             Infinite if int => Ty::nil(),
             Infinite => int_or_nil(),
-            // 0 or Math::PI; NaN is its own angle.
+            // 0 or Math::PI; for NaN the angle is NaN.
             Arg => number(),
             IsReal => Ty::prim(Prims::TRUE),
             Imaginary => Ty::int(),
         })
     }
 
-    /// Emits the call at the cursor. `literal` is what [`Method::result`] was given. Where the result's type is
-    /// [`Ty::never`], the value is [`Val::NEVER`] and the cursor cannot be reached.
+    /// Emits the call at the cursor. `literal` is as for [`Method::result`]. If the result's type is [`Ty::never`], the
+    /// value is [`Val::NEVER`] and the cursor cannot be reached.
     ///
     /// # Panics
     /// If [`Method::result`] refuses these kinds, or the number of arguments is wrong.
@@ -401,7 +400,7 @@ impl Method {
         }
     }
 
-    /// Arithmetic with one argument: of Integers as such, of a Float and any number as doubles.
+    /// Arithmetic with one argument: of two Integers, or of a Float and any number as doubles.
     fn arithmetic(self, cx: &mut Cx<'_>, receiver: Val, arg: Val, ty: &Ty) -> Val {
         use Method::*;
         if let (Val::Int(a), Val::Int(b)) = (receiver, arg) {

@@ -1,4 +1,4 @@
-//! The questions that the tests of numeric methods ask: every method, on values that hurt.
+//! The test cases for numeric methods: every method, on difficult values.
 
 use super::math::Function;
 use super::random::Rand;
@@ -9,7 +9,7 @@ use crate::ir::lower::value::Val;
 use crate::types::Unit;
 use std::fmt::Write as _;
 
-/// An operand of a question.
+/// An operand of a test case.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Word {
     Int(i64),
@@ -26,7 +26,7 @@ pub enum Word {
 pub const OTHERS: [Word; 5] = [Word::Nil, Word::True, Word::False, Word::Sym, Word::Module];
 
 impl Word {
-    /// As `oracle.rb` reads it.
+    /// The text that `oracle.rb` reads.
     pub fn text(self) -> String {
         let dots = |exclusive| if exclusive { "..." } else { ".." };
         match self {
@@ -71,7 +71,7 @@ impl Word {
             Word::Module => Val::Unit(Unit::Module(ClassId(7))),
         }
     }
-    /// As I64 columns hold it: a number in one, a Range in two.
+    /// The value in I64 columns: a number in one, a Range in two.
     pub fn bits(self) -> (i64, Option<i64>) {
         match self {
             Word::Int(i) => (i, None),
@@ -86,7 +86,7 @@ impl Word {
 /// The hash that stands for `:a`.
 pub const SYMBOL: i64 = 97;
 
-/// What is asked of the receiver, or of a module.
+/// The method of the receiver, or the function of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Callee {
     Method(Method),
@@ -113,7 +113,7 @@ impl Callee {
     }
 }
 
-/// One call: the receiver, if it is a number, stands first among the operands.
+/// One call. If the receiver is a number, it is the first operand.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub callee: Callee,
@@ -140,7 +140,8 @@ impl Question {
         .trim_end()
         .to_owned()
     }
-    /// Questions of one shape share a program: all but numbers, or every operand where they are constants.
+    /// The shape of a case. Cases of one shape share a program: it has all operands that are not numbers, or every
+    /// operand if they are constants.
     pub fn shape(&self) -> String {
         let mut shape = format!("{:?} {}", self.callee, self.name);
         for (i, word) in self.operands.iter().enumerate() {
@@ -155,11 +156,11 @@ const MAX: i64 = i64::MAX;
 const MIN: i64 = i64::MIN;
 const NAN: f64 = f64::NAN;
 const INFINITY: f64 = f64::INFINITY;
-/// 2 ** 53, from where on doubles skip Integers; 2 ** 62, from where on Ruby's Integers are objects.
+/// 2 ** 53, from which on doubles skip Integers; 2 ** 62, from which on Ruby's Integers are objects.
 const WHOLE: i64 = 1 << 53;
 const HEAP: i64 = 1 << 62;
 
-/// Which numbers are combined: some with each other, fewer with what is no number, or three at a time.
+/// The numbers to combine. Few of them are combined with operands that are not numbers, or three at a time.
 pub struct Numbers {
     pub ints: &'static [i64],
     pub floats: &'static [f64],
@@ -167,9 +168,9 @@ pub struct Numbers {
     pub few_floats: &'static [f64],
 }
 
-/// Enough to meet every path.
+/// Enough numbers to reach every path.
 pub const MANY: Numbers = Numbers { ints: INTS, floats: FLOATS, few_ints: FEW_INTS, few_floats: FEW_FLOATS };
-/// Few enough for their answers to be checked in.
+/// So few numbers that their results are stored in the repository.
 pub const FEW: Numbers = Numbers { ints: &[0, -3, MIN], floats: &[2.5, NAN], few_ints: &[-3], few_floats: &[NAN] };
 
 const INTS: &[i64] = &[
@@ -242,7 +243,8 @@ pub fn numbers(ints: &[i64], floats: &[f64]) -> Vec<Word> {
     ints.iter().map(|i| Word::Int(*i)).chain(floats.iter().map(|f| Word::Float(*f))).collect()
 }
 
-/// Each method with all numbers, with what is no number, and with constants; `ruby` is the version that answers.
+/// Each method with all numbers, with operands that are not numbers, and with constants; `ruby` is the version that
+/// answers.
 pub fn questions(numbers_of: &Numbers, ruby: (u8, u8)) -> Vec<Question> {
     let all = numbers(numbers_of.ints, numbers_of.floats);
     let few = numbers(numbers_of.few_ints, numbers_of.few_floats);
@@ -285,7 +287,7 @@ pub fn questions(numbers_of: &Numbers, ruby: (u8, u8)) -> Vec<Question> {
                     }
                 }
             }
-            // Arguments known when compiling have shorter code.
+            // Arguments that are known at compile time have shorter code.
             if !aliases && method.arity().contains(&1) && method != Method::Clamp {
                 let rounds = matches!(method, Method::Floor | Method::Ceil | Method::Round | Method::Truncate);
                 let constants: Vec<i64> = if rounds {
@@ -345,7 +347,7 @@ pub fn questions(numbers_of: &Numbers, ruby: (u8, u8)) -> Vec<Question> {
     out
 }
 
-/// The numbers that gamma has a table for, and angles all around.
+/// The numbers for which gamma has a table, and angles of the whole circle.
 pub fn math_questions() -> Vec<Question> {
     let mut out = Vec::new();
     for i in -30i32..200 {
@@ -359,7 +361,7 @@ pub fn math_questions() -> Vec<Question> {
     out
 }
 
-/// `count` questions about numbers of all sizes, the same for one `seed`: decimals to be rounded, and pairs.
+/// `count` cases with numbers of all sizes, the same for one `seed`: decimals to round, and pairs.
 pub fn random_questions(seed: u64, count: usize) -> Vec<Question> {
     let mut state = seed;
     let mut next = move || {

@@ -1,6 +1,6 @@
 //! The exceptions of numeric methods, in Ruby's own words, and the conversions that raise them.
 //!
-//! A function that answers [`Val`] raises always: the value is [`Val::NEVER`], and the cursor cannot be reached.
+//! A function that returns [`Val`] always raises: the value is [`Val::NEVER`], and the cursor cannot be reached.
 
 use super::{Kind, Val};
 use crate::id::ClassId;
@@ -9,12 +9,13 @@ use crate::ir::{Cmp, Op, Operand, SiteId, Trap};
 use crate::types::{Repr, Unit};
 use crate::world::well_known;
 
-/// Name of a number's class.
+/// The name of a number's class.
 pub fn class_of(kind: Kind) -> &'static str {
     if kind == Kind::Int { "Integer" } else { "Float" }
 }
 
-/// A value as a trap carries it; else its class and what that is called, of which a message shows no more.
+/// A value in the form in which a trap carries it. Err: its class and the description of it, since a message shows no
+/// more of such a value.
 pub fn carried(val: Val) -> Result<(Repr, Vec<Operand>), (ClassId, &'static str)> {
     Ok(match val {
         Val::Unit(Unit::Proc(_)) => return Err((well_known::PROC, "Proc")),
@@ -28,7 +29,7 @@ pub fn carried(val: Val) -> Result<(Repr, Vec<Operand>), (ClassId, &'static str)
         Val::Ref(hierarchy, v) => (Repr::Ref(hierarchy), vec![v]),
         Val::Array(kind, v) => (Repr::Array(kind), vec![v]),
         Val::Union { tag, payload } => (Repr::Union, vec![tag, payload]),
-        // inference refuses what a message would say of it
+        // inference refuses messages about exceptions
         Val::Exception { .. } => (Repr::Unit(Unit::Nil), vec![]),
     })
 }
@@ -98,14 +99,14 @@ pub fn zero_division_if(cx: &mut Cx<'_>, cond: Operand) {
     cx.b.trap_if(cond, site, vec![]);
 }
 
-/// The result of the method `name` leaves 64 bits where `cond` holds.
+/// Raises if `cond` holds: the result of the method `name` leaves 64 bits.
 pub fn overflow_if(cx: &mut Cx<'_>, cond: Operand, name: &'static str) {
     let site = cx.site(Trap::IntegerOverflow(name), vec![]);
     cx.b.trap_if(cond, site, vec![]);
 }
 
-/// A Float without a fraction as an Integer: FloatDomainError for NaN and infinities, IntegerOverflow of `name` beyond
-/// 64 bits.
+/// A Float without a fraction as an Integer. Raises FloatDomainError for NaN and infinities, and IntegerOverflow of
+/// `name` beyond 64 bits.
 pub fn to_integer(cx: &mut Cx<'_>, x: Operand, name: &'static str) -> Operand {
     let domain = cx.site(Trap::FloatDomain, vec![Repr::Float]);
     let overflow = cx.site(Trap::IntegerOverflow(name), vec![]);
@@ -121,7 +122,7 @@ pub fn to_integer(cx: &mut Cx<'_>, x: Operand, name: &'static str) -> Operand {
     cx.b.i64(Op::FloatToInt, &[x])
 }
 
-/// Whether a Float lies within 64-bit Integers; false for NaN.
+/// Whether a Float is in the range of 64-bit Integers; false for NaN.
 pub fn within_i64(cx: &mut Cx<'_>, x: Operand) -> Operand {
     let bound = 9_223_372_036_854_775_808.0;
     let low = cx.b.fcmp(Cmp::Ge, x, Operand::float(-bound));
@@ -129,7 +130,7 @@ pub fn within_i64(cx: &mut Cx<'_>, x: Operand) -> Operand {
     cx.b.bool(Op::And, &[low, high])
 }
 
-/// An argument that Ruby converts by `to_int`; none where that always raises. `name` is the method that asks.
+/// An argument that Ruby converts by `to_int`; none if that always raises. `name` is the method that converts it.
 pub fn to_int(cx: &mut Cx<'_>, arg: Val, name: &'static str) -> Option<Operand> {
     match arg {
         Val::Int(v) => Some(v),
@@ -144,7 +145,7 @@ pub fn to_int(cx: &mut Cx<'_>, arg: Val, name: &'static str) -> Option<Operand> 
     }
 }
 
-/// A Float that Ruby's C takes as a `long`.
+/// A Float that Ruby's C code converts to a `long`.
 pub fn to_long(cx: &mut Cx<'_>, v: Operand) -> Operand {
     let whole = cx.b.f64(Op::FTrunc, &[v]);
     let within = within_i64(cx, whole);
@@ -154,7 +155,7 @@ pub fn to_long(cx: &mut Cx<'_>, v: Operand) -> Operand {
     cx.b.i64(Op::FloatToInt, &[whole])
 }
 
-/// An argument that Ruby's C takes as an `int`: an I64 within 32 bits; none where that always raises.
+/// An argument that Ruby's C code converts to an `int`: an I64 within 32 bits; none if that always raises.
 pub fn to_c_int(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
     let value = match arg {
         Val::Int(v) => v,
@@ -178,7 +179,7 @@ pub fn to_c_int(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
     Some(value)
 }
 
-/// A number as a double; none where the argument is not a number, and TypeError was raised.
+/// A number as a double; none if the argument is not a number, and TypeError was raised.
 pub fn to_float(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
     if Kind::of_val(arg).is_number() {
         return Some(as_float(cx, arg));

@@ -1,12 +1,12 @@
-//! `rand` over [`Op::Random`]: what it accepts and how 64 random bits become a number.
+//! `rand` over [`Op::Random`]: its arguments, and the conversion of 64 random bits to a number.
 //!
 //! Of one draw's two words, `w0` (low) and `w1` (high):
 //!
 //! * A Float below 1.0 is `((w0 >> 5) * 2 ** 26 + (w1 >> 6)) / 2 ** 53`, as in Ruby.
 //! * A Float up to and with 1.0 (inclusive Ranges of Floats) is `((w0 << 32 | w1) * (2 ** 53 + 1) >> 64) / 2 ** 53`,
 //!   as in Ruby.
-//! * An Integer below n is the high half of the product of `w1 << 32 | w0` and n, 128 bits wide. Where its low half is
-//!   less than 2 ** 64 % n, another draw is made; so all are equally likely. (Ruby masks bits and draws again.)
+//! * An Integer below n is the high half of the 128-bit product of `w1 << 32 | w0` and n. If the low half is less than
+//!   2 ** 64 % n, another draw is made, so that all Integers are equally likely. (Ruby masks bits and draws again.)
 
 use super::raise::{self, raise_if};
 use super::slot::Slot;
@@ -18,7 +18,7 @@ use crate::types::{Prims, Ty, Unit};
 
 const ZERO: Operand = Operand::I64(0);
 
-/// Whose `rand`: they differ in what they accept.
+/// The owner of `rand`: owners differ in the arguments that they accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rand {
     /// `rand`, `Kernel.rand`
@@ -28,11 +28,11 @@ pub enum Rand {
 }
 
 impl Rand {
-    /// The type of `rand` with at most one argument; never where it always raises. `literal` is the argument's value
-    /// where the source has an Integer literal there: `rand(6)` is an Integer, but `rand(n)` a Float where n is 0.
+    /// The type of `rand` with at most one argument; never if it always raises. `literal` is the argument's value, if
+    /// it is an Integer literal: `rand(6)` is an Integer, but `rand(n)` is a Float if n is 0.
     ///
     /// # Errors
-    /// Ruby could do it and Ikra cannot.
+    /// Ruby can do it and Ikra cannot.
     pub fn result(self, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
         let number = Prims(Prims::INT.0 | Prims::FLOAT.0);
         let or_nil = |p: Prims| Ty::prim(if self == Rand::Kernel { Prims(p.0 | Prims::NIL.0) } else { p });
@@ -75,7 +75,7 @@ impl Rand {
                                 slot.set(b, value);
                             },
                             |b| {
-                                // The magnitude, unsigned: 2 ** 63 is possible.
+                                // The magnitude, unsigned, since 2 ** 63 is possible.
                                 let negative = b.icmp(Cmp::Lt, n, ZERO);
                                 let negated = b.i64(Op::Sub, &[ZERO, n]);
                                 let n = b.select(Scalar::I64, negative, negated, n);
@@ -101,7 +101,7 @@ impl Rand {
                 raise::mention_if(cx, negative, "ArgumentError", "invalid argument - ", args[0], "");
                 let value = unit(&mut cx.b);
                 let scaled = cx.b.f64(Op::FMul, &[value, *max]);
-                // Random.rand(0.0) is as Random.rand.
+                // Random.rand(0.0) is the same as Random.rand.
                 let zero = cx.b.fcmp(Cmp::Eq, *max, Operand::float(0.0));
                 Val::Float(cx.b.select(Scalar::F64, zero, value, scaled))
             }
@@ -113,7 +113,7 @@ impl Rand {
         }
     }
 
-    /// What an empty Range draws: nil, or of Random ArgumentError. (Ruby names the Range after the dash.)
+    /// The result for an empty Range: nil, or for Random an ArgumentError. (Ruby names the Range after the dash.)
     fn draw_if(self, cx: &mut Cx<'_>, there: Operand, ty: &Ty, draw: impl FnOnce(&mut Builder) -> Val) -> Val {
         if self == Rand::Random {
             let empty = cx.b.bool(Op::Not, &[there]);
@@ -145,7 +145,7 @@ impl Rand {
             }
         };
         self.draw_if(cx, there, ty, |b| {
-            // How many there are, unsigned; 0 stands for 2 ** 64.
+            // The number of Integers in the Range, unsigned; 0 stands for 2 ** 64.
             let count = match (from, to, exclusive) {
                 (Operand::I64(from), Operand::I64(to), Operand::Bool(exclusive)) => {
                     Operand::I64(to.wrapping_sub(from).wrapping_add(i64::from(!exclusive)))
@@ -162,7 +162,8 @@ impl Rand {
         })
     }
 
-    /// As Ruby: the draw times the width, plus the lower bound; where the width is no Float, both halved and centred.
+    /// As Ruby: the draw times the width, plus the lower bound. If the width is beyond Float, both are halved and
+    /// centred.
     fn float_range(self, cx: &mut Cx<'_>, from: Operand, to: Operand, exclusive: Operand, ty: &Ty) -> Val {
         refuse_infinite(cx, from);
         refuse_infinite(cx, to);
@@ -206,7 +207,7 @@ impl Rand {
                     },
                 );
             };
-            // A single Float takes no draw.
+            // A Range of a single Float takes no draw.
             b.branch(positive, draw, |b| {
                 let value = b.f64(Op::FAdd, &[Operand::float(0.0), from]);
                 b.set(result, value);
@@ -254,7 +255,7 @@ fn closed_unit_of(b: &mut Builder, bits: Operand) -> Operand {
     to_unit(b, scaled)
 }
 
-/// A number of at most 2 ** 53 by that; exact.
+/// A number of at most 2 ** 53, divided by that; exact.
 fn to_unit(b: &mut Builder, bits: Operand) -> Operand {
     let value = b.f64(Op::IntToFloat, &[bits]);
     b.f64(Op::FMul, &[value, Operand::float(1.0 / 9_007_199_254_740_992.0)])
@@ -265,7 +266,7 @@ fn below(b: &mut Builder, n: Operand) -> Operand {
     let draw = |b: &mut Builder| b.i64(Op::Random, &[]);
     if let Operand::I64(n) = n {
         let n = n as u64;
-        // Of powers of two every multiple of 2 ** 64 / n is met: nothing to reject.
+        // For powers of two nothing is rejected: 2 ** 64 is a multiple of n.
         if n == 0 {
             return draw(b);
         }
@@ -294,7 +295,7 @@ fn below(b: &mut Builder, n: Operand) -> Operand {
         reject(b, Operand::I64((n.wrapping_neg() % n) as i64));
         return high.into();
     }
-    // The remainder is less than n: most draws need not know it.
+    // The remainder is less than n, so most draws need not compute it.
     let doubtful = b.bool(Op::UCmp(Cmp::Lt), &[low.into(), n]);
     b.when(doubtful, |b| {
         let negated = b.i64(Op::Sub, &[ZERO, n]);

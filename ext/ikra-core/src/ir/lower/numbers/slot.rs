@@ -1,11 +1,11 @@
-//! Registers in which paths meet: a result that is assigned on several of them.
+//! Registers at which paths join: a result that several paths assign.
 
 use super::Val;
 use crate::ir::build::Builder;
 use crate::ir::{Operand, Scalar, VarId};
 use crate::types::{Prims, Ty, Unit};
 
-/// Registers for a value of numbers, nil, true and false.
+/// Registers for a number, nil, true or false.
 #[derive(Clone, Copy)]
 pub enum Slot {
     Unit(Unit),

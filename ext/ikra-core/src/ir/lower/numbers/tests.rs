@@ -1,7 +1,8 @@
-//! Every method on values that hurt, run by the interpreter, against what Ruby answers.
+//! Runs every numeric method on difficult values in the interpreter, and compares with Ruby's answers.
 //!
-//! `ruby` on the path is asked (or what the variable `RUBY` names). Where there is none, the tests that need it say so,
-//! and only the answers in `answers.txt` are compared; `UPDATE_SNAPSHOTS=1` writes that file anew, with Ruby 3.1.
+//! The tests call the `ruby` on the path (or the one that the variable `RUBY` names). If there is none, the tests that
+//! need it say so, and only the answers in `answers.txt` are compared. `UPDATE_SNAPSHOTS=1` writes that file anew, with
+//! Ruby 3.1.
 
 use super::questions::{Callee, FEW, MANY, Question, SYMBOL, Word, math_questions, questions, random_questions};
 use super::random::Rand;
@@ -21,17 +22,17 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// Columns `0..3` are operands, then come the tags and payloads of up to two results.
+/// Columns `0..3` are operands, followed by the tags and payloads of up to two results.
 const COLUMNS: usize = 7;
 
-/// A program that asks a question for every row.
+/// A program that runs a test case for every row.
 struct Asking {
     program: Program,
     results: usize,
 }
 
 impl Asking {
-    /// None where the call is not supported.
+    /// None if the call is not supported.
     fn new(question: &Question, options: CodeOptions) -> Option<Asking> {
         let mut shared = Shared { options, ..Shared::default() };
         // The entry comes first, so that helpers are numbered after it.
@@ -58,7 +59,7 @@ impl Asking {
                     }
                     Word::IntRange(.., exclusive) | Word::FloatRange(.., exclusive) => {
                         let [from, to] = [i, i + 1].map(|i| b.load(Scalar::I64, ColumnId::new(i), row));
-                        // Known at run time only.
+                        // Known only at run time.
                         let exclusive = b.icmp(if *exclusive { Cmp::Eq } else { Cmp::Ne }, row, row);
                         if word.kind() == Kind::IntRange {
                             Val::IntRange { from, to, exclusive }
@@ -110,10 +111,10 @@ impl Asking {
         Some(Asking { results: values.len(), program: program(shared, entry, uses_random) })
     }
 
-    /// The answers for rows of operands.
+    /// The results for rows of operands.
     fn run(&self, backend: &dyn Backend, executable: &dyn Executable, rows: &[&Question]) -> Vec<String> {
         let mut answers = Vec::new();
-        // A trap ends the launch; the rows behind it go into the next.
+        // A trap ends the launch; the rows after it go into the next launch.
         while answers.len() < rows.len() {
             let rest = &rows[answers.len()..rows.len().min(answers.len() + 200)];
             let mut columns = vec![HostColumn::zeroed(Storage::I64, rest.len()); COLUMNS];
@@ -203,7 +204,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
     }
 }
 
-/// Whether a value has the form that its type is held in.
+/// Whether a value has the form of its type.
 fn is_of(value: Val, ty: &Ty) -> bool {
     match value {
         Val::Unit(Unit::Never) => ty.is_never(),
@@ -233,7 +234,7 @@ fn tagged(tag: i64, payload: i64) -> String {
     }
 }
 
-/// A value in a message: special constants and Floats inspected, others by their class.
+/// A value as in a message: special constants and Floats inspected, others by their class.
 fn shown(repr: Repr, word: u64) -> String {
     match repr {
         Repr::Unit(Unit::Nil) => "nil".into(),
@@ -265,7 +266,7 @@ fn inspect(x: f64) -> String {
     }
 }
 
-/// What all questions of a list are answered, in order. Unsupported ones are not answered.
+/// The results of all cases of a list, in order; None for unsupported ones.
 fn ask(backend: &dyn Backend, questions: &[Question], options: CodeOptions) -> Vec<Option<String>> {
     ask_prepared(backend, questions, options, |asked| {
         let prepare = |asking: &Asking| {
@@ -276,7 +277,7 @@ fn ask(backend: &dyn Backend, questions: &[Question], options: CodeOptions) -> V
     })
 }
 
-/// As [`ask`], where all programs are prepared at once.
+/// As [`ask`], but all programs are prepared at once.
 fn ask_prepared(
     backend: &dyn Backend,
     questions: &[Question],
@@ -299,7 +300,7 @@ fn ask_prepared(
     answers
 }
 
-/// What Ruby answers; none where there is no Ruby.
+/// Ruby's answers; None if there is no Ruby.
 fn ask_ruby(questions: &[Question]) -> Option<Vec<String>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ir/lower/numbers/oracle.rb");
     let mut ruby = Command::new(std::env::var_os("RUBY").unwrap_or("ruby".into()))
@@ -327,7 +328,7 @@ fn ruby_version() -> Option<(u8, u8)> {
     Some((parts.next()?, parts.next()?))
 }
 
-/// Whether an answer is right: Ruby's, or one of the declared exceptions.
+/// Whether a result is right: Ruby's, or one of the declared exceptions.
 fn agrees(question: &Question, ours: &str, ruby: &str, overflow: Overflow) -> bool {
     let message = |part: &str| ours.starts_with("RangeError: ") && ours.contains(part);
     let huge = |w: &Word| matches!(w, Word::Float(x) if x.abs() >= 9.2e18);
@@ -338,7 +339,7 @@ fn agrees(question: &Question, ours: &str, ruby: &str, overflow: Overflow) -> bo
         return true;
     }
     if let Callee::Rand(_) = question.callee {
-        // Another generator: only the kind of what is drawn is the same. Random's message names an empty Range.
+        // Another generator: only the kind of the number must be the same. Random's message names an empty Range.
         let kind = |answer: &str| answer.chars().next();
         let invalid = "ArgumentError: invalid argument - ";
         return ours.starts_with(invalid) && ruby.starts_with(invalid)
@@ -352,28 +353,28 @@ fn agrees(question: &Question, ours: &str, ruby: &str, overflow: Overflow) -> bo
         "RangeError: shift width too big" => ours == "big",
         _ if ruby.starts_with("big ") && ours == "big" => true,
         _ if ruby.starts_with("big ") && overflow == Overflow::Wrap => Some(&ruby["big ".len()..]) == ours.get(1..),
-        // Ruby gives up on Integers of many megabytes.
+        // Ruby refuses Integers of many megabytes.
         "f7ff0000000000000" | "ffff0000000000000" if question.callee.is_power() => {
             ours == "big" || overflow == Overflow::Wrap
         }
         "f0" | "f8000000000000000" if question.callee.is_power() => message("is a Rational"),
-        // A Float beyond 64 bits that Ruby converts on the way to a small answer.
+        // A Float beyond 64 bits that Ruby converts as a step to a small result.
         _ if ours == "big" && question.operands.last().is_some_and(huge) => true,
         _ if digits && message("more than 14 digits") => many(&question.operands[1]),
-        // A Float that is within 64 bits only once it is rounded, and zeros beyond all Integers: Ruby's bug 20654.
+        // A Float that is within 64 bits only after rounding, and zeros beyond all Integers: Ruby's bug 20654.
         _ if digits && ours == "big" => huge(&question.operands[0]) || matches!(question.operands[1], Word::Int(..-18)),
-        // Identity of what Ruby allocates.
+        // The identity of numbers that Ruby allocates.
         _ if question.name == "equal?" => message("identity"),
         _ if digits && ours == "i0" && ruby.starts_with("big ") => matches!(question.operands[1], Word::Int(..-18)),
         _ if question.name == "[]" && ours.starts_with("TypeError: no implicit conversion") => {
             ruby.starts_with("TypeError: no implicit conversion")
         }
-        // Ruby's heap Integers convert an index by another function.
+        // Integers on Ruby's heap convert an index by another function.
         _ if ruby.ends_with("out of range of integer") => question.name == "[]" && ours.starts_with("FloatDomainError"),
-        // Integers on Ruby's heap are named by their class.
+        // Ruby names Integers on its heap by their class.
         _ if ruby.ends_with("with Integer failed") => ours.contains("comparison of") && ours.ends_with(" failed"),
         _ if ours == "big" => {
-            // Bits of an Integer that was shifted out of 64 on the way.
+            // Bits of an Integer that were shifted beyond 64 in between.
             question.name == "[]"
                 && (question.operands.len() == 3 || matches!(question.operands[1], Word::IntRange(..)))
         }
@@ -381,7 +382,7 @@ fn agrees(question: &Question, ours: &str, ruby: &str, overflow: Overflow) -> bo
     }
 }
 
-/// Panics with the first disagreements.
+/// Panics with the first differences.
 fn compare(questions: &[Question], ours: &[Option<String>], ruby: &[String], overflow: Overflow) {
     let wrong: Vec<String> = questions
         .iter()
@@ -403,7 +404,7 @@ fn options(ruby: (u8, u8)) -> CodeOptions {
     CodeOptions { ruby, ..CodeOptions::default() }
 }
 
-/// Ruby's version, or none and a line that says what is skipped.
+/// Ruby's version; or None, after printing which test is skipped.
 fn ruby_or_skip(test: &str) -> Option<(u8, u8)> {
     let version = ruby_version();
     if version.is_none() {
@@ -447,7 +448,7 @@ fn wrapping_arithmetic_keeps_rubys_low_bits() {
     compare_with_ruby(&ReferenceBackend::default(), &questions, options);
 }
 
-/// Ruby's answers to few questions, kept for where there is no Ruby.
+/// Ruby's answers to a few cases, for machines without Ruby.
 const ANSWERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ir/lower/numbers/answers.txt");
 
 #[test]
@@ -469,7 +470,7 @@ fn the_checked_in_answers_are_given() {
     compare(&questions, &ask(&ReferenceBackend::default(), &questions, options(version)), &ruby, Overflow::Raise);
 }
 
-/// Panics with the first questions that a machine answers otherwise than the interpreter.
+/// Panics with the first cases in which a backend differs from the interpreter.
 fn compare_with_reference(questions: &[Question], answers: &[Option<String>], options: CodeOptions) {
     let reference = ask(&ReferenceBackend::default(), questions, options);
     let wrong: Vec<String> = questions
@@ -493,7 +494,7 @@ fn the_cpu_answers_as_the_interpreter() {
     compare_with_reference(&questions, &ask(&cpu, &questions, options), options);
 }
 
-/// The CUDA C++ of every method with numbers, run on the host, where undefined arithmetic ends the process.
+/// The CUDA C++ of every method with numbers, run on the host, where undefined arithmetic aborts the process.
 #[cfg(feature = "cuda")]
 #[test]
 fn cuda_answers_as_the_interpreter() {
@@ -518,7 +519,7 @@ fn draws(index: usize) -> impl Iterator<Item = u64> {
     (0..).map(move |draw| philox::draw(1, 0, 0, index as u32, draw))
 }
 
-/// What the documentation of `random` says of a Float below 1.0, and of one up to it.
+/// The formulae for a Float below 1.0, and for one up to it, from the documentation of `random`.
 fn unit(bits: u64) -> f64 {
     let (w0, w1) = (bits & 0xffff_ffff, bits >> 32);
     ((w0 >> 5) as f64 * 67_108_864.0 + (w1 >> 6) as f64) * (1.0 / 9_007_199_254_740_992.0)
@@ -529,7 +530,7 @@ fn closed_unit(bits: u64) -> f64 {
     ((turned * ((1 << 53) + 1)) >> 64) as u64 as f64 / 9_007_199_254_740_992.0
 }
 
-/// And of an Integer below `n`.
+/// The formula for an Integer below `n`.
 fn below(n: u128, mut draws: impl Iterator<Item = u64>) -> i128 {
     loop {
         let product = u128::from(draws.next().expect("no end")) * n;
@@ -558,7 +559,7 @@ fn draws_are_as_documented() {
         (Int(6), int(6)),
         (Int(-7), int(7)),
         (Int(1 << 40), int(1 << 40)),
-        // Nearly one draw of three is rejected.
+        // Nearly one draw in three is rejected.
         (Int(6_000_000_000_000_000_000), int(6_000_000_000_000_000_000)),
         (Int(max), int(max as u128)),
         (Int(min), int(1 << 63)),
