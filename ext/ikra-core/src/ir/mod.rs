@@ -722,7 +722,7 @@ pub enum Jobs {
     Identity,
     /// Job j is element `order[j]`; `u32::MAX` is padding.
     Reordered,
-    /// Job j is the elements `order[starts[j]] .. order[starts[j + 1]]`, one after the other: occurrences of one object.
+    /// Job j is the elements `order[starts[j]] .. order[starts[j + 1]]`, one after the other. All are the same object.
     Grouped,
 }
 

@@ -1,10 +1,21 @@
 //! Lowers a typed tree to the IR. This is the only place that implements Ruby's semantics.
 //!
-//! Here: [`Cx`], which all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
-//! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`; `compare`:
-//! comparisons that call other methods; `made`: new objects and arrays; `slots`: ivars and elements; [`tables`]:
-//! columns and parameters; [`value`]: the representation of values; [`numbers`]: methods of Ruby's numbers; `wide`:
-//! remainders of numbers beyond 64 bits; `rescue`: exceptions, raised and rescued.
+//! Here: [`Cx`], which all parts of the lowering share. The parts are:
+//!
+//! * [`section`]: the program around the block
+//! * `body`: one body's control flow and variables
+//! * `calls`: dispatch, builtins, iterators
+//! * `blocks`: inlined methods, `yield`
+//! * `compare`: comparisons that call other methods
+//! * `made`: new objects and arrays
+//! * `append`: arrays that grow
+//! * `slots`: ivars and elements
+//! * `strings`: primitives of Strings
+//! * [`tables`]: columns and parameters
+//! * [`value`]: the representation of values
+//! * [`numbers`]: methods of Ruby's numbers
+//! * `wide`: remainders of numbers beyond 64 bits
+//! * `rescue`: exceptions, raised and rescued
 
 mod append;
 mod blocks;

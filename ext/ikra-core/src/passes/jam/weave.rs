@@ -1,8 +1,8 @@
 //! Makes the statements of a group of jobs from those of one job.
 //!
 //! Here: a statement that is alike for all jobs runs once. A statement that differs runs once for each job, one
-//! directly after the other. The group tests where it must give up. Not here: which registers are alike
-//! ([`super::shapes`]).
+//! directly after the other. The group tests where it must give up, which means that its jobs run singly. Not here:
+//! which registers are alike ([`super::shapes`]).
 
 use super::parting::{self, Facts, Parting, raises};
 use super::shapes::{Guard, Shape, Shapes, number};

@@ -5,8 +5,9 @@
 //! * A Float below 1.0 is `((w0 >> 5) * 2 ** 26 + (w1 >> 6)) / 2 ** 53`, as in Ruby.
 //! * A Float up to and with 1.0 (inclusive Ranges of Floats) is `((w0 << 32 | w1) * (2 ** 53 + 1) >> 64) / 2 ** 53`,
 //!   as in Ruby.
-//! * An Integer below n is the high half of the 128-bit product of `w1 << 32 | w0` and n. If the low half is less than
-//!   2 ** 64 % n, another draw is made, so that all Integers are equally likely. (Ruby masks bits and draws again.)
+//! * An Integer below n is the high half of the product of `w1 << 32 | w0` and n, which has 128 bits. If the low half
+//!   is less than 2 ** 64 % n, another draw is made: so all Integers are equally likely. (Ruby masks bits and draws
+//!   again.)
 
 use super::raise::{self, raise_if};
 use super::slot::Slot;
