@@ -8,21 +8,23 @@
 //!
 //! # The layers, from the bottom; a module uses only those before it
 //!
-//! | modules | what they hold |
-//! | --- | --- |
-//! | [`id`], [`diagnostic`], [`error`], [`config`], [`target`], [`process`] | indices, messages, options, device facts, which process it is |
-//! | [`source`], [`syntax`], [`world`] | Ruby text, its tree, facts about live values |
-//! | [`prelude`] | methods of Ruby's core classes, written in Ruby |
-//! | [`types`], [`infer`] | the lattice, and the fixpoint that types a block |
-//! | [`ir`], [`passes`] | the program with Ruby's rules made explicit, and what improves it |
-//! | [`layout`] | where columns' rows lie, and what they mean |
-//! | [`memory`] | their bytes |
-//! | [`cache`] | compiled code kept on disk |
-//! | [`backend`] | reference interpreter, CPU, CUDA |
-//! | [`engine`] | the only module that sees all others |
+//! * [`id`], [`diagnostic`], [`error`], [`config`], [`target`], [`process`]: indices, messages, options, facts about
+//!   devices, the id of the process
+//! * [`source`], [`syntax`], [`world`]: Ruby text, its tree, facts about live values
+//! * [`prelude`]: methods of Ruby's core classes, written in Ruby
+//! * [`types`], [`infer`]: the lattice of types, and the fixpoint that types a block
+//! * [`ir`], [`passes`]: the program with Ruby's rules made explicit, and the passes that improve it
+//! * [`layout`]: where the rows of columns lie in memory, and the meaning of columns
+//! * [`memory`]: the bytes of columns
+//! * [`cache`]: compiled code on disk
+//! * [`backend`]: reference interpreter, CPU, CUDA
+//! * [`engine`]: the only module that sees all others
 //!
-//! `unsafe` is open in [`process`], [`memory::column`], [`memory::pages`], [`memory::pool`], [`cache::disk`], [`backend::libm`],
-//! [`backend::collective`]'s `vectors`, the CPU backend's `jit` and the CUDA backend's driver-facing files; nowhere else.
+//! The crate denies `unsafe`. The modules that need it allow it at their beginning, with the reason:
+//!
+//! * [`process`], [`cache::disk`], and in [`memory`]: `ahead`, `column`, `pages`, `pool`, `table`
+//! * in [`backend`]: `libm`, `worker_pool`, `arena` and `jit` of the CPU backend, and the files of the CUDA backend that
+//!   call the driver or its shim
 #![deny(unsafe_code)]
 
 pub mod backend;

@@ -1,23 +1,25 @@
-//! Methods of Ruby's own core classes, written in Ruby over a few primitives: the prelude.
+//! The prelude: methods of Ruby's own core classes, written in Ruby over a few primitives.
 //!
-//! Here: which methods it has, by the class or module that defines them in Ruby, and their source. Not here: what they
-//! mean; they are inlined where they are called, like any method that takes a block (those in `*_functions.rb` are functions), and
-//! their errors are reported at the call. Names that begin with `__` are primitives
-//! ([`crate::infer::builtins::primitive`]) and methods of its own: a program's names mean the program's methods ([`crate::syntax::ast::PRIMITIVE`]).
+//! Here: which methods it has, by the class or module that defines them in Ruby, and their source. Not here: their
+//! meaning. They are inlined where they are called, like any method that takes a block (those in `*_functions.rb` are
+//! functions), and their errors are reported at the call. Names that begin with `__` are primitives
+//! ([`crate::infer::builtins::primitive`]) and methods of the prelude's own. A program's names always mean the
+//! program's methods ([`crate::syntax::ast::PRIMITIVE`]).
 //!
-//! A method is found by the receiver's class, or else by the class or module that defines it in Ruby. Arguments that Ruby's
-//! method takes and this one does not are refused (`blocks::knows_form`, `LONGER`). `__doubt(empty)` speculates that a
-//! list is not empty, as an index in range does. Methods of Hash `yield(key, value)`; a block with one parameter is
-//! given an array of both (`blocks::pairs`).
+//! A method is found by the receiver's class, or else by the class or module that defines it in Ruby. Arguments that
+//! Ruby's method takes and the prelude's does not are refused (`blocks::knows_form`, `LONGER`). `__doubt(empty)`
+//! speculates that a list is not empty, as an index does that it is in range. Methods of Hash call `yield(key, value)`;
+//! a block with one parameter gets an array of both (`blocks::pairs`).
 //!
 //! # Calls that the program may have redefined
 //!
-//! This text stands for Ruby's C code. A call in it on a value of a core class reaches Ruby's own method, whatever the program
-//! has redefined or prepended: `size`, `each` of the Array itself, arithmetic of indices. So do `is_a?`, `nil?`, `raise` and
-//! the like on any receiver ([`crate::infer`], `redefined.rs`). Where Ruby's C code calls a method by its name, this text
-//! says so: `x.__asked == item` calls the `==` that the program has. On objects of the program's own classes, all other calls
-//! reach the program's methods; but a method of Enumerable calls only `each` of the object itself.
-//! What Ruby asks and this text does not is refused where it is redefined (`asks_nothing_redefined`).
+//! The prelude's text stands for Ruby's C code. A call in it on a value of a core class reaches Ruby's own method,
+//! whatever the program has redefined or prepended: `size`, `each` of the Array itself, arithmetic of indices. So do
+//! `is_a?`, `nil?`, `raise` and the like on any receiver ([`crate::infer`], `redefined.rs`). Where Ruby's C code calls
+//! a method by its name, the text says so: `x.__asked == item` calls the `==` that the program defines. On objects of
+//! the program's own classes, all other calls reach the program's methods. But a method of Enumerable calls only `each`
+//! of the object itself. If Ruby calls a method that the text does not call, a program that redefines it is refused
+//! (`asks_nothing_redefined`).
 
 mod operations;
 
@@ -32,10 +34,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Numbers from here on are the prelude's; a World never gives as many.
+/// The prelude's numbers of methods begin here; a World never numbers so many.
 const FIRST: u32 = 0xf000_0000;
 
-/// Where the prelude stands: at the top level.
+/// The scope of the prelude: the top level.
 pub const SCOPE: ScopeId = ScopeId(u32::MAX);
 
 struct Prelude {
@@ -51,9 +53,10 @@ struct File {
 
 struct Method {
     label: String,
-    /// Is a function of its own instead of becoming part of its caller: its file says so by its name. It raises nothing.
+    /// Whether it is a function of its own, instead of being inlined; the name of its file decides. A function raises
+    /// nothing.
     function: bool,
-    /// Number of its file, and where it stands there.
+    /// The number of its file, and its position there.
     file: usize,
     slice: Range<usize>,
     parsed: once_cell::sync::OnceCell<MethodSource>,
@@ -86,7 +89,8 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
 });
 
 impl Prelude {
-    /// Notes the methods of a file. It is gone over by lines, not parsed: whoever needs one method does not wait for all.
+    /// Records the methods of a file. It reads the file by lines and parses nothing, so that the first use of one
+    /// method does not wait for all.
     fn read(&mut self, name: &str, text: Cow<'static, str>) {
         let mut owner: Name = "".into();
         for item in items(&text) {
@@ -122,10 +126,11 @@ enum Item<'a> {
     Alias(&'a str, &'a str),
 }
 
-/// What a file of the prelude defines: scopes begin at the margin, methods and their ends stand two spaces within.
+/// The definitions in a file of the prelude. Scopes begin at the margin; methods and their ends are indented by two
+/// spaces.
 fn items(text: &str) -> Vec<Item<'_>> {
     let mut found = Vec::new();
-    // the method whose end is to come
+    // the method whose end has not been read yet
     let mut open: Option<(&str, bool, usize)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -141,7 +146,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
             let name = &head[..head.find(['(', ' ']).unwrap_or(head.len())];
             open = Some((name, on_self, start + 2));
         }
-        // `# rubocop:disable` may stand behind a parenthesis
+        // `# rubocop:disable` may follow a parenthesis
         let ends = code == "  end" || code.starts_with("  def ") && code.contains(") = ");
         if ends && let Some((name, on_self, from)) = open.take() {
             found.push(Item::Method { name, on_self, slice: from..start + code.len() });
@@ -156,14 +161,15 @@ pub fn contains(method: MethodId) -> bool {
 }
 
 /// The method of that name, for a receiver of a core class (`Array`, `Range`; empty for others) whose method `owner`
-/// defines: the class's own form, if the prelude has one, or that of the owner. Arrays, Ranges and Structs have all of
-/// Enumerable's, with the same meaning; of a Hash's own, some give Hashes.
+/// defines. It is the class's own form, if the prelude has one, or that of the owner. Arrays, Ranges and Structs have
+/// all methods of Enumerable, with the same meaning. Some of a Hash's own methods return Hashes instead.
 pub fn find(class: &str, owner: &str, name: &str) -> Option<MethodId> {
     let shared = || matches!(owner, "Array" | "Range" | "Struct").then(|| of("Enumerable", name)).flatten();
     of(class, name).or_else(|| of(owner, name)).or_else(shared)
 }
 
-/// The method of that name of a class whose objects are nothing but their parts, which defines it itself or has it from `owner`.
+/// The method of that name of a class whose objects consist of their parts alone. The class defines it itself, or has
+/// it from `owner`.
 pub fn own(class: &str, owner: &str, name: &str) -> Option<MethodId> {
     let shared = matches!(owner, "Numeric" | "Comparable");
     find("", if shared { class } else { owner }, name)
@@ -173,8 +179,8 @@ fn of(owner: &str, name: &str) -> Option<MethodId> {
     PRELUDE.index.get(&(owner.into(), name.into())).copied()
 }
 
-/// A method that only the prelude calls, or that the parser put in place of an iterator without a block: of the class, of
-/// all lists of values that are at hand, of numbers, of Enumerable (where the receiver's class has it), or of every object.
+/// A method that only the prelude calls, or that the parser put in place of an iterator without a block. It is one of
+/// the class, of all lists, of numbers, of Enumerable (if the receiver's class includes it), or of every object.
 pub fn helper(class: &str, enumerable: bool, name: &str) -> Option<MethodId> {
     let family = match class {
         "Array" | "Hash" | "Range" => "List",
@@ -193,12 +199,12 @@ const LONGER: &[(&[&str], &str)] = &[
     (&["find_index", "index", "fill"], "write a loop"),
 ];
 
-/// What to write instead of a call with more arguments than the prelude's method takes, where Ruby's own takes more.
+/// The advice for a call with more arguments than the prelude's method takes, if Ruby's own takes more.
 pub fn instead_of_longer(name: &str) -> Option<&'static str> {
     LONGER.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
 }
 
-/// Whether a method of Ruby's own, called without a block, gives an Enumerator whatever its arguments are.
+/// Whether a method of Ruby's own, called without a block, always returns an Enumerator.
 pub fn needs_block(method: MethodId) -> bool {
     let Some(method) = method.0.checked_sub(FIRST).and_then(|at| PRELUDE.methods.get(at as usize)) else {
         return false;
@@ -208,7 +214,7 @@ pub fn needs_block(method: MethodId) -> bool {
     own && text.contains("yield") && !text.contains("block_given?") && !text.contains("(none = true)")
 }
 
-/// Whether a method is the prelude's and becomes part of whoever calls it.
+/// Whether a method is the prelude's and is inlined into its callers.
 pub fn is_inlined(method: MethodId) -> bool {
     method.0.checked_sub(FIRST).and_then(|at| PRELUDE.methods.get(at as usize)).is_some_and(|m| !m.function)
 }
@@ -218,7 +224,7 @@ pub fn label(method: MethodId) -> Option<&'static str> {
     PRELUDE.methods.get(method.0.checked_sub(FIRST)? as usize).map(|m| &*m.label)
 }
 
-/// The source of one of its methods.
+/// The source of one of the prelude's methods.
 pub fn source(method: MethodId) -> Option<MethodSource> {
     let method = PRELUDE.methods.get(method.0.checked_sub(FIRST)? as usize)?;
     let parsed = method.parsed.get_or_init(|| {

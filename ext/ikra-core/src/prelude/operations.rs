@@ -1,19 +1,19 @@
-//! Methods around a section's block that pass on several values, one for each number of them.
+//! Methods around a section's block that pass on several values: one method for each number of values.
 //!
-//! Here: their text. Not here: the others (`operations.rb`), which say what such methods are.
+//! Here: their text. Not here: the other methods of this kind (`operations.rb`, which also explains them).
 
 use std::fmt::Write;
 
-/// How many lists `pcombine` and `pzip` take beside the receiver.
+/// The most lists that `pcombine` and `pzip` take besides the receiver.
 pub const MOST_LISTS: usize = 8;
-/// How many dimensions `Array.pnew` knows.
+/// The most dimensions of `Array.pnew`.
 pub const MOST_DIMENSIONS: usize = 6;
-/// How many neighbours `pstencil` gives by themselves.
+/// The most neighbours that `pstencil` passes as separate values.
 pub const MOST_NEIGHBOURS: usize = 32;
-/// How many dimensions `pstencil` knows.
+/// The most dimensions of `pstencil`.
 pub const MOST_AROUND: usize = 3;
 
-/// The text of all of them.
+/// The text of all these methods.
 pub fn several() -> String {
     let mut text = "module Kernel\n".to_owned();
     let mut define = |head: &str, body: &str| {
@@ -25,9 +25,9 @@ pub fn several() -> String {
         define(&format!("__zip_{n}(x, {lists})"), &format!("yield([x, {values}])"));
     }
     for n in 2..=MOST_DIMENSIONS {
-        // every size but the first, which nobody asks for
+        // every size but the first, which the computation does not need
         let sizes = each(n - 1, |k| format!("size{}", k + 1));
-        // none of them is zero, or there would be no position: said so that ranges know it
+        // no size is zero, or there would be no position; this form lets range analysis know it
         let known: String = (1..n).map(|k| format!("n{k} = size{k} < 1 ? 1 : size{k}\n")).collect();
         let indices = |position: &str| {
             each(n, |k| {
@@ -40,7 +40,7 @@ pub fn several() -> String {
         define(&format!("__cells_{n}(_x, {sizes})"), &format!("{known}yield({at})"));
         define(&format!("__cell_{n}(_x, {sizes})"), &format!("{known}yield([{at}])"));
         define(&format!("__indexed_{n}(_x, at, {sizes})"), &format!("{known}yield(at.call(__position), {at})"));
-        // of some rows of a larger array, whose elements are numbered as there
+        // for some rows of a larger array, whose elements keep their numbers
         define(&format!("__cells_part_{n}(x, {sizes})"), &format!("{known}yield({part})"));
         define(&format!("__indexed_part_{n}(x, at, {sizes})"), &format!("{known}yield(at.call(__position), {part})"));
     }
@@ -59,7 +59,7 @@ pub fn several() -> String {
         let head = format!("__neighbours_{dimensions}(_x, list, fill, {reaches}, {bounds})");
         define(&head, &format!("{inside}yield({around})"));
         for n in 1..=MOST_NEIGHBOURS {
-            // all of them are there, so no index is compared with the list's size
+            // all of them exist, so no index is compared with the list's size
             let values = each(n, |k| format!("list.__at((__position + o{k}) & {MASK})"));
             let given = format!("(_x, list, fill, {}, {bounds})", each(n, |k| format!("o{k}")));
             define(&format!("__stencil_{n}_{dimensions}{given}"), &format!("{inside}yield({values})"));
@@ -69,10 +69,11 @@ pub fn several() -> String {
     text + "end\n"
 }
 
-/// Says of what is in range that it is, and cannot overflow.
+/// A mask for indices that are in range. It lets range analysis know that they are not negative.
 const MASK: &str = "0x7fff_ffff_ffff_ffff";
 
-/// What tells where all neighbours of an element are there: every size but the first, and for each dimension from which index on, and below which.
+/// The conditions under which all neighbours of an element exist: every size but the first, and for each dimension the
+/// least index and the limit of the index.
 fn bounds(dimensions: usize) -> String {
     let sizes: String = (1..dimensions).map(|k| format!("size{k}, ")).collect();
     sizes + &each(dimensions, |k| format!("from{k}, below{k}"))
@@ -81,7 +82,7 @@ fn bounds(dimensions: usize) -> String {
 fn inside(dimensions: usize) -> String {
     let (mut text, mut rest) = (String::new(), "__position".to_owned());
     for k in (1..dimensions).rev() {
-        // none of them is zero, or there would be no position: said so that ranges know it
+        // no size is zero, or there would be no position; this form lets range analysis know it
         let _ = write!(
             text,
             "n{k} = size{k} < 1 ? 1 : size{k}\nq{k} = {rest} / n{k}\ni{k} = ({rest} - q{k} * n{k}) & {MASK}\n"
