@@ -23,8 +23,8 @@
 //! The crate denies `unsafe`. The modules that need it allow it at their beginning, with the reason:
 //!
 //! * [`process`], [`cache::disk`], and in [`memory`]: `ahead`, `column`, `pages`, `pool`, `table`
-//! * in [`backend`]: `libm`, `worker_pool`, `arena` and `jit` of the CPU backend, and the files of the CUDA backend that
-//!   call the driver or its shim
+//! * in [`backend`]: `libm`, `worker_pool`, `arena` and `jit` of the CPU backend, and the files of the CUDA backend
+//!   that call the driver or its shim
 #![deny(unsafe_code)]
 
 pub mod backend;
