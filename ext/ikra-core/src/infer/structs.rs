@@ -142,7 +142,7 @@ impl Analysis<'_> {
     /// Interprets `s[…]` and `s[…] = v`.
     ///
     /// # Errors
-    /// As [`Analysis::which_member`], and when some object holds what kernels cannot.
+    /// As [`Analysis::which_member`], and if some object holds a value that kernels cannot hold.
     pub(super) fn struct_index(
         &mut self,
         from: SpecId,
