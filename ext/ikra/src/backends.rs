@@ -1,7 +1,7 @@
-//! The backends of this process, opened when they are first asked for.
+//! The backends of this process. Each is opened at its first use.
 //!
 //! Here: [`open`], and how `auto` chooses. Not here: what a backend is ([`ikra_core::backend`]).
-//! Invariant: a child of `fork` opens its own device; the parent's handles are forgotten, never freed.
+//! Invariant: a child of `fork` opens its own device. The parent's handles are forgotten, never freed.
 
 use crate::config::Choice;
 use crate::crew;
@@ -31,21 +31,22 @@ struct Opened {
     backend: std::result::Result<Arc<dyn Backend>, (String, String)>,
 }
 
-/// What compiled kernels may take on disk.
+/// The most bytes of compiled kernels that the disk cache holds.
 const CACHE_BYTES: u64 = 256 << 20;
 
 static CACHE: OnceCell<Arc<DiskCache>> = OnceCell::new();
 static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
-/// None as long as no GPU was used.
+/// What [`measure_ways`] measured. None as long as no GPU was used.
 static WAYS: Mutex<Option<Ways>> = Mutex::new(None);
-/// Held while a backend is opened, and of which process it is: a child of `fork` may find its parent's held by a thread that it does not have.
-/// The outer one is never held without the GVL, so not while another thread forks.
+/// The lock that is held while a backend is opened, and the process that it belongs to. A child of `fork` may find that
+/// a thread which does not exist in the child holds its parent's lock. The outer lock is held only with the GVL, so it
+/// is free while another thread forks.
 static OPENING: Mutex<Option<(u32, &'static Mutex<()>)>> = Mutex::new(None);
 
 /// The backend of a name.
 ///
 /// # Errors
-/// `Device` where the machine or its software lacks what it needs.
+/// `Device` where the machine or its software lacks what the backend needs.
 pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
     if let Some(known) = known(choice) {
         return known;
@@ -60,7 +61,7 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
         let mut opened = OPENED.lock();
         let now = process::id();
         for old in opened.extract_if(.., |o| o.choice == choice) {
-            // of another process: its device handles are not ours to free
+            // The old one belongs to another process: its device handles are not ours to free.
             std::mem::forget(old);
         }
         let backend = match &made {
@@ -107,7 +108,7 @@ fn cache() -> &'static Arc<DiskCache> {
     CACHE.get_or_init(|| Arc::new(DiskCache::open(default_directory().as_deref(), CACHE_BYTES)))
 }
 
-/// Why kernels are not kept on disk, the first time that it is asked since that happened.
+/// Why kernels are not kept on disk. Gives the reason once after each time that it happened.
 pub fn cache_note() -> Option<String> {
     CACHE.get()?.note()
 }
@@ -118,7 +119,7 @@ pub fn describe_cache() -> (Option<String>, Option<String>) {
     (cache.directory().map(|path| path.display().to_string()), cache.trouble())
 }
 
-/// What `auto` means for a section over so many elements, of a block that has taken this before.
+/// The backend that `auto` chooses for a section over so many elements, given what earlier calls of its block took.
 pub fn choose(choice: Choice, elements: usize, ticks: u64, history: &History) -> Choice {
     if choice != Choice::Auto {
         return choice;
@@ -154,7 +155,7 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64, history: &History) -> 
     format!("{runs} runs of the block are worth the way to the GPU")
 }
 
-/// Why a backend cannot be opened.
+/// The message of the error with which a backend cannot be opened.
 fn trouble(error: &Error) -> String {
     match error {
         Error::Device { cause, .. } => format!("no GPU: {cause}"),
@@ -162,12 +163,12 @@ fn trouble(error: &Error) -> String {
     }
 }
 
-/// What this machine's ways to its GPU take.
+/// How long transfers between this machine and its GPU take.
 fn ways() -> Ways {
     WAYS.lock().unwrap_or_default()
 }
 
-/// Measures the ways to a GPU that is in use, unless that was done before, on this machine, by whatever process.
+/// Measures the ways to a GPU that is in use, unless any process has done so on this machine before.
 pub fn measure_ways(backend: &Arc<dyn Backend>) {
     if WAYS.lock().is_some() {
         return;
@@ -183,7 +184,7 @@ pub fn measure_ways(backend: &Arc<dyn Backend>) {
         let measured = gvl::released(|| measured(backend.store()?).ok());
         measured.inspect(|ways| cache().save(&key, &ways.to_bytes()))
     });
-    // a device that cannot be measured is asked once
+    // A device that cannot be measured is asked only once.
     *WAYS.lock() = Some(ways.unwrap_or_default());
 }
 
@@ -212,26 +213,35 @@ fn on_gpu<T>(ask: impl FnOnce(&dyn DeviceStore) -> T) -> Option<T> {
     known(Choice::Cuda)?.ok()?.store().map(ask)
 }
 
-/// Words of the host's that are better for what goes to a device than the allocator's, where there are such.
+/// Host memory for words that go to a device, where the backend has some that is faster to copy from than the
+/// allocator's.
 pub fn lend(words: usize) -> Option<HostWords> {
     on_gpu(|store| store.lend(words))?
 }
 
-/// `Ikra.__before_exit`: the process ends.
+/// `Ikra.__before_exit`: called when the process ends.
 pub fn before_exit() {
     gvl::released(ikra_core::backend::cuda::background::end);
 }
 
-/// Before the process is forked.
+/// Called before the process is forked.
 pub fn before_fork() {
-    // what is kept would be the child's too, and copied when it is used again
+    // The child would inherit the memory on the free lists, and copy it at its next use.
     pool::host().clear();
     free_list::clear();
     on_gpu(|store| store.before_fork());
 }
 
-/// `Ikra.__memory`: bytes of arrays on the host and on the device, how many arrays there are, bytes of resident objects' columns,
-/// bytes that this process has on the device, how many it may have, bytes of the host's that are page-locked, and those that are kept to be used again.
+/// `Ikra.__memory`. Gives, in this order:
+///
+/// * bytes of arrays on the host,
+/// * bytes of arrays on the device,
+/// * the number of arrays,
+/// * bytes of resident objects' columns,
+/// * bytes that this process has on the device,
+/// * the limit of these, if there is one,
+/// * page-locked bytes of the host,
+/// * bytes on free lists.
 pub fn describe_memory() -> (usize, usize, usize, usize, u64, Option<u64>, usize, usize) {
     let (host, device, arrays) = crate::buffer::held();
     let (cuda, (locked, kept)) = on_gpu(|store| (store.held(), store.lent())).unwrap_or_default();

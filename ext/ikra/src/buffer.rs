@@ -1,9 +1,9 @@
 //! `Ikra::Buffer`: a typed array whose bytes are on the host, on a device, or on both.
 //!
-//! Here: Ruby's side of [`Buffer`]: elements and bytes in and out, and what the GC is told. Not here: where the bytes are
-//! and when they move ([`ikra_core::memory::buffer`]), shapes and views (lib/ikra/mdarray.rb).
+//! Here: Ruby's side of [`Buffer`]: elements and bytes in and out, and the sizes that the GC counts. Not here: where
+//! the bytes are and when they move ([`ikra_core::memory::buffer`]), shapes and views (lib/ikra/mdarray.rb).
 //!
-//! The GC only drops a handle; the device's memory is given back by whoever allocates next.
+//! The GC only drops a handle. The next allocation gives the device's memory back.
 
 use crate::encode;
 use crate::errors;
@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What an element is to Ruby, and how it is stored.
+/// The type of elements for Ruby, and how they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dtype {
     I64,
@@ -65,7 +65,7 @@ impl Dtype {
             Dtype::F32 => Storage::F32,
         }
     }
-    /// Whether a column holds each such element as it is.
+    /// Whether a column of this storage holds every such element unchanged.
     pub fn fits(self, storage: Storage) -> bool {
         storage == self.storage() || storage.bytes() == 8 || (self.storage(), storage) == (Storage::U8, Storage::I32)
     }
@@ -77,6 +77,8 @@ impl Dtype {
             Dtype::Bool => Prims::BOOL,
         }
     }
+    /// The dtype of a name.
+    ///
     /// # Errors
     /// ArgumentError for an unknown name.
     pub fn of(ruby: &Ruby, name: Value) -> Result<Self, Error> {
@@ -89,7 +91,7 @@ impl Dtype {
         let message = format!("dtype: {} is not one of {}", described(name, shown)?, names.join(", "));
         Err(Error::new(ruby.exception_arg_error(), message))
     }
-    /// Least and greatest of an Integer dtype.
+    /// Least and greatest value of an Integer dtype.
     pub fn bounds(self) -> (i64, i64) {
         match self {
             Dtype::U8 => (0, 255),
@@ -106,7 +108,7 @@ pub struct RubyBuffer {
     dtype: Dtype,
     /// None once it was freed.
     buffer: Mutex<Option<Arc<Buffer>>>,
-    /// Bytes that the GC was told of.
+    /// Bytes that were reported to the GC.
     weight: isize,
 }
 
@@ -125,7 +127,7 @@ impl Drop for RubyBuffer {
     }
 }
 
-/// Tells the GC of memory that it does not see.
+/// Reports memory that the GC does not see.
 fn account(bytes: isize) {
     // SAFETY: it changes a counter; the GC calls it in finalizers, too.
     #[allow(unsafe_code)]
@@ -134,11 +136,11 @@ fn account(bytes: isize) {
     }
 }
 
-/// So many bytes of a device count as one of the host's: there are more of them than the GC thinks, and where they run out all
-/// the same, the GC is called by name.
+/// So many bytes of a device count as one byte of the host. A device has more memory than the GC assumes. Where it runs
+/// out all the same, Ikra starts the GC itself.
 const SHARE: usize = 32;
 
-/// What the GC is told of a new buffer.
+/// The bytes to report to the GC for a new buffer.
 fn weight(buffer: &Buffer) -> isize {
     let bytes = buffer.byte_len();
     (if buffer.residence() == Residence::Device { bytes / SHARE } else { bytes }) as isize
@@ -150,20 +152,21 @@ static CLASS: Lazy<RClass> = Lazy::new(|ruby| {
 });
 static CLASS_WORD: AtomicUsize = AtomicUsize::new(0);
 
-/// Buffers that may hold device memory, for those who look for some.
+/// Buffers that may hold device memory. [`evict`] looks for memory here.
 static LIVE: Mutex<Vec<Weak<Buffer>>> = Mutex::new(Vec::new());
 
-/// Whether a VALUE that is no immediate, of type T_DATA, is one.
+/// Whether a VALUE of type T_DATA is a buffer. Not for immediate values.
 pub fn is_buffer(class_word: Raw) -> bool {
     class_word as usize == CLASS_WORD.load(Ordering::Relaxed)
 }
 
-/// The buffer behind a VALUE; None: it is none, or was freed.
+/// The buffer behind a VALUE. None where the VALUE is no buffer, or the buffer was freed.
 pub fn of(raw: Raw) -> Option<(Dtype, Arc<Buffer>)> {
     if heap::see(raw) != Seen::Buffer {
         return None;
     }
-    // SAFETY: a live object, which the caller has, of the class whose objects are wrapped handles and nothing else: what it has is one, for as long as the object lives.
+    // SAFETY: the caller has a live object of the class, and all objects of the class are wrapped handles. So the data
+    // is a handle, which lives as long as the object.
     #[allow(unsafe_code)]
     let handle = unsafe { rb_sys::macros::RTYPEDDATA_GET_DATA(raw).cast::<RubyBuffer>().as_ref() };
     handle?.contents()
@@ -185,16 +188,17 @@ fn remember(buffer: &Arc<Buffer>) {
     live.push(Arc::downgrade(buffer));
 }
 
-/// Makes room on the device: buffers leave it, those first whose contents the host has. Gives how many did.
+/// Makes room on the device by moving buffers to the host. Buffers whose contents the host has already go first. Gives
+/// how many buffers left.
 ///
 /// # Errors
 /// `Device`, when contents cannot be fetched.
 pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
-    // also those that stay may hold more than they need
+    // Buffers that stay may also hold more memory than they need.
     live.iter().try_for_each(|buffer| buffer.make_sure())?;
     let mut gone = 0;
-    // what nobody may read first
+    // Buffers that cannot be read go first.
     for wanted in [Residence::Poisoned, Residence::Both, Residence::Device] {
         for buffer in &live {
             let there = buffer.residence() == wanted && buffer.held().1 > 0;
@@ -207,7 +211,8 @@ pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
     Ok(gone)
 }
 
-/// `Ikra.__before_fork`: brings to the host what only a device has, whose memory a child cannot look at, and page-locks nothing any more.
+/// `Ikra.__before_fork`: copies to the host all contents that only a device has, because a child cannot read the
+/// parent's device. From then on nothing is page-locked.
 ///
 /// # Errors
 /// `Device`, when contents cannot be fetched.
@@ -221,14 +226,14 @@ pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
     fetched.map_err(|error| errors::core(ruby, error))
 }
 
-/// Bytes of live buffers on the host and on the device, and how many buffers there are.
+/// Bytes of live buffers on the host, those on the device, and the number of buffers.
 pub fn held() -> (usize, usize, usize) {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
     let host = live.iter().map(|buffer| buffer.held().0).sum();
     (host, on_device(live.iter()), live.len())
 }
 
-/// Bytes that buffers have on a device; what several share counts once.
+/// Bytes that buffers have on a device. Memory that several buffers share counts once.
 pub fn on_device<'a>(buffers: impl Iterator<Item = &'a Arc<Buffer>>) -> usize {
     let memory: Vec<Arc<dyn DeviceMemory>> = buffers.flat_map(|buffer| buffer.device()).collect();
     let by_address: HashMap<usize, usize> =
@@ -243,12 +248,12 @@ fn length(ruby: &Ruby, length: Value) -> Result<usize, Error> {
     })
 }
 
-/// A column on the host that is all to be written, and may go to a device.
+/// A column on the host that is written completely, and may go to a device.
 fn to_fill(storage: Storage, len: usize) -> HostColumn {
     HostColumn::to_fill(storage, len, crate::backends::lend(HostColumn::words_for(storage, len)))
 }
 
-/// Elements that kernels can number.
+/// The most elements that a kernel can index.
 const MOST: usize = u32::MAX as usize - 1;
 
 fn wrong(ruby: &Ruby, dtype: Dtype, value: Value, index: Option<usize>) -> Error {
@@ -277,7 +282,7 @@ fn wrong(ruby: &Ruby, dtype: Dtype, value: Value, index: Option<usize>) -> Error
     }
 }
 
-/// The value of an element of a stretch of bytes that begins with it.
+/// The value of the element at the start of these bytes.
 fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
     match dtype {
         Dtype::I64 => ruby.into_value(i64::from_ne_bytes(first(bytes))),
@@ -289,10 +294,11 @@ fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
     }
 }
 
-/// Elements between two looks at interrupts.
+/// Elements between two checks for interrupts.
 const STRETCH: usize = 1 << 18;
 
-/// The elements of a list, in one that nobody else has, where it is long and others may run meanwhile. Both share them.
+/// A list with the same elements that no other thread can change. It is a copy where the list is long, because other
+/// threads may run meanwhile. Ruby shares the elements between both.
 fn unchanging(ruby: &Ruby, list: RArray) -> Result<RArray, Error> {
     if list.len() <= STRETCH {
         return Ok(list);
@@ -302,7 +308,7 @@ fn unchanging(ruby: &Ruby, list: RArray) -> Result<RArray, Error> {
     Ok(copy)
 }
 
-/// All elements as Ruby's.
+/// All elements as Ruby's values.
 ///
 /// # Errors
 /// DeviceError, when they cannot be fetched.
@@ -311,7 +317,7 @@ pub fn list(ruby: &Ruby, dtype: Dtype, buffer: &Buffer) -> Result<RArray, Error>
     elements(ruby, dtype, &rows.bytes()[..buffer.len() * buffer.storage().bytes()])
 }
 
-/// Elements as Ruby's.
+/// These elements as Ruby's values.
 fn elements(ruby: &Ruby, dtype: Dtype, all: &[u8]) -> Result<RArray, Error> {
     let width = dtype.storage().bytes();
     let filled = list::filled(ruby, all.len() / width, |first, out| {
@@ -333,7 +339,7 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
-/// An element that Ruby makes no object for; UNDEF: it does.
+/// The element as an immediate value. UNDEF where Ruby needs an object for it.
 fn immediate(dtype: Dtype, bytes: &[u8]) -> Raw {
     let (integer, float) = match dtype {
         Dtype::I64 => (i64::from_ne_bytes(first(bytes)), None),
@@ -346,7 +352,8 @@ fn immediate(dtype: Dtype, bytes: &[u8]) -> Raw {
     float.map_or_else(|| heap::fixnum_of(integer), heap::flonum_of).unwrap_or(heap::UNDEF)
 }
 
-/// Where the elements of a part of a buffer are: sizes of its dimensions, how far apart neighbours in each are, and the first place.
+/// Where the elements of a part of a buffer are: the sizes of its dimensions, the distance between neighbours in each,
+/// and the first index.
 #[derive(Clone, Debug)]
 pub struct Part {
     shape: Vec<usize>,
@@ -355,7 +362,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// None: not all of its places are among `len`.
+    /// None where an index of the part is not below `len`.
     pub fn new(offset: usize, shape: Vec<usize>, strides: Vec<isize>, len: usize) -> Option<Self> {
         let (mut low, mut high) = (isize::try_from(offset).ok()?, isize::try_from(offset).ok()?);
         for (size, stride) in shape.iter().zip(&strides) {
@@ -369,12 +376,12 @@ impl Part {
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }
-    /// Visits stretches of places that are side by side, in the order of the part: the first place, and how many.
+    /// Visits consecutive elements, in the order of the part: the first index, and how many follow each other.
     pub fn stretches(&self, mut visit: impl FnMut(usize, usize)) {
         if self.shape.contains(&0) {
             return;
         }
-        // dimensions that are gone over one by one, and how many places there are side by side within
+        // The number of outer dimensions, which are looped over, and the number of consecutive elements within them.
         let (mut outer, mut run) = (self.shape.len(), 1);
         while outer > 0 && (self.shape[outer - 1] == 1 || self.strides[outer - 1] == run as isize) {
             run *= self.shape[outer - 1];
@@ -398,7 +405,7 @@ impl Part {
             }
         }
     }
-    /// Copies elements of `width` bytes, one after the other, to where the part has them.
+    /// Copies elements of `width` bytes to the places of the part. The source has them one after the other.
     pub fn scatter(&self, width: usize, from: &[u8], to: &mut [u8]) {
         let mut done = 0;
         self.stretches(|place, count| {
@@ -407,7 +414,7 @@ impl Part {
             done += bytes;
         });
     }
-    /// The elements, one after the other.
+    /// Copies the elements of the part one after the other.
     pub fn gather(&self, width: usize, from: &[u8], to: &mut [u8]) {
         let mut done = 0;
         self.stretches(|place, count| {
@@ -419,7 +426,7 @@ impl Part {
 }
 
 impl RubyBuffer {
-    /// What it has; None: it was freed.
+    /// Its dtype and contents. None where it was freed.
     pub fn contents(&self) -> Option<(Dtype, Arc<Buffer>)> {
         let shared = self.buffer.lock().clone()?;
         Some((self.dtype, shared))
@@ -430,7 +437,7 @@ impl RubyBuffer {
         self.buffer.lock().clone().ok_or_else(freed)
     }
 
-    /// `Buffer.new(dtype, length)`: zeros, which take no memory before somebody looks.
+    /// `Buffer.new(dtype, length)`: zeros, which take no memory before their first use.
     fn new(ruby: &Ruby, dtype: Value, size: Value) -> Result<Obj<Self>, Error> {
         let dtype = Dtype::of(ruby, dtype)?;
         Ok(wrap(ruby, dtype, Arc::new(Buffer::zeroed(dtype.storage(), length(ruby, size)?))))
@@ -454,7 +461,8 @@ impl RubyBuffer {
         Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
     }
 
-    /// `Buffer.kind(array)`: the kind of its elements, where they are all Integers, all Floats, or all true and false; else nil.
+    /// `Buffer.kind(array)`: the kind of the elements, where they are all Integers, all Floats, or all true or false.
+    /// Else nil.
     ///
     /// # Errors
     /// What interrupts raise.
@@ -484,7 +492,7 @@ impl RubyBuffer {
         let mut clock = clock_of(ruby, "packing", dtype, given.len() / width, Residence::Host)?;
         let mut column = to_fill(dtype.storage(), given.len() / width);
         clock.measure(Phase::Pack, || match dtype {
-            // whatever is not 0 is true
+            // Every byte other than 0 is true.
             Dtype::Bool => column.bytes_mut().iter_mut().zip(given).for_each(|(to, from)| *to = u8::from(*from != 0)),
             _ => copy_by_threads(column.bytes_mut(), given),
         });
@@ -503,7 +511,7 @@ impl RubyBuffer {
         Ok(this.shared(ruby)?.byte_len())
     }
 
-    /// A stretch, checked.
+    /// The range that arguments name, checked.
     fn stretch(&self, ruby: &Ruby, args: &[Value]) -> Result<(Arc<Buffer>, usize, usize), Error> {
         let buffer = self.shared(ruby)?;
         let from = args.first().map_or(Ok(0), |from| usize::try_convert(*from))?;
@@ -516,10 +524,10 @@ impl RubyBuffer {
         Ok((buffer, from, count))
     }
 
-    /// Looks at the bytes of a stretch; a part of what only the device has is fetched alone.
+    /// Reads the bytes of a range. Where only the device has the contents, just this range is copied.
     fn fetch<T>(&self, ruby: &Ruby, args: &[Value], look: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
         let (buffer, from, count) = self.stretch(ruby, args)?;
-        // a look at an element that is here is none that anybody measures
+        // Reading one element that the host has is too short to measure.
         let mut clock = match (count, buffer.residence()) {
             (1, Residence::Nowhere | Residence::Host | Residence::Both) => Clock::stopped(),
             (_, from) => clock_of(ruby, "unpacking", self.dtype, count, from)?,
@@ -570,7 +578,7 @@ impl RubyBuffer {
         Ok(value)
     }
 
-    /// `part(from, count)`: a buffer of its own, on the host, with a copy of a stretch.
+    /// `part(from, count)`: a new buffer on the host, with a copy of a range.
     fn part(ruby: &Ruby, this: Obj<Self>, from: usize, count: usize) -> Result<Obj<Self>, Error> {
         let (buffer, from, count) = this.stretch(ruby, &[ruby.into_value(from), ruby.into_value(count)])?;
         let mut clock = clock_of(ruby, "copy", this.dtype, count, buffer.residence())?;
@@ -581,7 +589,8 @@ impl RubyBuffer {
         Ok(wrap(ruby, this.dtype, Arc::new(Buffer::from_column(column))))
     }
 
-    /// `gather(offset, shape, strides)`: a buffer of its own, on the host, with a copy of the elements of a part, one after the other.
+    /// `gather(offset, shape, strides)`: a new buffer on the host, with a copy of the elements of a part, one after the
+    /// other.
     fn gather(
         ruby: &Ruby,
         this: Obj<Self>,
@@ -619,8 +628,9 @@ impl RubyBuffer {
         written.map_err(|error| errors::core(ruby, error))
     }
 
-    /// `store_part(source, offset, shape, strides)`: writes the elements of `source`, one after the other, to where a part of the buffer
-    /// has its own. Nothing else is copied, unless others see the contents. False: a kernel is to do it.
+    /// `store_part(source, offset, shape, strides)`: writes the elements of `source`, one after the other, to the
+    /// places of a part of the buffer. Nothing else is copied, unless the contents are shared. Gives false where a
+    /// kernel must do it.
     fn store_part(
         ruby: &Ruby,
         this: Obj<Self>,
@@ -669,7 +679,7 @@ impl RubyBuffer {
         stored.map_err(|error| errors::core(ruby, error))
     }
 
-    /// `take_over(other)`: has the other's contents from now on.
+    /// `take_over(other)`: shares the other's contents from now on.
     fn take_over(ruby: &Ruby, this: Obj<Self>, other: Obj<Self>) -> Result<(), Error> {
         let (buffer, other) = (this.shared(ruby)?, other.shared(ruby)?);
         if (buffer.storage(), buffer.len()) != (other.storage(), other.len()) {
@@ -679,7 +689,8 @@ impl RubyBuffer {
         Ok(())
     }
 
-    /// `poisoned?`: waits for what the contents depend on, and tells nobody else.
+    /// `poisoned?`: waits for the launches that the contents depend on, and says whether one of them failed. It does
+    /// not raise their exceptions.
     fn is_poisoned(ruby: &Ruby, this: Obj<Self>) -> Result<bool, Error> {
         let buffer = this.shared(ruby)?;
         match gvl::released(|| buffer.wait()) {
@@ -688,8 +699,8 @@ impl RubyBuffer {
         }
     }
 
-    /// `follow(earlier)`: has what was written to all of an array that had the other's contents; that has these again if this turns out to have
-    /// ended badly.
+    /// `follow(earlier)`: this buffer holds the new elements of an array that had the earlier buffer. Should their
+    /// launch fail, this one gets the earlier contents back.
     fn follow(ruby: &Ruby, this: Obj<Self>, earlier: Obj<Self>) -> Result<(), Error> {
         let (buffer, earlier) = (this.shared(ruby)?, earlier.shared(ruby)?);
         if (buffer.storage(), buffer.len()) != (earlier.storage(), earlier.len()) {
@@ -699,10 +710,11 @@ impl RubyBuffer {
         Ok(())
     }
 
-    /// `succeed(earlier)`: the other has what this one has from now on, as [`RubyBuffer::follow`] has it, and this one is freed.
+    /// `succeed(earlier)`: the earlier buffer takes this one's contents, as [`RubyBuffer::follow`] says, and this one
+    /// is freed.
     fn succeed(ruby: &Ruby, this: Obj<Self>, earlier: Obj<Self>) -> Result<(), Error> {
         let (buffer, before) = (this.shared(ruby)?, earlier.shared(ruby)?);
-        // nearly always there is nothing to wait for
+        // Nearly always there is nothing to wait for.
         if !(buffer.is_sure() && before.is_sure()) {
             Self::follow(ruby, this, earlier)?;
         }
@@ -711,17 +723,17 @@ impl RubyBuffer {
         Ok(())
     }
 
-    /// Whether it may yet have again what it had before.
+    /// Whether it may yet get its earlier contents back.
     fn may_come_back(ruby: &Ruby, this: Obj<Self>) -> Result<bool, Error> {
         Ok(this.shared(ruby)?.may_come_back())
     }
 
-    /// A buffer of its own with the same contents, which are copied when one of the two is written.
+    /// A new buffer with the same contents. They are copied when one of the two is written.
     fn copy(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         Ok(wrap(ruby, this.dtype, Arc::new(this.shared(ruby)?.snapshot())))
     }
 
-    /// `:host`, `:device`, `:both`; nil where everything is zero and nowhere yet.
+    /// `:host`, `:device` or `:both`. nil where all elements are zero and no memory was allocated yet.
     fn residence(ruby: &Ruby, this: Obj<Self>) -> Result<Option<Symbol>, Error> {
         Ok(match this.shared(ruby)?.residence() {
             Residence::Nowhere => None,
@@ -732,7 +744,7 @@ impl RubyBuffer {
         })
     }
 
-    /// Waits until the contents are there, which stay where they are.
+    /// Waits until the contents are computed. They stay where they are.
     fn sync(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         let buffer = this.shared(ruby)?;
         let mut clock = match buffer.is_sure() && buffer.residence() != Residence::Device {
@@ -744,14 +756,14 @@ impl RubyBuffer {
         Ok(this)
     }
 
-    /// Waits for what the contents depend on, which stay where they are.
+    /// Waits for the launches that the contents depend on. They stay where they are.
     fn settle(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         let buffer = this.shared(ruby)?;
         gvl::released(|| buffer.settle()).map_err(|error| errors::core(ruby, error))?;
         Ok(this)
     }
 
-    /// Gives memory back now; nobody can use it afterwards.
+    /// Gives memory back now. The buffer cannot be used afterwards.
     fn free(this: Obj<Self>) {
         let buffer = this.buffer.lock().take();
         if buffer.is_some() {
@@ -777,10 +789,10 @@ fn clock_of(ruby: &Ruby, what: &'static str, dtype: Dtype, elements: usize, from
     Ok(clock)
 }
 
-/// Stretches of a device's memory that are written one by one, at most.
+/// The most ranges of a device's memory that are written one by one.
 const MOST_STRETCHES: usize = 16;
 
-/// `Ikra.__single(value)`: the nearest Float of 32 bits, as kernels have it.
+/// `Ikra.__single(value)`: the nearest Float of 32 bits, rounded as kernels round.
 pub fn single(value: f64) -> f64 {
     f64::from(value as f32)
 }

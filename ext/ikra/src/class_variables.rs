@@ -1,7 +1,10 @@
-//! Class variables of sections that assign any: each is the only attribute of an object, so that it is read, written and added to as shared objects are.
+//! Class variables that a section assigns. Each becomes the only attribute of an object, so that it is read, written
+//! and added to like an attribute of a shared object.
 //!
-//! Here: those objects, and the way of values from a class variable to its object and back. Not here: which variable a scope sees ([`crate::world`]).
-//! Invariant: an object has its variable's value from when it is asked for until the section is packed; it is kept for good.
+//! Here: these objects, and how values get from a class variable to its object and back. Not here: which variable a
+//! scope sees ([`crate::world`]).
+//! Invariant: from the call of [`object`] until the section is packed, the object has its variable's value. The object
+//! is kept for good.
 
 use crate::heap::{self, Raw};
 use crate::identity::RawMap;
@@ -12,10 +15,10 @@ use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
 use parking_lot::Mutex;
 
-/// By the class or module that has them: names and objects.
+/// The names of class variables and their objects, by the class or module that has the variable.
 static OBJECTS: Mutex<Option<RawMap<Vec<(String, Raw)>>>> = Mutex::new(None);
 
-/// The object of the class variable that `module` sees, with its value `now`. None: its class is frozen.
+/// The object of the class variable that `module` sees. It has the value `now`. None where its class is frozen.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -29,13 +32,13 @@ pub fn object(ruby: &Ruby, module: Raw, variable: &str, now: Raw) -> Result<Opti
         None => make(ruby, owner, variable)?,
     };
     let ivar = registry::id(ruby, &variable[1..]);
-    // SAFETY: a live object of a class of this file's, and a live value.
+    // SAFETY: a live object of a class of this file, and a live value.
     #[allow(unsafe_code)]
     protect(|| unsafe { rb_sys::rb_ivar_set(object, ivar, now) })?;
     Ok(Some(object))
 }
 
-/// Gives a class variable, which is `old`, what a section has written to its object.
+/// Assigns to a class variable, whose value is `old`, what a section has written to its object.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -60,7 +63,7 @@ fn known(owner: Raw, variable: &str) -> Option<Raw> {
     of_owner.iter().find(|(name, _)| name == variable).map(|(_, object)| *object)
 }
 
-/// Among the ancestors of `module` the one that has the variable itself.
+/// The ancestor of `module` that has the variable itself.
 fn owner(ruby: &Ruby, module: Raw, variable: &str) -> Result<Raw, Error> {
     let name = registry::symbol(ruby, variable);
     let ask: Value = ruby.class_module().funcall("instance_method", ("class_variables",))?;
@@ -73,12 +76,13 @@ fn owner(ruby: &Ruby, module: Raw, variable: &str) -> Result<Raw, Error> {
     Ok(module)
 }
 
-/// Makes the object, and a class with the variable's name, which messages tell.
+/// Makes the object, and a class with the name of the variable, which messages show.
 fn make(ruby: &Ruby, owner: Raw, variable: &str) -> Result<Raw, Error> {
     let (label, attribute) = (ruby.str_new(variable), std::ffi::CString::new(&variable[2..]));
     let attribute = attribute.expect("Ruby's names of variables have no zero bytes");
     let superclass = ruby.class_object().as_raw();
-    // SAFETY: `rb_class_new` calls no `inherited`; the class is the machine stack's until it is kept. `protect` catches NoMemoryError.
+    // SAFETY: `rb_class_new` calls no `inherited`. The machine stack keeps the class alive until it is kept for good.
+    // `protect` catches NoMemoryError.
     #[allow(unsafe_code)]
     let class = protect(|| unsafe {
         let class = rb_sys::rb_class_new(superclass);

@@ -1,10 +1,14 @@
-//! What operations make of their sections' results: the elements that flags choose, in the order of keys, by groups.
+//! Operations over the results of sections: elements chosen by flags, sorted by keys, or grouped by keys.
 //!
-//! Here: natives that go over a list and what a section gave for each of its elements, where a loop in Ruby would take
-//! longer than the section. Numbers are read off the heap once; the core's collective operations then go over them without the
-//! GVL, by threads, and can be interrupted. Elements that come out are the very objects that went in. Not here: what decides.
-//! Sums of lists are Ruby's own (`lib/ikra/operation.rb`), digit by digit, and so are the least and the greatest of Integers: comparing them takes less time than reading them out first.
-//! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks Ruby.
+//! Here: natives that go over a list and over what a section gave for each of its elements. A loop in Ruby would take
+//! longer than the section. A native reads all numbers off the heap once. The core's collective operations then process
+//! them in threads, without the GVL, and can be interrupted. Elements of a result are the very objects of the list.
+//!
+//! Not here: which operation is used. Sums of lists stay with Ruby (`lib/ikra/operation.rb`), so that every digit
+//! agrees. So do the least and the greatest of Integers: Ruby compares them faster than they can be read out.
+//!
+//! Invariant: an answer is Ruby's own or none. Where keys are neither all Integers nor all Floats that compare, the
+//! caller uses Ruby's method.
 
 use crate::buffer::Dtype;
 use crate::config::{REDUCTIONS, Settings};
@@ -35,7 +39,7 @@ use std::time::Instant;
 
 /// The element of an array at an index that it has.
 fn at(list: RArray, index: usize) -> Value {
-    // SAFETY (chapter of heap.rs): the array is on the machine stack; nothing happens between reading and use
+    // SAFETY (chapter of heap.rs): the array is on the machine stack. Nothing happens between reading and use.
     value(heap::elements(list.as_raw()).get(index).copied().unwrap_or(heap::NIL))
 }
 
@@ -43,8 +47,8 @@ fn truthy(raw: Raw) -> bool {
     raw & !heap::NIL != 0
 }
 
-/// A list of known length in the making. Elements wait on the stack, where they are pinned, and go into the array many at a
-/// time; the array has room for all, so nothing is allocated on the way.
+/// A list of known length that is being filled. Elements wait on the stack, where they are pinned, and are appended
+/// many at a time. The array has room for all, so that appending allocates nothing.
 struct Filling {
     out: RArray,
     polls: Polls,
@@ -84,7 +88,7 @@ fn picked(ruby: &Ruby, list: RArray, places: impl ExactSizeIterator<Item = u32>)
     out.done()
 }
 
-/// Rows for the host to read.
+/// Rows, once they are on the host.
 fn fetched(ruby: &Ruby, clock: &mut Clock, rows: HostColumn) -> Result<HostColumn, Error> {
     let buffer = Buffer::from_column(rows);
     waited(clock, &buffer);
@@ -115,7 +119,7 @@ fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray
     })
 }
 
-/// What a section gave for each element: Ruby's values, or numbers (true and false among them) in a buffer.
+/// What a section gave for each element: Ruby's values, or a buffer of numbers (or of true and false).
 enum Given {
     List(RArray),
     Numbers(Dtype, Arc<Buffer>),
@@ -137,10 +141,10 @@ impl Given {
     }
 }
 
-/// `Ikra.__chosen(list, flags, wanted)`: the elements whose flags are true, or (`wanted` false) are not.
+/// `Ikra.__chosen(list, flags, wanted)`: the elements whose flags are true, or, with `wanted` false, the others.
 ///
 /// # Errors
-/// When memory ends; DeviceError and its kin.
+/// NoMemoryError; DeviceError and its subclasses.
 pub fn chosen(ruby: &Ruby, list: RArray, flags: Value, wanted: bool) -> Result<RArray, Error> {
     let mut clock = Clock::start(ruby);
     let flags = match Given::of(flags)? {
@@ -161,7 +165,8 @@ pub fn chosen(ruby: &Ruby, list: RArray, flags: Value, wanted: bool) -> Result<R
     chosen
 }
 
-/// By flags of a byte each. Where a device has them and chose few, only these come from there.
+/// The same for flags of one byte each. Where a device has the flags and few are set, only the indices of these are
+/// copied from there.
 fn chosen_by(
     ruby: &Ruby,
     clock: &mut Clock,
@@ -177,7 +182,7 @@ fn chosen_by(
     if place.is_device()
         && wanted
         && let Reduced::Count(hits) = place.reduce(ruby, clock, Reduction::Count, flags, 0..count)?
-        // an index has four bytes
+        // An index has four bytes.
         && hits * 4 < count as u64
     {
         let places = place.over(ruby, clock, &[flags.1], count, |who, rows| {
@@ -202,7 +207,7 @@ fn chosen_by(
 /// `Ikra.__permuted(list, order)`: the elements at these indices.
 ///
 /// # Errors
-/// When memory ends.
+/// NoMemoryError.
 pub fn permuted(ruby: &Ruby, list: RArray, order: RArray) -> Result<RArray, Error> {
     clock_of(ruby, "rearrangement", order)?.measure(Phase::Unpack, || {
         let mut out = Filling::new(ruby, order.len());
@@ -227,7 +232,7 @@ enum Numbers {
 }
 
 impl Numbers {
-    /// None: they are of several kinds, of others, or some are NaN.
+    /// The keys as numbers. None where they are of several kinds or no numbers, or where some are NaN.
     fn of(keys: RArray) -> Option<Numbers> {
         let keys = heap::elements(keys.as_raw());
         match heap::see(*keys.first()?) {
@@ -238,7 +243,7 @@ impl Numbers {
     }
 }
 
-/// What `one` makes of each, by all cores, if it makes something of all.
+/// The results of `one`, computed by all cores. None where `one` gives None for some value.
 fn filled_column<T: column::Element + Send>(
     storage: Storage,
     raw: &[Raw],
@@ -258,7 +263,8 @@ fn filled_column<T: column::Element + Send>(
     crew::map(raw.len(), pieces, fill).into_iter().all(|filled| filled).then_some(column)
 }
 
-/// What `one` makes of each, if it makes something of all. (`collect` would not know how many they are.)
+/// The results of `one`. None where `one` gives None for some value. (`collect` would not know their number in
+/// advance.)
 fn all<T>(raw: &[Raw], one: impl Fn(Raw) -> Option<T>) -> Option<Vec<T>> {
     let mut out = room::with_capacity(raw.len());
     for raw in raw {
@@ -282,7 +288,7 @@ fn float(raw: Raw) -> Option<f64> {
 }
 
 impl Numbers {
-    /// Each combined with all before it, one after the other; None: one leaves 64 bits.
+    /// Each number combined with all before it, in order. None where one leaves 64 bits.
     fn running(mut self, product: bool) -> Option<Numbers> {
         match &mut self {
             Numbers::Ints(column) => {
@@ -317,11 +323,11 @@ impl Numbers {
     }
 }
 
-/// Fewer elements are gone over at once, with the GVL.
+/// The least number of elements for which the GVL is released.
 const MANY: usize = 1 << 14;
 
-/// Runs a collective operation over so many elements. Interrupts end it: most of them raise; after one that does not it runs
-/// again.
+/// Runs a collective operation over so many elements. An interrupt ends it. Most interrupts raise; after one that does
+/// not, the operation runs again.
 pub fn working<T: Send>(
     ruby: &Ruby,
     count: usize,
@@ -344,12 +350,16 @@ pub fn working<T: Send>(
     }
 }
 
-/// `Ikra.__reduce(buffer, operation, from, count, options)`: what elements of a buffer are reduced to, where they are: `:sum` a number, `:count`
-/// how many are not 0, `:min` and `:max` an array of the element, its index, and whether there was a NaN, which is left out; `:minmax` an array of both of
-/// these.
+/// `Ikra.__reduce(buffer, operation, from, count, options)`: reduces elements of a buffer in the memory where they are.
+/// What it gives depends on the operation:
+///
+/// * `:sum`: a number.
+/// * `:count`: how many elements are not 0.
+/// * `:min`, `:max`: an array of the element, its index, and whether there was a NaN. NaNs are left out.
+/// * `:minmax`: an array of both of these.
 ///
 /// # Errors
-/// DeviceError and its kin, and what interrupts raise.
+/// DeviceError and its subclasses, and what interrupts raise.
 pub fn reduce_buffer(
     ruby: &Ruby,
     buffer: Value,
@@ -374,10 +384,10 @@ pub fn reduce_buffer(
     reduced_value(ruby, reduction, reduced)
 }
 
-/// `Ikra.__filled(operation)`: the Integer and the Float that stand for elements without a value while the others are reduced.
+/// `Ikra.__filled(operation)`: the Integer and the Float that replace elements without a value in a reduction.
 ///
 /// # Errors
-/// ArgumentError where nothing does.
+/// ArgumentError where the operation has no such numbers.
 pub fn filled(ruby: &Ruby, operation: Symbol) -> Result<(i64, f64), Error> {
     let name = operation.name()?;
     let reduction = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name);
@@ -390,10 +400,10 @@ pub fn filled(ruby: &Ruby, operation: Symbol) -> Result<(i64, f64), Error> {
     }
 }
 
-/// What a reduction gives, for Ruby; as [`reduce_buffer`] says.
+/// The result of a reduction as Ruby's values, in the form that [`reduce_buffer`] documents.
 ///
 /// # Errors
-/// When memory ends.
+/// NoMemoryError.
 pub fn reduced_value(ruby: &Ruby, reduction: Reduction, reduced: Reduced) -> Result<Value, Error> {
     let place = |place: Option<Place>, nan: bool| {
         let (value, index) = match place {
@@ -415,16 +425,17 @@ pub fn reduced_value(ruby: &Ruby, reduction: Reduction, reduced: Reduced) -> Res
     })
 }
 
-/// Whether 32 bits count them.
+/// Whether 32 bits can hold the count.
 fn countable(count: usize) -> bool {
     u32::try_from(count).is_ok()
 }
 
-/// `Ikra.__sorted(list, keys, count, last)`: so many elements of a list in ascending order of their keys, those of equal keys as
-/// they stand; with `last` from the end of that order. nil where Ruby must be asked.
+/// `Ikra.__sorted(list, keys, count, last)`: the first `count` elements of a list in ascending order of their keys.
+/// Elements of equal keys keep their order. With `last` it takes the last ones of that order. nil where the caller must
+/// use Ruby's method.
 ///
 /// # Errors
-/// DeviceError and its kin, and what interrupts raise.
+/// DeviceError and its subclasses, and what interrupts raise.
 pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) -> Result<Option<RArray>, Error> {
     let part = |n: usize| if last { n - count.min(n)..n } else { 0..count.min(n) };
     let give = |clock: &mut Clock, order: &[u32]| {
@@ -447,7 +458,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
             })?;
             give(&mut clock, &order[part(order.len())]).map(Some)
         }
-        // Ruby does not compare true with false
+        // Ruby does not compare true with false.
         Given::Numbers(Dtype::Bool, _) => {
             clock.forget();
             Ok(None)
@@ -467,7 +478,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
             let part = part(n);
             let mut places = room::filled(0, part.len());
             let fetch = || {
-                // NaN is last
+                // NaN sorts last.
                 let mut end = [0u32];
                 read_places(&order, n - 1, &mut end)?;
                 let mut key = [0; 8];
@@ -481,7 +492,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
     }
 }
 
-/// Some neighbours of a column of u32.
+/// Consecutive elements of a column of u32.
 fn read_places(from: &Buffer, at: usize, to: &mut [u32]) -> ikra_core::error::Result<()> {
     let mut bytes = room::filled(0, to.len() * 4);
     from.read(at * 4, &mut bytes)?;
@@ -489,11 +500,11 @@ fn read_places(from: &Buffer, at: usize, to: &mut [u32]) -> ikra_core::error::Re
     Ok(())
 }
 
-/// `Ikra.__extreme(keys, greatest)`: the index of the first of the least, or the greatest, keys; nil where Ruby must be
-/// asked.
+/// `Ikra.__extreme(keys, greatest)`: the index of the first of the least, or the greatest, keys. nil where the caller
+/// must use Ruby's method.
 ///
 /// # Errors
-/// DeviceError and its kin, and what interrupts raise.
+/// DeviceError and its subclasses, and what interrupts raise.
 pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, Error> {
     let reduction = if greatest { Reduction::Max } else { Reduction::Min };
     let (mut clock, what) = (Clock::start(ruby), if greatest { "max" } else { "min" });
@@ -523,8 +534,8 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
     })
 }
 
-/// Keys as words that are equal where Ruby's `eql?` finds the keys so: all are Integers, Symbols, true, false or nil that are
-/// no objects, or all are Floats. None: they are not, or some are NaN.
+/// Keys as words. Two words are equal exactly where Ruby's `eql?` finds the keys equal. So all keys must be Floats, or
+/// all must be immediate values: Integers, Symbols, true, false or nil. None where they are not, or where some are NaN.
 fn words(keys: RArray) -> Option<Vec<u64>> {
     let raw = heap::elements(keys.as_raw());
     if let Seen::Float(_) = heap::see(*raw.first()?) {
@@ -533,21 +544,21 @@ fn words(keys: RArray) -> Option<Vec<u64>> {
     all(raw, |key| is_itself(key).then_some(key))
 }
 
-/// Whether a value is equal to nothing but itself, and its word is all there is of it.
+/// Whether a value is equal only to itself, and is wholly described by its word.
 fn is_itself(raw: Raw) -> bool {
     match heap::see(raw) {
         Seen::Nil | Seen::False | Seen::True => true,
         Seen::Int(_) => heap::is_fixnum(raw),
-        // Symbols that are no objects end in this.
+        // Immediate Symbols end in these bits.
         Seen::Symbol => raw & 0xff == 0x0c,
         _ => false,
     }
 }
 
-/// Keys that are looked at to guess how many differ.
+/// How many keys are looked at to estimate how many differ.
 const SAMPLE: usize = 1024;
 
-/// Whether most keys seem to be there once: then making the Hash is what takes time, and Ruby does it at once.
+/// Whether most keys seem to occur once. Then making the Hash takes most of the time, and Ruby groups faster.
 fn mostly_differ(words: &[u64]) -> bool {
     let step = (words.len() / SAMPLE).max(1);
     let mut sample: Vec<u64> = words.iter().step_by(step).copied().collect();
@@ -557,14 +568,14 @@ fn mostly_differ(words: &[u64]) -> bool {
     all > 16 && sample.len() * 4 > all * 3
 }
 
-/// Which of these are equal; None where Ruby must be asked, or is faster.
+/// Which keys are equal. None where Ruby must decide, or is faster.
 fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
     let words = clock.measure(Phase::Pack, || words(keys).filter(|w| countable(w.len()) && !mostly_differ(w)));
     let Some(words) = words else { return Ok(None) };
     clock.measure(Phase::Kernel, || working(ruby, keys.len(), |crew| groups::of_words(crew, &words))).map(Some)
 }
 
-/// The same of numbers in a buffer, and each group's key.
+/// The same for numbers in a buffer, with the key of each group.
 fn grouping_of(
     ruby: &Ruby,
     clock: &mut Clock,
@@ -586,7 +597,7 @@ fn grouping_of(
         Ok(Some((grouped, firsts)))
     })?;
     let keys = fetched(ruby, clock, keys)?;
-    // no NaN is equal to another
+    // A NaN is equal to no other.
     if element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan()) {
         return Ok(None);
     }
@@ -596,7 +607,7 @@ fn grouping_of(
     Ok(Some((Grouped { group_of, firsts, counts }, keys)))
 }
 
-/// Which keys are equal, and the key of each group; else the keys as Ruby's values, where Ruby must be asked, or is faster.
+/// Which keys are equal, and the key of each group. Where Ruby must decide, or is faster, the keys as Ruby's values.
 fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Result<(Grouped, RArray), RArray>, Error> {
     let keys = match Given::of(keys)? {
         Given::Numbers(dtype, buffer) => match grouping_of(ruby, clock, dtype, &buffer)? {
@@ -616,7 +627,7 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Result<(Group
 /// `Ikra.__grouped(list, keys)`: a Hash from each key to the elements that have it, as `group_by` makes it.
 ///
 /// # Errors
-/// What `hash` and `eql?` of keys raise, DeviceError and its kin, and interrupts.
+/// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
 pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
     let mut clock = Clock::start(ruby);
     let grouping = grouping(ruby, &mut clock, keys)?;
@@ -666,8 +677,8 @@ fn by_groups(ruby: &Ruby, list: RArray, grouping: Result<(Grouped, RArray), RArr
     Ok(groups)
 }
 
-/// `Ikra.__tallied(list)`: a Hash from each element to how many are equal to it, as `tally` makes it; nil where Ruby must be
-/// asked.
+/// `Ikra.__tallied(list)`: a Hash from each element to the number of elements equal to it, as `tally` makes it. nil
+/// where the caller must use Ruby's method.
 ///
 /// # Errors
 /// What interrupts raise.
@@ -690,7 +701,7 @@ pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
 /// `Ikra.__distinct(list, keys)`: the first element of each key.
 ///
 /// # Errors
-/// What `hash` and `eql?` of keys raise, DeviceError and its kin, and interrupts.
+/// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
 pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error> {
     let mut clock = Clock::start(ruby);
     let grouping = grouping(ruby, &mut clock, keys)?;
@@ -712,8 +723,8 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error>
     })
 }
 
-/// `Ikra.__running(list, operator, basic)`: each element combined with all before it, as `inject` combines them. `basic`: the operator is
-/// Ruby's own `+` or `*` of numbers.
+/// `Ikra.__running(list, operator, basic)`: each element combined with all before it, as `inject` combines them.
+/// `basic` says that the operator is Ruby's own `+` or `*` of numbers.
 ///
 /// # Errors
 /// What the operator raises.
@@ -749,10 +760,10 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
 }
 
 /// `Ikra.__sieved(list, skip, stop)`: the elements before the first that is `stop`, without those that are `skip`, and
-/// whether there was such an end. Where nothing is left out it is the list itself.
+/// whether `stop` occurred. Where nothing is left out, it gives the list itself.
 ///
 /// # Errors
-/// When memory ends.
+/// NoMemoryError.
 pub fn sieved(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
     clock_of(ruby, "choice", list)?.measure(Phase::Unpack, || sieve(ruby, list, skip, stop))
 }

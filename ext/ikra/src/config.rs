@@ -1,7 +1,7 @@
-//! Options from Ruby to the core's.
+//! Options of Ruby calls as options of the core.
 //!
-//! Here: [`Settings`], what `Ikra.configure`, `IKRA_*` and per-call keywords come to. Not here: documentation of the
-//! options (lib/ikra/config.rb).
+//! Here: [`Settings`], the result of `Ikra.configure`, `IKRA_*` and keywords of a call. Not here: the documentation of
+//! the options (lib/ikra/config.rb).
 //! Invariant: an unknown key or value raises, and the message names the known ones.
 
 use crate::buffer::Dtype;
@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which backend is asked for.
+/// The backend that a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
     Auto,
@@ -41,7 +41,7 @@ impl Choice {
     ];
 }
 
-/// Everything that a section can be told.
+/// All options of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub backend: Choice,
@@ -49,41 +49,41 @@ pub struct Settings {
     /// Whether a library may multiply matrices.
     pub blas: bool,
     pub block_size: Option<u32>,
-    /// Results become a buffer.
+    /// The buffer that results are stored in, if they become one.
     pub into: Option<Results>,
-    /// Results are wanted only as what they are reduced to, where that is possible.
+    /// Only the reduction of the results is needed, where it is possible.
     pub reduce: Option<Reduction>,
-    /// Where they are Integers.
+    /// Reduces only Integers.
     pub exact: bool,
-    /// What they are reduced to may not be all that is asked: the section may have to run again.
+    /// The reduction may not be all that is needed: the section may have to run again.
     pub again: bool,
-    /// Where they are not reduced, nothing is run.
+    /// A section whose results cannot be reduced is not run.
     pub only: bool,
-    /// What changes anything but its results, or draws, is not run.
+    /// A section that changes more than its results, or draws random numbers, is not run.
     pub pure: bool,
-    /// Of results that are arrays of numbers, the elements become a buffer, one array's after the other's.
+    /// Where results are arrays of numbers, their elements become one buffer, one array after the other.
     pub join: bool,
     /// Results that are `Ikra::Hole` are left out.
     pub holes: bool,
-    /// The section is one of several that go over the elements together.
+    /// The section is one of several that process the elements together.
     pub piece: bool,
-    /// A stencil may look at what another section has computed: then nothing is run.
+    /// A stencil may be better off reading values that another section has computed: then nothing is run.
     pub apart: bool,
-    /// How stencils get at what is before them, where they can: to measure what that costs. It changes no result.
+    /// How stencils read the values before them, where there is a choice. It serves measurements and changes no result.
     pub stencils: Option<Way>,
 }
 
 /// The buffer that results become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
-    /// Of the dtype that they have.
+    /// Of the dtype of the results.
     Natural,
     As(Dtype),
-    /// As `Natural` where they are all Integers, all Floats, or true and false; else an Array.
+    /// As `Natural` where results are all Integers, all Floats, or all true or false. Else an Array.
     Numbers,
 }
 
-/// Ikra's own names of reductions.
+/// Ikra's names of reductions.
 pub const REDUCTIONS: [(&str, Reduction); 5] = [
     ("sum", Reduction::Sum),
     ("min", Reduction::Min),
@@ -105,7 +105,7 @@ const KEYS: [&str; 10] = [
     "unsupported",
 ];
 
-/// The Ruby that this extension was built for, and so the one that runs it.
+/// The Ruby that this extension was built for. The same Ruby runs it.
 const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);
 
 static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
@@ -135,13 +135,13 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     apart: false,
     stencils: None,
 });
-/// Asks the running Ruby what its version does not tell.
+/// Asks the running Ruby for what its version does not say.
 ///
 /// # Errors
 /// What the methods asked raise.
 pub fn learn(ruby: &Ruby) -> Result<(), Error> {
     let even = magnus::kwargs!("half" => ruby.to_symbol("even"));
-    // the old way chooses the Float below, the new one that above
+    // The old algorithm chooses the Float below, the new one the Float above.
     let rounded: f64 = ruby.float_from_f64(833.085).funcall("round", (2, even))?;
     let math: RModule = ruby.class_object().const_get("Math")?;
     let (_, sign): (f64, i64) = math.funcall("lgamma", (-1.0,))?;
@@ -154,12 +154,12 @@ pub fn learn(ruby: &Ruby) -> Result<(), Error> {
 /// How often the defaults were changed.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// What a section is asked for beside settings.
+/// Arguments of a section that are no settings.
 #[derive(Clone, Copy, Default)]
 pub struct Asked {
-    /// Who tells later what the section raised, where it need not be waited for.
+    /// The error callback: called later with what the section raised, if the call does not wait for it.
     pub teller: Option<Value>,
-    /// Hears what was chosen for each stencil.
+    /// An Array that receives the choice made for each stencil.
     pub told: Option<RArray>,
 }
 
@@ -172,7 +172,8 @@ impl Settings {
         Self::of_section(ruby, options).map(|(settings, _)| settings)
     }
 
-    /// Whether these are the defaults, but for what results become, which is not asked; and a number that is another once those are changed.
+    /// A number that changes with the defaults, if these settings are the defaults. None otherwise. What results become
+    /// is not compared.
     pub fn are_defaults(&self) -> Option<u64> {
         let defaults = DEFAULTS.lock();
         (Self { into: None, ..*self } == *defaults).then(Self::changes)
@@ -183,7 +184,7 @@ impl Settings {
         CHANGES.load(Ordering::Relaxed)
     }
 
-    /// The same, and what a section is asked for beside them.
+    /// The same, with the arguments of a section that are no settings.
     ///
     /// # Errors
     /// As [`Settings::for_call`].
@@ -221,7 +222,7 @@ impl Settings {
             "backend" => {
                 let name = given.replace('-', "_");
                 let known = Choice::ALL.iter().find(|(known, _)| *known == name);
-                // the one for tests is no advice
+                // The backend for tests is not among the advice.
                 let told = |choice| choice != Choice::CudaShim || self.backend == Choice::CudaShim;
                 self.backend = match known {
                     Some((_, choice)) => *choice,
@@ -241,7 +242,7 @@ impl Settings {
                 let at = one_of(ruby, key, value, &given, &["f64", "f32"])?;
                 self.code.precision = [Precision::Double, Precision::Single][at];
             }
-            // what the host checks by itself (lib/ikra/operation.rb) changes no program
+            // A check that the host makes by itself (lib/ikra/operation.rb) changes no program.
             "check" => self.code.races = one_of(ruby, key, value, &given, &["none", "races", "associative"])? == 1,
             "unsupported" => drop(one_of(ruby, key, value, &given, &["raise", "ruby"])?),
             "block_size" => {
@@ -261,7 +262,7 @@ impl Settings {
                     },
                 };
             }
-            // Ikra's own Ruby code asks for these
+            // Ikra's own Ruby code passes these.
             "__into" => {
                 self.into = Some(match &*given {
                     "true" => Results::Natural,
@@ -286,7 +287,7 @@ impl Settings {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));
             }
-            // for benchmark/micro, which measures what they are worth; they change no result
+            // For benchmark/micro, which measures what these are worth. They change no result.
             "__layout" => {
                 let at = one_of(ruby, key, value, &given, &["columns", "structures"])?;
                 self.code.arrangement = [Arrangement::Columns, Arrangement::Structures][at];
@@ -296,7 +297,7 @@ impl Settings {
                 self.stencils = [None, Some(Way::Anew), Some(Way::Shared), Some(Way::Apart)][at];
             }
             "__reorder" => self.code.reorder = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            // how many chunks work is cut into is the backends' affair, so far
+            // So far backends decide into how many chunks work is cut.
             "blocks" => {
                 if !value.is_nil() && number(ruby, value)?.is_none_or(|blocks| blocks == 0) {
                     return Err(argument(
@@ -314,7 +315,7 @@ impl Settings {
     }
 }
 
-/// `Ikra.__check(options)`: raises for what no call takes.
+/// `Ikra.__check(options)`: raises for an option that no call takes.
 ///
 /// # Errors
 /// ArgumentError for an unknown key or value.

@@ -1,10 +1,11 @@
 //! Workers that go over Ruby's heap.
 //!
-//! Here: [`map`] and [`share`], which spread pieces of work over all cores while the Ruby thread, which holds the GVL, does some of them and waits for the others. Not here:
-//! what may be read and written then ([`crate::heap`]); collective operations, which run without the GVL and share the threads.
+//! Here: [`map`] and [`share`], which spread pieces of work over all cores. The Ruby thread, which holds the GVL, does
+//! some pieces itself and waits for the others. Not here: what may be read and written meanwhile ([`crate::heap`]);
+//! collective operations, which run without the GVL and use the same threads.
 //!
-//! Workers call nothing of Ruby's that allocates, raises, or asks which thread it runs on: of its functions only those that
-//! [`crate::heap`] says are for workers. What they cannot do they leave to the Ruby thread.
+//! Workers call no function of Ruby that allocates, raises, or asks which thread it runs on. Of Ruby's functions they
+//! call only those that [`crate::heap`] lists for workers. What they cannot do they leave to the Ruby thread.
 
 use crate::gvl;
 use ikra_core::backend::threads::Threads;
@@ -12,29 +13,30 @@ use ikra_core::memory::room;
 use once_cell::sync::Lazy;
 use std::ops::Range;
 
-/// Those of launches, too: who was awake for packing is so for the kernel. A launch that has them all leaves the Ruby thread to work alone.
+/// The threads of launches: those that are awake after packing can start the kernel at once. While a launch has them
+/// all, the Ruby thread works alone.
 pub static THREADS: Lazy<Threads> = Lazy::new(Threads::of_host);
 
-/// Rows of one piece: a multiple of 64, so that a piece has words of a bit set of its own.
+/// Rows of one piece: a multiple of 64, so that no two pieces share a word of a bit set.
 pub const PIECE: usize = 4096;
-/// Pieces that each worker has between two looks at interrupts: they take some 10 ms.
+/// Pieces that each worker does between two checks for interrupts. They take some 10 ms.
 const AT_ONCE: usize = 16;
-/// Things of one piece that lie far from each other.
+/// Things of one piece that lie far from each other in memory.
 pub const GROUP: usize = 64;
 /// With fewer rows the Ruby thread is done before workers are awake.
 const MANY: usize = 4 * PIECE;
 
-/// Whether so many rows are worth going over in their order, piece by piece.
+/// Whether there are enough rows to process them piece by piece, in order.
 pub fn many(rows: usize) -> bool {
     rows >= MANY
 }
 
-/// Whether so many rows are worth waking workers for.
+/// Whether there are enough rows to wake workers.
 pub fn pays(rows: usize) -> bool {
     many(rows) && THREADS.count() > 1
 }
 
-/// What the work gives for each piece, in their order. The pieces have so many rows together.
+/// The results of the work on each piece, in order. The pieces have so many rows together.
 pub fn map<T: Send, R: Send>(rows: usize, pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     if pays(rows) { share(pieces, work) } else { alone(pieces, work) }
 }
@@ -47,13 +49,13 @@ fn alone<T, R>(pieces: Vec<T>, work: impl Fn(T) -> R) -> Vec<R> {
     pieces.into_iter().map(polled).collect()
 }
 
-/// The same of pieces that are worth waking workers for.
+/// The same for pieces that are large enough to wake workers.
 pub fn share<T: Send, R: Send>(pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let some = AT_ONCE * THREADS.count();
     if pieces.len() <= some || !gvl::may_end() {
         return THREADS.map(pieces, work);
     }
-    // some at a time, so that it can end between them
+    // Only some pieces at a time, so that an interrupt can end the work between them.
     let mut made = room::with_capacity(pieces.len());
     let mut pieces = pieces.into_iter();
     while pieces.len() > 0 {
@@ -63,14 +65,16 @@ pub fn share<T: Send, R: Send>(pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> 
     made
 }
 
-/// The same of things that lie far from each other, each of which has to be waited for.
+/// The same for things that lie far from each other in memory, so that each access is a cache miss.
 pub fn scattered<T: Send, R: Send>(groups: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     if groups.len() > 2 && THREADS.count() > 1 { share(groups, work) } else { alone(groups, work) }
 }
 
-/// The rows of several lists, such as the objects of each class, in pieces that have the same part of each list, from a multiple of 64 rows on. What was
-/// made one after the other lies together in memory, of whatever class it is: so lines and pages that objects of several classes share are asked for once.
-/// Here is what each piece has of each list.
+/// Splits the rows of several lists, such as the objects of each class, into pieces. A piece has the same part of each
+/// list, and starts at a multiple of 64 rows. Objects that were made one after the other lie together in memory,
+/// whatever their classes. So a piece reads lines and pages that objects of several classes share only once.
+///
+/// Gives for each piece its rows of each list.
 pub fn side_by_side(lengths: &[usize]) -> Vec<Vec<Range<usize>>> {
     let count = lengths.iter().sum::<usize>().div_ceil(PIECE);
     let cut = |len: usize, piece: usize| if piece == count { len } else { len * piece / count / 64 * 64 };
@@ -86,7 +90,7 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Some of many lists: whole ones that follow each other, a part of a long one, or several of either from anywhere, in their order.
+/// Some of many lists: consecutive whole lists, a part of a long list, or several of either from anywhere, in order.
 #[derive(Clone, Debug)]
 pub enum Lists {
     Whole(Range<usize>),
@@ -95,7 +99,7 @@ pub enum Lists {
 }
 
 impl Lists {
-    /// What it has of lists of such lengths, one after the other.
+    /// Its spans, in order, of lists of such lengths.
     pub fn spans<'a>(&'a self, lengths: &'a [u32]) -> impl Iterator<Item = Span> + 'a {
         let (whole, spans) = match self {
             Self::Whole(lists) => (lists.clone(), &[][..]),
@@ -104,7 +108,7 @@ impl Lists {
         };
         whole.map(|list| Span { list, from: 0, len: lengths[list] as usize }).chain(spans.iter().copied())
     }
-    /// Where it begins.
+    /// The span in which it begins.
     pub fn first(&self) -> Span {
         match self {
             Self::Whole(lists) => Span { list: lists.start, from: 0, len: 0 },
@@ -114,7 +118,7 @@ impl Lists {
     }
 }
 
-/// All lists of such lengths, in pieces of no more rows than [`PIECE`]. One without rows counts as one.
+/// All lists of such lengths, in pieces of at most [`PIECE`] rows. A list without rows counts as one row.
 pub fn lists(lengths: &[u32]) -> Vec<Lists> {
     let mut pieces = Vec::new();
     let (mut first, mut rows) = (0, 0);

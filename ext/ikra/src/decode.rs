@@ -1,7 +1,8 @@
-//! What columns hold, as values of Ruby.
+//! Reads columns as Ruby's values.
 //!
-//! Here: [`Decoder`], which reads rows of columns and makes nothing: where a value needs an object that is not there yet, it says
-//! which. So workers may read ([`crate::crew`]). Not here: making those objects, and assigning ([`crate::unpack`]).
+//! Here: [`Decoder`], which reads rows of columns and creates no object. Where a value needs an object that does not
+//! exist yet, the decoder says which. So workers may read ([`crate::crew`]). Not here: creating those objects, and
+//! assigning values ([`crate::unpack`]).
 
 use crate::heap::{self, AHEAD, Raw, Seen};
 use crate::held_procs;
@@ -18,7 +19,7 @@ use smallvec::SmallVec;
 /// What a column or trap holds, before it is a Ruby value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decoded {
-    /// A VALUE that is there already, or needs no object.
+    /// A VALUE that exists already, or needs no object.
     Value(Raw),
     /// A Float that only an object can hold.
     Float(f64),
@@ -26,7 +27,7 @@ pub enum Decoded {
     Int(i64),
     /// A symbol that the table does not have.
     Symbol(i64),
-    /// A String that is to be made.
+    /// A String that has yet to be created.
     Str(StrWord),
     /// Class index and row of an object that the kernel made.
     Object(usize, usize),
@@ -34,7 +35,7 @@ pub enum Decoded {
     Array(usize, u32, u32),
 }
 
-/// What no kernel should give back.
+/// Bits that no kernel should give back.
 #[derive(Clone, Copy, Debug)]
 pub struct Broken(pub &'static str);
 
@@ -142,7 +143,7 @@ impl Decoder<'_> {
         self.decode(slot.repr, slot.kind, tag, payload)
     }
 
-    /// The values of rows from `first` on, [`heap::UNDEF`] for those that an object must be made for.
+    /// The values of rows from `first` on. Those for which an object must be created are [`heap::UNDEF`].
     ///
     /// # Errors
     /// Bits that mean nothing.
@@ -166,7 +167,7 @@ impl Decoder<'_> {
             }
             (Repr::Array(_), Some(column)) => {
                 let rows = &self.tables.kinds[slot.kind.ok_or(Broken("an array of no kind"))?];
-                // mostly one after the other
+                // Arrays mostly follow each other.
                 let mut next = 0;
                 for (out, word) in out.iter_mut().zip(&column.view::<u64>()[first..]) {
                     let offset = (word >> 32) as u32;
@@ -188,7 +189,7 @@ impl Decoder<'_> {
         Ok(out)
     }
 
-    /// The values of rows from `first` on, of which each is an object, or nil, true or false.
+    /// The values of rows from `first` on. Each is an object, nil, true or false.
     fn objects_or_words(&self, slot: &SlotPlan, first: usize, out: &mut [Raw]) -> Result<(), Broken> {
         let column = |column: Option<ColumnId>| column.map(|column| &self.columns[column.index()]);
         let (Some(ids), Some(tags)) = (column(slot.value), column(slot.tag)) else {
@@ -200,7 +201,7 @@ impl Decoder<'_> {
         {
             return self.objects(u32::from(tag) - Tag::OBJECT as u32, ids, out);
         }
-        // objects of one hierarchy, together: where they stand, and their ids
+        // Positions and ids of consecutive objects of one hierarchy.
         let (mut at, mut some) = (SmallVec::<[usize; 2 * AHEAD]>::new(), SmallVec::<[u32; 2 * AHEAD]>::new());
         let mut last = 0;
         let find = |hierarchy: i32, at: &mut SmallVec<_>, some: &mut SmallVec<_>, out: &mut [Raw]| {
@@ -229,10 +230,11 @@ impl Decoder<'_> {
         find(last, &mut at, &mut some, out)
     }
 
-    /// The objects of rows from `first` on, [`heap::UNDEF`] for those that the kernel made. They may stand anywhere in the tables: each is asked for ahead of its use.
+    /// The objects of rows from `first` on. Those that the kernel made are [`heap::UNDEF`]. The objects may stand
+    /// anywhere in the tables, so each is prefetched.
     fn objects(&self, hierarchy: u32, ids: &[u32], out: &mut [Raw]) -> Result<(), Broken> {
         const NONE: &Raw = &heap::UNDEF;
-        // the last class and its first id: the next object is often of it, too
+        // The last class and its first id: the next object is often of the same class.
         let (mut base, mut last): (u32, &[Raw]) = (0, &[]);
         for (ids, out) in ids.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
             let mut slots = [NONE; AHEAD];
@@ -256,7 +258,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Whether an ivar holds this already. Floats are compared by their bits, so that -0.0 and NaN come through.
+/// Whether an ivar holds this value already. Floats are compared by their bits, so that -0.0 and NaN are preserved.
 #[inline]
 pub fn same(old: Raw, new: Decoded) -> bool {
     match new {

@@ -1,17 +1,17 @@
-//! Ruby's values as elements of arrays: numbers, true and false, as many as there are.
+//! Stores Ruby's numbers, true and false as elements of arrays.
 //!
-//! Here: [`fill`], and [`kind`], which kind of elements a list has. Not here: what a block's columns hold ([`crate::pack`]), and the way back
-//! ([`crate::buffer`]).
+//! Here: [`fill`]; and [`kind`], the kind of a list's elements. Not here: what the columns of a block hold
+//! ([`crate::pack`]), and the way back ([`crate::buffer`]).
 //!
-//! Nothing here runs Ruby code, so a list stays as it is meanwhile, and workers may read it ([`crate::crew`]).
+//! Nothing here runs Ruby code. So the list does not change meanwhile, and workers may read it ([`crate::crew`]).
 
 use crate::buffer::Dtype;
 use crate::crew::{self, PIECE};
 use crate::heap::{self, Raw, Seen};
 use crate::lines;
 
-/// Stores values as `to_i` and `to_f` would convert numbers. Gives the index of the first that does not fit, where there is one; what is behind it means nothing
-/// then.
+/// Stores values, converted as `to_i` and `to_f` convert numbers. Gives the index of the first that does not fit, if
+/// there is one. The elements after that one are undefined.
 pub fn fill(dtype: Dtype, values: &[Raw], out: &mut [u8]) -> Option<usize> {
     let pieces: Vec<_> =
         values.chunks(PIECE).zip(out.chunks_mut(PIECE * dtype.storage().bytes())).enumerate().collect();
@@ -76,7 +76,7 @@ fn int(dtype: Dtype, value: Raw) -> Option<i64> {
     (least..=greatest).contains(&i).then_some(i)
 }
 
-/// The kind of all values, where they are all Integers, all Floats, or all true and false.
+/// The kind of all values, if they are all Integers, all Floats, or all true or false.
 pub fn kind(values: &[Raw]) -> Option<Dtype> {
     let of = |value: Raw| match heap::see(value) {
         Seen::Int(_) | Seen::BigInt => Some(Dtype::I64),

@@ -1,15 +1,15 @@
 //! One section from Ruby to Ruby: observe, compile, pack, run, unpack.
 //!
-//! Here: [`section`], the order of the steps, and what is kept of each block between calls. Not here: the steps, of which the first, what a block
-//! becomes for the values that are there, is in [`compile`].
-//! Invariant: until [`crate::unpack::Unpacker::write_back`] nothing of the user's has changed, whatever happens.
+//! Here: [`section`], the order of the steps, and what is kept of each block between calls. Not here: the steps. The
+//! first of them, which compiles the block for the values of this call, is in [`compile`].
+//! Invariant: nothing of the user's changes before [`crate::unpack::Unpacker::write_back`], whatever happens.
 //!
-//! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by its
-//! schema; the first value that does not fit ends packing, and another variant is tried, or one is compiled for the
-//! values that are there.
+//! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by
+//! its schema. The first value that does not fit ends packing. Then another variant is tried, or one is compiled for
+//! the values of this call.
 //!
-//! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]), which are given
-//! values; each such use of a block is a site of its own.
+//! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]). Some of
+//! their arguments are values of the call. Each combination of a block and such methods is a site of its own.
 
 mod compile;
 pub mod resident;
@@ -81,7 +81,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use warm::Warm;
 
-/// What a variant was compiled for, beside types.
+/// What a variant was compiled for, in addition to types.
 #[derive(Clone, PartialEq, Eq)]
 struct Form {
     op: SectionOp,
@@ -91,25 +91,26 @@ struct Form {
     process: u32,
     /// There are few elements.
     few: bool,
-    /// One tick at a time, as whoever keeps columns where they are calls it: what has no loop over ticks surely ends.
+    /// One tick at a time, as a scope calls it that keeps columns where they are. A program without a loop over ticks
+    /// always ends.
     single: bool,
-    /// How results are stored, if that is not as Ruby's.
+    /// How results are stored, if not as Ruby's values.
     results: Option<Storage>,
-    /// What they are reduced to, where that is all that is wanted.
+    /// The reduction of the results, where the section needs nothing else.
     reduce: Option<Reduction>,
-    /// Only of Integers.
+    /// Reduces only Integers.
     exact: bool,
-    /// Only where they may be computed again.
+    /// Reduces only where results may be computed again.
     again: bool,
     /// Elements that have no result are left out.
     sieved: bool,
-    /// In a scope in which columns stay: what is in them nobody looks at before each launch.
+    /// The section runs in a scope that keeps its columns. Nothing looks at their contents before each launch.
     stays: bool,
-    /// What stencils are chosen from.
+    /// The resources for which a strategy of stencils is chosen.
     means: Means,
 }
 
-/// A variant that fits what is there, and its columns.
+/// A variant that fits the values of this call, and its columns.
 type Fitting = (Arc<Variant>, Packed, Arc<Tables>);
 
 /// A block compiled for some types.
@@ -120,20 +121,20 @@ pub struct Variant {
     plan: Plan,
     rooms: Rooms,
     executable: Arc<dyn Executable>,
-    /// Results are reduced, not stored.
+    /// How results are reduced, where they are not stored.
     fold: Option<Fold>,
-    /// The kernel stores only those results that there are, side by side.
+    /// How the kernel stores the elements that have results side by side, without the others.
     sieve: Option<Compaction>,
-    /// All that it does is store its results, and what it raises can be told later: what it raises where.
+    /// The places where the program raises, if an exception can be deferred: the program only stores its results.
     sites: Option<Arc<[Raise]>>,
-    /// A launch ends soon and well, whatever it meets.
+    /// A launch ends soon and without an error, whatever values it meets.
     surely_ends: bool,
-    /// Elements may be gone over in several sections: all that it does is store results, or look for an element, and these do not depend on where an
-    /// element is.
+    /// Elements may be processed in several sections. The program only stores results, or looks for an element, and
+    /// neither depends on the index of an element.
     divisible: bool,
-    /// All that it does is look for an element, and it would find the same again.
+    /// The program only looks for an element, and would find the same one again.
     looks: bool,
-    /// It changes nothing that was there, and would give the same again.
+    /// The program changes no objects of the caller, and would give the same result again.
     pure: bool,
 }
 
@@ -148,17 +149,17 @@ impl Variant {
     }
 }
 
-/// What is known of one block.
+/// What is kept of one block.
 struct Site {
     source: BlockSource,
-    /// How long finding its text took, and parsing it.
+    /// How long it took to find and parse the text of the block.
     read_in: Duration,
-    /// Keeps the block's instruction sequence, so that no other comes to its address.
+    /// Keeps the block's instruction sequence alive, so that no other one gets its address.
     _holds: Option<Kept>,
     state: Mutex<SiteState>,
-    /// What it has taken.
+    /// What earlier launches took.
     history: Mutex<History>,
-    /// How calls of it may go the short way, the last found out first.
+    /// The fast paths of its calls, the newest first.
     warm: Mutex<SmallVec<[Arc<Warm>; 1]>>,
     /// When it was last used, by the clock of [`Sites`].
     last_used: AtomicU64,
@@ -166,29 +167,30 @@ struct Site {
 
 #[derive(Default)]
 struct SiteState {
-    /// The last used first.
+    /// The most recently used first.
     variants: Vec<Arc<Variant>>,
     refuted: Vec<Assumption>,
-    /// Roots that were once no small Integers.
+    /// Roots whose value was once no small Integer.
     wide: BTreeSet<Root>,
-    /// What once did not lie evenly.
+    /// What once did not have a uniform stride.
     uneven: BTreeSet<Evenness>,
-    /// Integers of a column once were not small.
+    /// A column once had Integers that are not small.
     large: bool,
-    /// Elements once were not all objects of their classes.
+    /// The elements of a list were once not exactly the objects of their classes.
     scattered: bool,
-    /// Of chains: for which forms a stencil is to look at what another section has computed, and which it is.
+    /// Of a chain of operations: the forms for which a stencil reads values that another section has computed, and the
+    /// index of that stencil.
     cuts: Vec<(Form, usize)>,
 }
 
-/// A block, and what it is given to.
+/// A block, and the methods that it is passed to.
 #[derive(PartialEq, Eq, Hash)]
 struct Use {
     block: BlockKey,
     within: Within,
 }
 
-/// The methods that a block is given to, each with the number of values that are given beside it.
+/// The methods that a block is passed to, each with the number of its other arguments.
 #[derive(PartialEq, Eq, Hash, Default)]
 struct Within {
     methods: SmallVec<[(ID, usize); 4]>,
@@ -202,24 +204,25 @@ struct Sites {
 }
 
 static SITES: Mutex<Option<Sites>> = Mutex::new(None);
-/// Blocks that are remembered.
+/// The most blocks that are remembered.
 const MOST_SITES: usize = 4_096;
-/// Variants of one block.
+/// The most variants of one block.
 const MOST_VARIANTS: usize = 6;
-/// How often a section is compiled for values that change while it is.
+/// How often a section is compiled for values that other threads change meanwhile.
 const MOST_ATTEMPTS: usize = 50;
-/// Milliseconds between attempts to have memory that other processes hold on the device.
+/// Milliseconds between attempts to allocate memory that other processes hold on the device.
 const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
 
 impl Site {
-    /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote, for those that `auto` comes after it.
+    /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote. `auto` chooses
+    /// by these.
     fn note(&self, choice: Choice, (elements, ticks): (u64, u64), timings: &Timings, (up, down): (f64, f64)) {
         let side = match choice {
             Choice::Cpu => Side::Cpu,
             Choice::Cuda => Side::Gpu,
             _ => return,
         };
-        // a launch that is not waited for tells nothing
+        // A launch that is not waited for has no time yet.
         if timings.kernel.is_zero() {
             return;
         }
@@ -237,9 +240,9 @@ fn known_site(key: &Use) -> Option<Arc<Site>> {
     Some(site)
 }
 
-/// Drops all code that does not run: there is no room for more.
+/// Drops all code that is not running, because there is no memory for more.
 pub fn forget_code() {
-    // what is dropped may be much, and its lock others'
+    // Dropping may take long, and may take other locks.
     let sites = SITES.lock().as_mut().map(|sites| std::mem::take(&mut sites.by_block));
     drop(sites);
 }
@@ -257,17 +260,17 @@ fn remember(key: Use, site: Site) -> Arc<Site> {
     sites.by_block.entry(key).or_insert(site).clone()
 }
 
-/// Why a section has to be run again from the start.
+/// Why a section has to run again from the start.
 enum Again {
-    /// Compile for what is there now.
+    /// It must be compiled for the values that are there now.
     Compile,
     /// An interrupt that did not raise stopped it.
     Beside,
-    /// There were too few rows for what it makes, or too little stack for its calls, and now there is more.
+    /// There were too few rows for the objects that it makes, or too little stack for its calls. Now there is more.
     Room,
-    /// Up to the element that left it by `break`.
+    /// It must run up to the element that left it by `break`.
     Until(Key),
-    /// Past the first element that was looked for.
+    /// It must run past the first element that it found.
     Past,
     /// Memory ran out, and now there may be more.
     Memory,
@@ -276,35 +279,36 @@ enum Again {
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
 struct Section<'r> {
     ruby: &'r Ruby,
-    /// For people.
+    /// The name that messages and profiles show.
     operation: Symbol,
     op: SectionOp,
     base: Value,
-    /// For a Range: first element and how many.
+    /// First element and number of elements, if the base is a Range.
     range: Option<(i64, usize)>,
-    /// Of an Array: how many elements were packed. Other threads may add some while a kernel runs, or take some away.
+    /// How many elements were packed, if the base is an Array. Other threads may add or remove some while a kernel
+    /// runs.
     counted: Cell<Option<usize>>,
     ticks: u64,
     settings: Settings,
     choice: Choice,
     backend: Arc<dyn Backend>,
     captures: Captures,
-    /// It is within methods.
+    /// The block is passed to methods of the prelude.
     wrapped: bool,
-    /// It looks for the second element for which these are true.
+    /// It looks for the second element for which these give true.
     another: bool,
-    /// Who tells later what it raised, where it need not be waited for.
+    /// The error callback: called later with what it raised, if the call does not wait for it.
     teller: Option<Value>,
-    /// Hears what was chosen for each stencil, when that is done.
+    /// An Array that receives the choice made for each stencil.
     told: Option<RArray>,
     site: Arc<Site>,
     number: u32,
     clock: Clock,
-    /// Somebody asks what becomes of it: it is compiled anew, for that alone.
+    /// Set where `Ikra.explain` wants an account. Then the section is compiled anew, only for that.
     explained: Option<Explained>,
-    /// Columns stay where they are.
+    /// The scope that keeps columns where they are.
     scope: Option<Arc<Scope>>,
-    /// What the scope has of it.
+    /// The section's state in that scope.
     state: Option<Arc<State>>,
 }
 
@@ -315,24 +319,40 @@ struct Explained {
     account: Option<Account>,
 }
 
-/// `Ikra.__section(operation, op, base, ticks, options, block, within)`. `operation`: the method that the user called. `op`:
-/// `:map`, `:each`, `:find` (for effect, until what it is within is true), or `:another` (the same, but the first time it is
-/// true the section begins anew, with the index in place of what is given first). `within`: nil, or a list of methods,
-/// each `[name, given…]`.
+/// `Ikra.__section(operation, op, base, ticks, options, block, within)`.
 ///
-/// Gives the section's value. Within methods it gives an array of how the section ended and its value: nil, `:found` (and the
-/// index), or `:left` (by `break`, with its value), then also the results of the elements before; but results that are a buffer it gives as they are. With the option `__reduce:` the value
-/// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
-/// reduced so, they are the value as ever. With `__reduce:`, `__into: :numbers`, or `__holes: true`, elements whose result is `Ikra::Hole` are left out where the others'
-/// are numbers of one kind. With `__only: true` what cannot be reduced so is not run, nor what looks for an element and may not find the same once more: it
-/// ended as `:refused`. So did,
-/// with `__piece: true`, what cannot be gone over in several sections, and with `__pure: true` what changes more than its results, or draws. With `__apart: true` a section in which a stencil is better given what another
-/// section has computed is not run: it ended as `:apart`, with the number of the stencil among those that look at computed values. What was chosen for
-/// these is told to the Array `__told:` when the section is compiled. With `__join: true` and results that are arrays of Integers, or of Floats, which
-/// the section made, the value is a buffer of their elements, one array's after the other's.
+/// * `operation`: the method that the user called.
+/// * `op`: `:map`, `:each`, `:find` or `:another`. `:find` runs for effect until the methods `within` give true.
+///   `:another` does the same, but the first true value restarts the section, with the index of its element in place of
+///   the first given value.
+/// * `within`: nil, or a list of methods, each `[name, given…]`.
+///
+/// Gives the section's value. With `within` it gives an array: how the section ended, and its value. How it ended is
+/// one of:
+///
+/// * nil: all elements ran.
+/// * `:found`: with the index of the element.
+/// * `:left`: by `break`, with its value, and then the results of the elements before.
+/// * `:reduced`, `:refused`, `:apart`: see the options.
+///
+/// Results that are a buffer are given as they are. These options are Ikra's own:
+///
+/// * `__reduce:`: the value is the reduction of the results ([`collect::reduce_buffer`]), and the section ended as
+///   `:reduced`. Where the results cannot be reduced so, they are the value.
+/// * `__reduce:`, `__into: :numbers` and `__holes: true`: elements whose result is `Ikra::Hole` are left out, where the
+///   other results are numbers of one kind.
+/// * `__only: true`: a section whose results cannot be reduced so does not run. Nor does one that looks for an element
+///   and may find another one when it runs again. It ended as `:refused`.
+/// * `__piece: true`: a section whose elements cannot be processed in several sections ended as `:refused`.
+/// * `__pure: true`: a section that changes more than its results, or draws random numbers, ended as `:refused`.
+/// * `__apart: true`: a section does not run where a stencil had better read values that another section has computed.
+///   It ended as `:apart`, with the number of the stencil among those that read computed values.
+/// * `__told:`: an Array that receives the choice made for each of these stencils, when the section is compiled.
+/// * `__join: true`: where results are arrays of Integers, or of Floats, which the section made, the value is a buffer
+///   of their elements, one array after the other.
 ///
 /// # Errors
-/// CompileError and its kin, whatever the block itself raises, and interrupts.
+/// CompileError and its subclasses, whatever the block raises, and what interrupts raise.
 #[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
 pub fn section(
     ruby: &Ruby,
@@ -361,7 +381,7 @@ pub fn section(
     ended
 }
 
-/// The same, whoever watches.
+/// The same, once [`inside`] knows which objects are in the middle of their methods.
 #[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
 fn section_of(
     ruby: &Ruby,
@@ -409,10 +429,10 @@ fn section_of(
     let site =
         clock.measure(Phase::Source, || find_site(ruby, &captures, within)).map_err(|f| errors::source(ruby, f))?;
     let scope = resident::scope(ruby);
-    // columns that stay are where they are
+    // Columns that stay need no transfer.
     let history = if scope.is_some() { History::default() } else { *site.history.lock() };
     let choice = match settings.code.races {
-        // only the interpreter looks for them
+        // Only the interpreter looks for races.
         true => Choice::Reference,
         false => backends::choose(settings.backend, elements, ticks, &history),
     };
@@ -483,7 +503,8 @@ pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
 }
 
 impl Within {
-    /// What a block is given to, and the values that are given beside it, which stay in the list. Within nothing it is the same block as without.
+    /// The methods that a block is passed to, and their other arguments, which the list keeps alive. A block that is
+    /// passed to no method is the same site as without a list.
     fn of(list: Option<RArray>, finds: bool) -> Result<(Self, Given), Error> {
         let (mut within, mut given) = (Self::default(), Given::new());
         let methods = list.map(|list| heap::elements(list.as_raw())).unwrap_or_default();
@@ -498,14 +519,14 @@ impl Within {
         Ok((within, given))
     }
 
-    /// The same for the compiler; None: it is given to nothing.
+    /// The same for the compiler. None where the block is passed to no method.
     fn wrapping(&self) -> Option<Wrapping> {
         let methods = self.methods.iter().map(|(id, count)| (reflect::name_of(*id).into(), *count)).collect::<Vec<_>>();
         (!methods.is_empty()).then_some(Wrapping { methods, finds: self.finds })
     }
 }
 
-/// What a section within methods gives.
+/// The value of a section with `within`.
 fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -> Value {
     let how = how.map_or_else(|| ruby.qnil().as_value(), |how| registry::symbol(ruby, how).as_value());
     let before = before.map_or_else(|| ruby.qnil().as_value(), |before| before.as_value());
@@ -516,16 +537,16 @@ fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -
 enum Gave {
     Column,
     Buffer(Dtype, Arc<Buffer>),
-    /// In the first, where the second does not say that there is none.
+    /// In the first buffer. The second is the validity mask: which elements have a result.
     Sieved(Dtype, Arc<Buffer>, Arc<Buffer>),
-    /// Nowhere; this is left of them.
+    /// Not stored; only their reduction is.
     Reduced(Reduced),
-    /// To a kernel that keeps those that there are, if it ends well.
+    /// In a column that the kernel makes, without the elements that have no result, if it ends well.
     Sieve,
 }
 
 impl Gave {
-    /// Whether a buffer was made for this.
+    /// Whether the launch made this buffer.
     fn is_new(&self, buffer: &Arc<Buffer>) -> bool {
         match self {
             Self::Buffer(_, own) => Arc::ptr_eq(own, buffer),
@@ -538,13 +559,13 @@ impl Gave {
 /// How a section ended early.
 #[derive(Clone, Copy)]
 enum Left {
-    /// By `break`, with a value, at an element.
+    /// By `break`, with its value and the index of the element.
     Break(Raw, u64),
-    /// At the element that was looked for.
+    /// At the element that was looked for, with its index.
     Found(u64),
 }
 
-/// Bytes of columns that a program reads, and that it writes.
+/// Bytes of columns that a program reads, and bytes that it writes.
 fn bytes_to_move(program: &Program, columns: &[HostColumn]) -> (f64, f64) {
     let bytes = |wanted: fn(&Column) -> bool| {
         let moved = program.columns.iter().zip(columns).filter(|(column, _)| wanted(column));
@@ -573,7 +594,7 @@ impl Section<'_> {
         self.range.map_or_else(now, |(_, len)| len)
     }
 
-    /// Jobs that run at the same time, at most.
+    /// The most jobs that run at the same time.
     fn slots(&self) -> u64 {
         self.backend.slots(self.len() as u64)
     }
@@ -615,7 +636,7 @@ impl Section<'_> {
                     }
                     return Ok(value);
                 }
-                // each time some heap at least doubles, or the stack grows, so that memory ends first
+                // Each time some heap at least doubles, or the stack grows. So memory ends before the attempts do.
                 Err(Again::Room) => attempts -= 1,
                 Err(Again::Compile) => {
                     if let Some(explained) = &mut self.explained {
@@ -635,12 +656,12 @@ impl Section<'_> {
         ))
     }
 
-    /// The stencil that is known to look at what another section has computed.
+    /// The index of the stencil that must read values that another section has computed, if that is known.
     fn cut(&self, form: &Form) -> Option<usize> {
         self.site.state.lock().cuts.iter().find(|(cut, _)| cut == form).map(|(_, stencil)| *stencil)
     }
 
-    /// A variant that fits what is there, and its columns; None: the section is to be cut in two.
+    /// A variant that fits the values of this call, and its columns. None where the section must be cut in two.
     fn packed(&mut self, holder: &LazyHolder) -> Result<Option<Fitting>, Error> {
         self.counted.set(None);
         let form = self.form();
@@ -707,7 +728,7 @@ impl Section<'_> {
         ))
     }
 
-    /// The variants for a form, the last used first.
+    /// The variants for a form, the most recently used first.
     fn known(&self, form: &Form, nth: usize) -> Option<Arc<Variant>> {
         match &self.explained {
             Some(explained) => explained.variant.iter().nth(nth).cloned(),
@@ -722,7 +743,7 @@ impl Section<'_> {
         }
     }
 
-    /// Lets the tables of a call that is over wait for the next.
+    /// Gives the tables of a finished call to the graph cache.
     fn keep(&self, variant: &Arc<Variant>, tables: Arc<Tables>, holder: &LazyHolder) {
         if self.state.is_none() {
             let base = self.base_of_state().0;
@@ -736,7 +757,7 @@ impl Section<'_> {
         }
     }
 
-    /// Packs by a variant's schema; None where something does not fit it.
+    /// Packs by a variant's schema. None where something does not fit it.
     fn pack(&mut self, variant: &Arc<Variant>, holder: &LazyHolder) -> Result<Option<(Packed, Arc<Tables>)>, Error> {
         let (ruby, plan, lowered) = (self.ruby, &variant.plan, &variant.lowered);
         let schema = &lowered.schema;
@@ -769,7 +790,7 @@ impl Section<'_> {
                 (Some((first, len)), _) => Elements::Range(first, len),
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
-            // from here to the holder nothing allocates in Ruby's heap
+            // From here to the holder nothing allocates in Ruby's heap.
             let trace = || {
                 if let Some(mut tables) = earlier.take() {
                     let begun = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown);
@@ -777,7 +798,7 @@ impl Section<'_> {
                         return Ok((tables, begun));
                     }
                     kept::failed(variant, key);
-                    // symbols that packing came by meanwhile: it comes by them again
+                    // Symbols that packing met without a number. It meets them again.
                     unknown.get_mut().clear();
                 }
                 let unknown = unknown.get_mut();
@@ -808,11 +829,11 @@ impl Section<'_> {
             if self.ticks > 1 && schema.elements.is_some() && tables.writes_array(plan, self.base.as_raw()) {
                 return Err(self.writes_its_base());
             }
-            // rows of results that a buffer will have
+            // Rows of results that a buffer will hold.
             let elsewhere: SmallVec<[ColumnId; 2]> = match (self.settings.into, &plan.result) {
                 (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
                     None => slot.value.into_iter().chain(schema.marks).collect(),
-                    // a device's kernel that reduces has no such column
+                    // The kernel of a device that reduces has no such column.
                     Some(fold) if variant.executable.runs_epilogue() && self.backend.store().is_some() => {
                         [fold.column].into_iter().chain(fold.mask).collect()
                     }
@@ -866,7 +887,7 @@ impl Section<'_> {
                     earlier = hashes.is_empty().then_some(tables);
                 }
                 Err(misfit) => {
-                    // another variant may fit now, and this one again later
+                    // Another variant may fit now, and this one again later.
                     if kept::wants(variant, key, &tables) {
                         kept::put(variant, key, tables);
                     }
@@ -876,22 +897,22 @@ impl Section<'_> {
         }
     }
 
-    /// Whether a variant is for the program that there is, once Ruby code has run.
+    /// Whether a variant still fits the program after Ruby code has run.
     fn still_holds(&self, variant: &Variant) -> Result<bool, Error> {
         Ok(variant.guards.hold(self.ruby)? && variant.guards.outside_hold(self.ruby, &self.captures)?)
     }
 
     /// Remembers what a launch took.
     fn note(&self, timings: &Timings, moved: (f64, f64)) {
-        // who says where it is to run does not wait for that
+        // A call that names its backend does not wait for this.
         if self.choice == Choice::Cuda && !timings.kernel.is_zero() && self.settings.backend == Choice::Auto {
             backends::measure_ways(&self.backend);
         }
         self.site.note(self.choice, (self.len() as u64, self.ticks), timings, moved);
     }
 
-    /// The block writes the array that it runs over, through a variable: in later ticks Ruby's elements would be the
-    /// new ones, but an element is handed to the block once.
+    /// The error for a block that writes the array that it runs over, through a variable. In later ticks Ruby would
+    /// pass the new elements, but a section passes each element once.
     fn writes_its_base(&self) -> Error {
         let source = &self.site.source.unit.source;
         let message = "over several ticks this block writes the very array that it runs over";
@@ -947,14 +968,14 @@ impl Section<'_> {
             _ => Gave::Column,
         };
         let residents = std::mem::take(&mut packed.residents);
-        // nothing of it is to be undone, whatever becomes of its results, and it is not interrupted
+        // Nothing that it writes has to be undone, whatever becomes of its results, and it is not interrupted.
         let in_place = variant.surely_ends
             && variant.plan.accumulators.is_empty()
             && limit == Key::NONE
             && self.ticks == 1
             && self.backend.store().is_some()
             && residents.iter().any(|resident| resident.write == Write::Some);
-        // who tells later of what becomes of the results, if nobody need wait for it
+        // The error callback, and the buffer of results, if nothing has to wait for the launch.
         let later = match (&variant.sites, self.teller, &result) {
             (Some(sites), Some(teller), Gave::Buffer(_, buffer))
                 if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
@@ -965,7 +986,7 @@ impl Section<'_> {
         };
         let (mut fates, mut ending, may_wait) = (Vec::new(), None, later.is_some());
         let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
-        // where nobody measures and nothing moves, nobody asks for the time
+        // The time is measured only for a profile, or where columns are transferred.
         let timed = self.clock.is_running() || self.backend.store().is_some();
         let began = timed.then(Instant::now);
         let (mut reduced, mut chosen, mut copied) = (None, None, 0);
@@ -1014,7 +1035,8 @@ impl Section<'_> {
                     }
                     (None, None) => backend.launch(&*variant.executable, launch)?,
                 };
-                // it was waited for after all, and what it raised may come of what a launch before it never made
+                // The launch was waited for after all. Its exception may come from values that a failed earlier launch
+                // never computed.
                 if let Outcome::Trapped(_) = outcome {
                     fates.iter().try_for_each(|fate| fate.wait())?;
                 }
@@ -1026,19 +1048,19 @@ impl Section<'_> {
                 (false, false) => gvl::run(ruby, cancel, work)?,
             }
         };
-        // not before it is sure that no interrupt has it run again
+        // Only once it is sure that no interrupt makes it run again.
         let ended = match outcome {
             Some(Ok(Outcome::Done)) => true,
             Some(Ok(Outcome::Trapped(record))) => record.key == limit,
             _ => false,
         };
-        // what a scope has changes last of all
+        // The columns of a scope change last.
         let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident.column));
         let (own, mut now): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
         let all_can_be_undone =
             !in_place && now.iter().all(|resident| resident.write == Write::None || result.is_new(&resident.buffer));
         if ended {
-            // arrays that were there change when nothing can fail any more
+            // Arrays that existed before change only when nothing can fail any more.
             let at_once = |resident: &Resident| later.is_some() || result.is_new(&resident.buffer);
             let new = now.iter().filter(|resident| at_once(resident));
             new.for_each(|resident| resident.keep(&mut packed.columns, &fates));
@@ -1055,7 +1077,8 @@ impl Section<'_> {
         }
         let outcome = match outcome {
             None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
-            // Other processes on the device may give some back; who has a limit has been told what is its own.
+            // Other processes on the device may give memory back. A process with a limit of its own need not wait for
+            // them.
             Some(Err(CoreError::Memory { wanted, .. }))
                 if (1..=PAUSES.len()).contains(&evicted)
                     && ikra_core::config::memory_limit() == u64::MAX
@@ -1101,7 +1124,7 @@ impl Section<'_> {
             && packed.columns[bytes.index()].device().is_some()
             && let Some(resident) = own.iter().chain(&now).find(|resident| resident.column == bytes)
         {
-            // results may be Strings of these
+            // Results may be Strings of these bytes.
             packed.columns[bytes.index()] = resident.buffer.on_host().map_err(|e| errors::core(ruby, e))?;
         }
         let made = Made::default();
@@ -1144,7 +1167,8 @@ impl Section<'_> {
             }
             let operands = unpacker.operands(&site.operands, &record.words)?;
             if site.trap != Trap::Break {
-                // messages show what the element has made; which of two kinds an array of a union is, is not sure
+                // Messages show what the element has made. For an array of a union it is not sure which of two kinds it
+                // has.
                 if !site.operands.contains(&Repr::Union) {
                     unpacker.fill_new()?;
                 }
@@ -1155,7 +1179,7 @@ impl Section<'_> {
                 None => Left::Found(record.key.index()),
             });
         }
-        // whatever it wrote, it wrote to objects
+        // The section ran without a state, so it wrote to the objects themselves.
         if let (Some(scope), None) = (&self.scope, &self.state) {
             scope.changed();
         }
@@ -1170,11 +1194,11 @@ impl Section<'_> {
             _ => result,
         };
         let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays))?;
-        // a launch whose arrays were poisoned wrote nothing that stays
+        // A launch whose arrays were poisoned wrote nothing that stays.
         if ended {
             now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
         }
-        // other threads may have looked at objects before they were written
+        // Other threads may have read objects before they were written.
         resident::changed_for_others(self.scope.as_ref());
         if let (Some(scope), None) = (&self.scope, &self.state) {
             scope.changed();
@@ -1198,7 +1222,7 @@ impl Section<'_> {
         let mut before = None;
         let (how, value) = match (left_with, &unpacker.plan.result) {
             (Some(Left::Break(raw, index)), slot) => {
-                // a column that is reduced, or a buffer's, has no rows
+                // A column that is reduced, or that a buffer holds, has no rows here.
                 if let (true, Some(slot), Gave::Column, None) = (self.wrapped, slot, &result, self.settings.reduce) {
                     before = Some(unpacker.results(slot, index as usize)?);
                 }
@@ -1248,7 +1272,7 @@ impl Section<'_> {
         Ok(if bare { value } else { ended(self.ruby, how, value, before) })
     }
 
-    /// Where results go: to a buffer, but where they are to be an Array.
+    /// Where results go: to a buffer, unless they must become an Array.
     fn result_buffer(
         &self,
         into: Results,
@@ -1257,7 +1281,7 @@ impl Section<'_> {
         limit: Key,
         packed: &mut Packed,
     ) -> Result<Gave, Error> {
-        // what only raises gives nothing of another kind
+        // A program that only raises has no results of another kind.
         let none = || schema.is_endless.then_some(if let Results::As(dtype) = into { dtype } else { Dtype::F64 });
         let Some(dtype) = is_dtype(into, slot).or_else(none) else {
             if into == Results::Numbers || self.settings.holes {
@@ -1272,12 +1296,12 @@ impl Section<'_> {
             return Err(errors::core(self.ruby, diagnostic.into()));
         };
         let len = self.len();
-        // elements behind a break are not run
+        // Elements behind a break are not run.
         let write = if limit == Key::NONE { Write::All } else { Write::Some };
         let buffer = Arc::new(Buffer::zeroed(dtype.storage(), len));
         match (slot.value, slot.repr) {
             (Some(column), _) => packed.residents.push(Resident { column, buffer: buffer.clone(), write }),
-            // all of them are one and the same
+            // All results are one and the same value.
             (None, Repr::Unit(Unit::True)) => {
                 let mut column = HostColumn::zeroed(dtype.storage(), len);
                 column.view_mut::<u8>().fill(1);

@@ -1,8 +1,8 @@
 //! Accounts of sections, for `Ikra.explain`.
 //!
-//! Here: [`Account`], what a section notes of itself while somebody asks for explanations in its Fiber, and [`Code`],
-//! which makes generated code when Ruby asks for it. Not here: what there is to tell ([`ikra_core::engine::explain()`]), and
-//! how it is shown (lib/ikra/explain.rb).
+//! Here: [`Account`], what a section notes of itself while its Fiber collects explanations; and [`Code`], which
+//! generates code as text when Ruby asks for it. Not here: the contents of an explanation
+//! ([`ikra_core::engine::explain()`]), and its presentation (lib/ikra/explain.rb).
 
 use crate::backends;
 use crate::config::{Choice, REDUCTIONS};
@@ -27,32 +27,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A compiled section, with what there is to tell of it.
+/// A compiled section, with all that `Ikra.explain` shows of it.
 pub struct Account {
     /// The method that was called.
     pub operation: String,
     pub elements: usize,
     pub ticks: u64,
     pub source: Arc<Source>,
-    /// File and line of the block, or where the program called.
+    /// File and line of the block, or of the call in the program.
     pub place: (String, u32),
     pub backend: &'static str,
-    /// Why this backend.
+    /// Why the section runs on this backend.
     pub why: String,
-    /// Finding and reading the block's text.
+    /// How long it took to find and read the block's text.
     pub reading: Duration,
-    /// In the backend.
+    /// How long the backend compiled.
     pub preparing: Duration,
     pub explanation: Explanation,
     pub program: Program,
     pub layout: Layout,
     pub options: CodeOptions,
     pub executable: Arc<dyn Executable>,
-    /// Where results go instead of to memory, and whether in the pass that computes them.
+    /// The epilogue of the kernel, if it has one, and whether the pass that computes the results runs it.
     pub sink: Option<(Epilogue, bool)>,
 }
 
-/// Of one `Ikra.explain`.
+/// The accounts of one `Ikra.explain`.
 type Accounts = Vec<Arc<Account>>;
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -69,7 +69,7 @@ pub fn wanted(ruby: &Ruby) -> bool {
     fiber.is_some_and(|fiber| BY_FIBER.lock().as_ref().is_some_and(|all| all.contains_key(&fiber)))
 }
 
-/// Hands an account to all who asked in this Fiber.
+/// Adds an account to all explanations that this Fiber collects.
 pub fn add(ruby: &Ruby, account: Account) {
     let Some(fiber) = fiber::known(ruby) else { return };
     let account = Arc::new(account);
@@ -78,7 +78,8 @@ pub fn add(ruby: &Ruby, account: Account) {
     }
 }
 
-/// `Ikra.__explain_start`: from now on the sections of this Fiber are compiled anew, and explained; and operations are measured.
+/// `Ikra.__explain_start`: from now on the sections of this Fiber are compiled anew and explained, and operations are
+/// measured.
 ///
 /// # Errors
 /// As [`profile::start`].
@@ -90,7 +91,7 @@ pub fn start(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// Of Fibers that left theirs open, and are gone.
+/// Drops the accounts of Fibers that cannot be resumed any more.
 pub fn let_go(fibers: &[Number]) {
     let mut all = BY_FIBER.lock();
     let Some(all) = all.as_mut() else { return };
@@ -102,7 +103,7 @@ pub fn let_go(fibers: &[Number]) {
 /// `Ikra.__explain_stop`: a Hash for each section since the last start, and [`profile::operations`].
 ///
 /// # Errors
-/// What Ruby raises when memory ends.
+/// NoMemoryError.
 pub fn stop(ruby: &Ruby) -> Result<(RArray, RArray), Error> {
     let measured = profile::finished(ruby);
     let accounts = fiber::known(ruby).map_or_else(Vec::new, |fiber| {
@@ -123,7 +124,7 @@ pub fn stop(ruby: &Ruby) -> Result<(RArray, RArray), Error> {
     Ok((list, operations))
 }
 
-/// A Hash from Symbols.
+/// A Hash with Symbols as keys.
 struct Facts<'r>(&'r Ruby, RHash);
 
 impl<'r> Facts<'r> {
@@ -230,12 +231,12 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
     Ok(hash.1)
 }
 
-/// What Ruby calls a reduction.
+/// Ruby's name of a reduction.
 fn name(wanted: Reduction) -> Option<&'static str> {
     REDUCTIONS.iter().find(|(_, reduction)| *reduction == wanted).map(|(name, _)| *name)
 }
 
-/// What generated code is made from, when it is asked for.
+/// What code is generated from, when Ruby asks for it.
 #[derive(TypedData)]
 #[magnus(class = "Ikra::Code", free_immediately)]
 pub struct Code(Arc<Account>);
@@ -251,7 +252,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     class.undef_default_alloc_func();
     class.define_method("text", method!(Code::text, 1))?;
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Code"),))?;
-    // as of `Holder`
+    // For the reason given in `Holder`.
     <Code as TypedData>::class(ruby);
     Ok(())
 }

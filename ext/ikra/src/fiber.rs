@@ -1,9 +1,11 @@
-//! Which Fiber runs, and which are gone.
+//! Numbers of Fibers, and Fibers that are gone.
 //!
-//! Here: [`current`], a Fiber's number, by which is kept what `Ikra.resident`, `Ikra.profile` and `Ikra.explain` opened there; [`let_gone_go`], which closes what a
-//! Fiber left open that nobody can resume any more. Not here: what is kept ([`crate::engine::resident`], [`crate::profile`], [`crate::explain`]).
+//! Here: [`current`], the number of a Fiber. `Ikra.resident`, `Ikra.profile` and `Ikra.explain` keep what they opened
+//! by it. [`let_gone_go`] closes what a Fiber left open that cannot be resumed any more. Not here: what is kept
+//! ([`crate::engine::resident`], [`crate::profile`], [`crate::explain`]).
 //!
-//! The number is in the Fiber's own variables, in an object that goes when the Fiber goes. No number is given twice, which addresses would be.
+//! The number is in an object in the Fiber's own variables, which the GC frees with the Fiber. Unlike an address, no
+//! number is given twice.
 
 use crate::engine::resident;
 use crate::heap::{self, Raw};
@@ -14,11 +16,11 @@ use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a Fiber is called.
+/// The number of a Fiber.
 pub type Number = u64;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// Those that ended, or that nobody can resume.
+/// Fibers that ended, or that cannot be resumed.
 static GONE: Mutex<Vec<Number>> = Mutex::new(Vec::new());
 static ANY_GONE: AtomicBool = AtomicBool::new(false);
 
@@ -30,7 +32,8 @@ impl DataTypeFunctions for Numbered {}
 
 impl Drop for Numbered {
     fn drop(&mut self) {
-        // the GC is here: who takes the lock otherwise allocates nothing under it
+        // The GC may call this at any allocation in Ruby's heap. No other user of the lock allocates there while it
+        // holds the lock.
         GONE.lock().push(self.0);
         ANY_GONE.store(true, Ordering::Release);
     }
@@ -44,14 +47,14 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     let class = ikra.define_class("Numbered", ruby.class_object())?;
     class.undef_default_alloc_func();
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Numbered"),))?;
-    // as of `Holder`
+    // For the reason given in `Holder`.
     <Numbered as TypedData>::class(ruby);
     Ok(())
 }
 
-/// A variable of the Fiber that runs; nil where there is none.
+/// A variable of the current Fiber. nil where there is none.
 pub fn variable(ruby: &Ruby, name: &str) -> Raw {
-    // SAFETY: a live thread, and an ID; it is looked up and nothing is allocated.
+    // SAFETY: a live thread, and an ID. The function looks it up and allocates nothing.
     #[allow(unsafe_code)]
     unsafe {
         rb_sys::rb_thread_local_aref(ruby.thread_current().as_raw(), registry::id(ruby, name))
@@ -60,7 +63,7 @@ pub fn variable(ruby: &Ruby, name: &str) -> Raw {
 
 const VARIABLE: &str = "__ikra_fiber";
 
-/// The number of the Fiber that runs; None for one that opened nothing yet.
+/// The number of the current Fiber. None where it has not opened anything yet.
 pub fn known(ruby: &Ruby) -> Option<Number> {
     let numbered = variable(ruby, VARIABLE);
     if numbered == heap::NIL {
@@ -69,7 +72,7 @@ pub fn known(ruby: &Ruby) -> Option<Number> {
     <&Numbered>::try_convert(crate::reflect::value(numbered)).ok().map(|numbered| numbered.0)
 }
 
-/// The number of the Fiber that runs.
+/// The number of the current Fiber.
 ///
 /// # Errors
 /// FrozenError for a Thread that is frozen.
@@ -80,13 +83,13 @@ pub fn current(ruby: &Ruby) -> Result<Number, Error> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let numbered = ruby.obj_wrap(Numbered(number));
     let (thread, id) = (ruby.thread_current().as_raw(), registry::id(ruby, VARIABLE));
-    // SAFETY: live VALUEs; what it raises is caught.
+    // SAFETY: live VALUEs. `protect` catches what it raises.
     #[allow(unsafe_code)]
     protect(|| unsafe { rb_sys::rb_thread_local_aset(thread, id, numbered.as_raw()) })?;
     Ok(number)
 }
 
-/// Closes what Fibers left open that are gone.
+/// Closes what Fibers left open that cannot be resumed any more.
 ///
 /// # Errors
 /// As [`resident::close`].

@@ -14,13 +14,13 @@ use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Value};
 use once_cell::sync::OnceCell;
 
-/// What is asked of a Hash.
+/// The methods of a Hash that layout calls.
 const ASKED: [&str; 5] = ["compare_by_identity?", "default_proc", "default", "keys", "values"];
 
 /// Ruby's own methods of these names: a program may redefine them.
 static METHODS: OnceCell<Vec<Kept>> = OnceCell::new();
 
-/// Fetches them.
+/// Fetches these methods.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -31,7 +31,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// What kernels cannot hold about a Hash, or its parts; the arrays are the caller's to keep.
+/// The arrays of a Hash, or the reason why kernels cannot hold it. The caller keeps the arrays alive.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -68,7 +68,7 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
         if objects > MOST_OBJECTS {
             return Ok(Err(format!("a Hash with more than {MOST_OBJECTS} objects as keys")));
         }
-        // a key that was changed since is not found any more
+        // A key that was changed after it was stored is not found any more.
         if matches!(heap::see(raw), Seen::Array | Seen::Struct) {
             let asks: Value = ruby.class_hash().funcall("instance_method", ("key?",))?;
             if !asks.funcall::<_, _, Value>("bind_call", (own, key))?.to_bool() {
@@ -80,13 +80,13 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
     Ok(Ok([keys.as_raw(), values.as_raw(), places.as_raw(), default.as_raw()]))
 }
 
-/// So many objects without a hash of their own may be keys: they are looked for one after the other.
+/// The most objects without a hash of their own that may be keys. They are searched one after the other.
 const MOST_OBJECTS: usize = 256;
 
-/// So deep, keys may nest.
+/// The deepest nesting of keys.
 const MOST_NESTED: usize = 16;
 
-/// The hash of a key, or what kernels cannot hold about its Hash.
+/// The hash of a key, or the reason why kernels cannot hold its Hash.
 fn key_hash(ruby: &Ruby, raw: Raw, depth: usize) -> Result<Result<u64, String>, Error> {
     Ok(Ok(match heap::see(raw) {
         Seen::Nil => Key::Word(Tag::NIL, 0).hash(),
@@ -122,7 +122,7 @@ fn parts_hash(ruby: &Ruby, list: Value, depth: usize) -> Result<Result<u64, Stri
     Ok(Ok(Key::Parts(&hashes).hash()))
 }
 
-/// Whether `hash` and `eql?` of an object are those that a class or module of Ruby's own defines.
+/// Whether an object's `hash` and `eql?` are those of a class or module of Ruby's own.
 fn has_hash_of(raw: Raw, owner: Value) -> Result<bool, Error> {
     for name in ["hash", "eql?"] {
         let class: Value = value(raw).class().as_value();

@@ -1,34 +1,43 @@
 //! Reads, and in one case writes, Ruby's heap directly.
 //!
-//! Here: the class word, the flags, the ivar slots, the members of a Struct, the array body and a String's bytes behind a VALUE, and the
-//! bits of immediate values.
+//! Here: the class word, the flags, the ivar slots, the members of a Struct, the array body and a String's bytes behind
+//! a VALUE, and the bits of immediate values.
 //! Not here: what they mean to a program ([`crate::observe`], [`crate::pack`]).
 //!
 //! # Safety
 //!
 //! Every function here that takes a VALUE assumes three things of its caller, and keeps one promise.
 //!
-//! * **A live holder.** The VALUE was read, in the same stretch of work, from something that keeps it alive: an argument
-//!   on the machine stack, a slot of a live object, or a table that [`crate::holder::Holder`] marks (and so pins).
+//! * **A live holder.** The VALUE was read, in the same stretch of work, from something that keeps it alive. That is an
+//!   argument on the machine stack, a slot of a live object, or a table that [`crate::holder::Holder`] marks (and so
+//!   pins).
 //! * **The GVL is held**, by this thread or, for workers, by the Ruby thread that waits for them. No Ruby code runs
 //!   meanwhile, so nothing is written to the objects that are read.
-//! * **No allocation, no GC.** Between the first read of a stretch and the last use of what it gave, nothing allocates
-//!   in Ruby's heap: no object is freed or moved. What would have to allocate is put off to the end of the stretch.
-//! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_field`], which says
-//!   so.
+//! * **No allocation, no GC.** Nothing allocates in Ruby's heap between the first read of a stretch and the last use of
+//!   its result. So no object is freed or moved. Work that must allocate is deferred to the end of the stretch.
+//! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_field`], which
+//!   says so.
 //!
-//! **Workers** ([`crate::crew`]) call [`see`], [`class_word`], [`is_frozen`], [`elements`], [`bytes`], [`encoding`], [`prefetch`], [`needs_no_barrier`] and what is said to be for them:
-//! these read memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`) or look something up
+//! **Workers** ([`crate::crew`]) call only [`see`], [`class_word`], [`is_frozen`], [`elements`], [`bytes`],
+//! [`encoding`], [`prefetch`], [`needs_no_barrier`] and the functions that are documented as for workers. These read
+//! memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`) or look something up
 //! (`rb_enc_get_index`).
 //!
-//! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray` of 3.1 to 3.4 (of
-//! others through rb-sys's stable API, whose functions are calls) and `RObject` of 3.1 to 3.4: ivars embedded at offset 16 under flag `FL_USER1`, else
-//! behind a pointer; from 3.2 the shape number in the upper half of the flags. Which slot holds which ivar is not
-//! assumed but found out, by pairing what `rb_ivar_foreach` yields with the slots of one object, value by value
-//! ([`slots_of`]). Any other Ruby, and any object that does not pair, is read through `rb_ivar_get`. Of `RStruct` (3.1 to
-//! 3.3): members embedded at offset 16 where the length bits of the flags are not 0, else behind a pointer after a
-//! length; what one object's memory shows is compared with what `rb_struct_aref` gives, and where they differ all
-//! objects of the class are read through that.
+//! This file assumes the layout of four structures of Ruby:
+//!
+//! * `RBasic`: flags and class.
+//! * `RFloat`: read through `rb_float_value`.
+//! * `RArray` of 3.1 to 3.4. In other versions it is read through rb-sys's stable API, whose functions are calls.
+//! * `RObject` of 3.1 to 3.4. With flag `FL_USER1`, ivars are embedded at offset 16; else they are behind a pointer.
+//!   From 3.2 on, the shape number is in the upper half of the flags.
+//!
+//! It does not assume which slot holds which ivar. [`slots_of`] finds out: it pairs what `rb_ivar_foreach` yields with
+//! the slots of one object, value by value. In any other Ruby, and for any object that does not pair, ivars are read
+//! through `rb_ivar_get`.
+//!
+//! Of `RStruct` (3.1 to 3.3) it assumes that members are embedded at offset 16 where the length bits of the flags are
+//! not 0. Else they are behind a pointer after a length. The memory of one object is compared with what
+//! `rb_struct_aref` gives. Where they differ, all objects of the class are read through that function.
 #![allow(unsafe_code, reason = "this file is the one that reads Ruby's heap; see its safety chapter")]
 
 use crate::identity::RawMap;
@@ -40,13 +49,13 @@ use smallvec::SmallVec;
 use std::os::raw::c_int;
 use std::sync::Arc;
 
-/// A Ruby VALUE without magnus's type around it: nothing but a word.
+/// A Ruby VALUE as a plain word, without magnus's type.
 pub type Raw = VALUE;
 
 pub const NIL: Raw = rb_sys::Qnil as Raw;
 pub const TRUE: Raw = rb_sys::Qtrue as Raw;
 pub const FALSE: Raw = rb_sys::Qfalse as Raw;
-/// No value, which no slot that Ruby shows holds.
+/// A word that is no value. No slot that Ruby shows holds it.
 pub const UNDEF: Raw = rb_sys::Qundef as Raw;
 
 const FROZEN: usize = 1 << 11;
@@ -56,25 +65,26 @@ const RARRAY_EMBED: usize = 1 << 13;
 const EMBEDDED_LEN: usize = rb_sys::ruby_rarray_flags::RARRAY_EMBED_LEN_MASK as usize;
 const EMBEDDED_LEN_SHIFT: usize = rb_sys::ruby_rarray_consts::RARRAY_EMBED_LEN_SHIFT as usize;
 
-/// All of these bits: of the old generation.
+/// An object that has all of these bits is of the old generation.
 const PROMOTED: usize = rb_sys::ruby_fl_type::RUBY_FL_PROMOTED as usize;
 
 const VERSION: (u32, u32) = (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR);
-/// Objects have shapes instead of an index table per class.
+/// Whether objects have shapes, instead of an index table per class.
 const SHAPES: bool = VERSION.0 == 3 && VERSION.1 >= 2;
-/// Whether this Ruby's `RObject` is one that this file knows.
+/// Whether this Ruby's `RObject` has a layout that this file knows.
 const KNOWN_OBJECTS: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 4;
-/// Whether this Ruby's `RArray` is: embedded at offset 16, or else the length there, and two words on the body.
+/// The same for `RArray`: elements embedded at offset 16, or else the length there, and the pointer to them two words
+/// on.
 const KNOWN_ARRAYS: bool = KNOWN_OBJECTS;
-/// Whether this Ruby's write barrier is one that this file knows: it notes an old object that is assigned one that is not old, and while
-/// marking goes on any.
+/// Whether this file knows this Ruby's write barrier. It records an old object to which a value is assigned that is not
+/// old. While the GC is marking, it records any.
 const KNOWN_PROMOTION: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 3;
 /// The shape of objects whose ivars are in a hash table.
 const COMPLEX_SHAPE: usize = if VERSION.1 == 2 { 11 } else { 6 };
 
 const _: () = assert!(size_of::<Raw>() == 8, "Ikra needs a 64-bit Ruby");
 
-/// What a VALUE is, as far as its own word and its flags tell.
+/// The kind of a VALUE, as its own word and its flags show it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Seen {
     Nil,
@@ -104,8 +114,9 @@ pub enum Seen {
     Other,
 }
 
-/// Whether a value is no address: those are multiples of 8 beyond false and nil, which are 0 and 8 or less. Said in one comparison: an eighth of such a multiple is from 2 on, and of
-/// anything else the bits below come out at the top.
+/// Whether a value is immediate, and so no address. Addresses are multiples of 8 beyond false and nil, which are 0 and
+/// 8 or less. One comparison tests both: rotated by three bits, such a multiple is from 2 on, and the low bits of
+/// anything else end up at the top.
 #[inline]
 pub fn is_immediate(v: Raw) -> bool {
     v.rotate_right(3).wrapping_sub(2) >= (1 << 61) - 2
@@ -130,22 +141,22 @@ pub fn is_frozen(v: Raw) -> bool {
     is_immediate(v) || flags(v) & FROZEN != 0
 }
 
-/// How many objects ahead the memory is asked for.
+/// The distance, in objects, at which memory is prefetched.
 pub const AHEAD: usize = 16;
 
-/// Asks for an object's memory ahead of its use.
+/// Prefetches an object.
 #[inline]
 pub fn prefetch(v: Raw) {
     ahead::to_read(v as *const Raw);
-    // its last word may be in the next line
+    // The last word of the object may be in the next line.
     ahead::to_read((v as *const Raw).wrapping_add(4));
 }
 
-/// Whether an object or Array keeps something elsewhere: a hint, of others no.
+/// Whether an object or Array has a body outside of its slot. For other values it is false. Serves only as a hint.
 #[inline]
 pub fn has_body(v: Raw) -> bool {
     let flags = flags(v);
-    // Where Ruby is not one that this file knows, it is a hint about nothing.
+    // In a Ruby that this file does not know, the hint is useless, but harmless.
     match flags & TYPE_MASK {
         kind if kind == T::RUBY_T_OBJECT as usize => flags & ROBJECT_EMBED == 0,
         kind if kind == T::RUBY_T_ARRAY as usize => flags & RARRAY_EMBED == 0,
@@ -153,7 +164,7 @@ pub fn has_body(v: Raw) -> bool {
     }
 }
 
-/// Asks for what an object or Array keeps elsewhere; its own memory should be there already.
+/// Prefetches the body of an object or Array, whose own memory should be in the cache already.
 #[inline]
 pub fn prefetch_body(v: Raw) {
     if has_body(v) {
@@ -165,10 +176,10 @@ pub fn prefetch_body(v: Raw) {
     }
 }
 
-/// Asks for objects and Arrays that are read next, and for what they keep elsewhere.
+/// Prefetches objects and Arrays that are read next, and their bodies.
 #[inline]
 pub fn prefetch_all(objects: impl Iterator<Item = Raw> + Clone) {
-    // by then the first of them are there
+    // By now the first of them are in the cache.
     objects.clone().for_each(prefetch);
     objects.for_each(prefetch_body);
 }
@@ -185,7 +196,7 @@ pub fn is_struct(v: Raw) -> bool {
     !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_STRUCT as usize
 }
 
-/// What a value may be, told by its first two words.
+/// A kind of object, tested by the first two words of a value.
 #[derive(Clone, Copy)]
 pub struct What {
     class: Raw,
@@ -194,20 +205,20 @@ pub struct What {
 }
 
 impl What {
-    /// Of the same class word as an ordinary object or Struct; None: it is neither.
+    /// Objects of the same class word as an ordinary object or Struct. None where it is neither.
     pub fn like(object: Raw, not_frozen: bool) -> Option<Self> {
         let kinds = [T::RUBY_T_OBJECT, T::RUBY_T_STRUCT];
         let kind = kinds.into_iter().find(|kind| flags(object) & TYPE_MASK == *kind as usize)?;
         Some(Self::of(class_word(object), kind, not_frozen))
     }
-    /// An Array of Ruby's own class, with no methods of its own.
+    /// Arrays of Ruby's own class, without singleton methods.
     pub fn plain_array(not_frozen: bool) -> Self {
         Self::of(array_class(), T::RUBY_T_ARRAY, not_frozen)
     }
     fn of(class: Raw, kind: T, not_frozen: bool) -> Self {
         Self { class, looked_at: TYPE_MASK | if not_frozen { FROZEN } else { 0 }, flags: kind as usize }
     }
-    /// Whether a value is it that is no immediate.
+    /// Whether a value, which is no immediate, is of this kind.
     #[inline]
     pub fn is(self, v: Raw) -> bool {
         flags(v) & self.looked_at == self.flags && class_word(v) == self.class
@@ -251,7 +262,7 @@ pub fn see(v: Raw) -> Seen {
     }
 }
 
-/// Whether a value is a Float in its own bits.
+/// Whether a value is a flonum: a Float that is immediate.
 #[inline]
 pub fn is_flonum(v: Raw) -> bool {
     v & 3 == 2
@@ -267,7 +278,7 @@ pub fn flonum(v: Raw) -> f64 {
     f64::from_bits((2u64.wrapping_sub(b63) | (v & !3)).rotate_right(3))
 }
 
-/// The flonum of a Float, or None where only an object on the heap can hold it.
+/// The flonum of a Float. None where only an object on the heap can hold it.
 #[inline]
 pub fn flonum_of(f: f64) -> Option<Raw> {
     let bits = f.to_bits();
@@ -278,7 +289,7 @@ pub fn flonum_of(f: f64) -> Option<Raw> {
     (bits != 0x3000_0000_0000_0000 && (top == 3 || top == 4)).then(|| (bits.rotate_left(3) & !3) | 2)
 }
 
-/// Whether a value is an Integer in its own bits.
+/// Whether a value is a fixnum: an Integer that is immediate.
 #[inline]
 pub fn is_fixnum(v: Raw) -> bool {
     v & 1 == 1
@@ -290,26 +301,26 @@ pub fn fixnum(v: Raw) -> i64 {
     (v as i64) >> 1
 }
 
-/// The fixnum of an Integer, or None where only a Bignum can hold it.
+/// The fixnum of an Integer. None where only a Bignum can hold it.
 #[inline]
 pub fn fixnum_of(i: i64) -> Option<Raw> {
     (-(1 << 62)..1 << 62).contains(&i).then_some(((i << 1) | 1) as Raw)
 }
 
-/// A Bignum that fits 64 bits.
+/// The value of a Bignum, if it fits 64 bits.
 fn bignum(v: Raw) -> Option<i64> {
     const NATIVE_WORD: c_int = 0x40; // INTEGER_PACK_NATIVE_BYTE_ORDER
     const LEAST_FIRST: c_int = 0x02; // INTEGER_PACK_LSWORD_FIRST
     const TWO_COMPLEMENT: c_int = 0x80; // INTEGER_PACK_2COMP
     let mut words = [0i64; 2];
-    // SAFETY: `v` is a live Bignum; the function writes exactly two words, and answers ±2 where that is not enough.
+    // SAFETY: `v` is a live Bignum. The function writes exactly two words, and returns ±2 where that is not enough.
     let sign = unsafe {
         rb_sys::rb_integer_pack(v, words.as_mut_ptr().cast(), 2, 8, 0, LEAST_FIRST | NATIVE_WORD | TWO_COMPLEMENT)
     };
     (sign.abs() < 2 && words[1] == words[0] >> 63).then_some(words[0])
 }
 
-/// Whether an Array is one of Ruby's own class, with no methods of its own.
+/// Whether an Array is of Ruby's own class, without singleton methods.
 #[inline]
 pub fn is_of_array(array: Raw) -> bool {
     class_word(array) == array_class()
@@ -317,25 +328,26 @@ pub fn is_of_array(array: Raw) -> bool {
 
 #[inline]
 fn array_class() -> Raw {
-    // SAFETY: Ruby sets it before it loads anything, and never again.
+    // SAFETY: Ruby sets it before it loads any library, and never again.
     unsafe { rb_sys::rb_cArray }
 }
 
-/// Whether `v`, which is no immediate, is an Array of Ruby's own class, with no methods of its own.
+/// Whether `v`, which is no immediate, is an Array of Ruby's own class, without singleton methods.
 #[inline]
 pub fn is_plain_array(v: Raw) -> bool {
     flags(v) & TYPE_MASK == T::RUBY_T_ARRAY as usize && is_of_array(v)
 }
 
-/// The elements of an Array. Not to be kept past the stretch.
+/// The elements of an Array. They must not be used after the stretch.
 ///
 /// # Panics
-/// Where it is none.
+/// Where the VALUE is no Array.
 #[inline]
 pub fn elements<'a>(array: Raw) -> &'a [Raw] {
     let flags = flags(array);
     assert!(flags & TYPE_MASK == T::RUBY_T_ARRAY as usize, "an Array");
-    // SAFETY: a live Array (chapter) of a Ruby whose RArray this is, or else one that rb-sys reads; its body stays where it is as long as no Ruby code runs.
+    // SAFETY: a live Array (chapter), whose layout is known, or which rb-sys reads. Its body stays where it is as long
+    // as no Ruby code runs.
     unsafe {
         let words = array as *const usize;
         let (at, len) = if !KNOWN_ARRAYS {
@@ -351,11 +363,11 @@ pub fn elements<'a>(array: Raw) -> &'a [Raw] {
     }
 }
 
-/// The bytes of a String. Not to be kept past the stretch.
+/// The bytes of a String. They must not be used after the stretch.
 #[inline]
 pub fn bytes<'a>(string: Raw) -> &'a [u8] {
     let api = rb_sys::stable_api::get_default();
-    // SAFETY: `string` is a live String (chapter); its bytes stay where they are as long as no Ruby code runs.
+    // SAFETY: `string` is a live String (chapter). Its bytes stay where they are as long as no Ruby code runs.
     unsafe {
         let len = rb_sys::StableApiDefinition::rstring_len(api, string);
         if len <= 0 {
@@ -365,11 +377,11 @@ pub fn bytes<'a>(string: Raw) -> &'a [u8] {
     }
 }
 
-/// How a String that kernels can hold is to be read; None: it is in another encoding.
+/// The encoding of a String. None where kernels cannot hold it.
 #[inline]
 pub fn encoding(string: Raw) -> Option<Encoding> {
-    // the numbers of Ruby's first three encodings (encindex.h), the same in every Ruby
-    // SAFETY: `string` is a live String; the function reads its encoding's number.
+    // These are the numbers of Ruby's first three encodings (encindex.h), which are the same in every Ruby.
+    // SAFETY: `string` is a live String. The function reads its encoding's number.
     match unsafe { rb_sys::rb_enc_get_index(string) } {
         0 => Some(Encoding::Binary),
         1 => Some(Encoding::of_utf8(bytes(string))),
@@ -384,11 +396,11 @@ struct Body {
     len: usize,
 }
 
-/// Where an ordinary object keeps its ivars. `shape` objects: as many slots as `count` says, which the caller knows from
-/// the shape.
+/// Where an ordinary object keeps its ivars. Objects with shapes have `count` slots, which the caller knows from the
+/// shape.
 #[inline]
 fn body(object: Raw, count: usize) -> Body {
-    // SAFETY: `object` is a live T_OBJECT of a Ruby whose RObject this is (`KNOWN_OBJECTS`).
+    // SAFETY: `object` is a live T_OBJECT, and its RObject has a known layout (`KNOWN_OBJECTS`).
     unsafe {
         let words = object as *const usize;
         if *words & ROBJECT_EMBED != 0 {
@@ -402,7 +414,7 @@ fn body(object: Raw, count: usize) -> Body {
     }
 }
 
-/// What decides where an object keeps an ivar: its shape, or (3.1) its class.
+/// What determines where an object keeps an ivar: its shape, or (3.1) its class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Form(pub u64);
 
@@ -416,13 +428,13 @@ pub fn form(object: Raw, class: Raw) -> Form {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slot {
     At(u32),
-    /// Objects of this form do not have it (shapes only).
+    /// Objects of this form do not have the ivar (shapes only).
     Absent,
-    /// Only `rb_ivar_get` knows.
+    /// Only `rb_ivar_get` finds it.
     Unknown,
 }
 
-/// Reads an ivar from its slot; None where the slot cannot tell. An ivar that was never assigned is nil, as in Ruby.
+/// Reads an ivar from its slot. None where the slot is not known. An ivar that was never assigned is nil, as in Ruby.
 #[inline]
 pub fn slot_value(object: Raw, slot: Slot) -> Option<Raw> {
     match slot {
@@ -441,22 +453,24 @@ pub fn slot_value(object: Raw, slot: Slot) -> Option<Raw> {
     }
 }
 
-/// Tells the GC that an object was assigned a value, as Ruby does after each store. For the Ruby thread; nothing allocated since
-/// the store.
+/// Runs the GC's write barrier for a value that was assigned to an object, as Ruby does after each store. Only for the
+/// Ruby thread. Nothing may allocate between the store and this call.
 #[inline]
 pub fn barrier(object: Raw, value: Raw) {
     if !is_immediate(value) {
-        // SAFETY: both are live (chapter), and the GVL is this thread's.
+        // SAFETY: both are live (chapter), and this thread holds the GVL.
         unsafe { rb_sys::rb_gc_writebarrier(object, value) }
     }
 }
 
-/// Whether the GC is marking step by step, between which programs run: then it has to hear of every assignment. For the Ruby thread.
+/// Whether the GC is in an incremental marking phase, during which programs run. Then every assignment needs its
+/// barrier. Only for the Ruby thread.
 pub fn is_marking() -> bool {
     if !KNOWN_PROMOTION {
         return true;
     }
-    // SAFETY: a name that outlives the call, and a Symbol; for a Symbol the function looks something up, and allocates nothing.
+    // SAFETY: a name that outlives the call, and a Symbol. For a Symbol the function only looks up, and allocates
+    // nothing.
     unsafe {
         let state = rb_sys::rb_id2sym(rb_sys::rb_intern(c"state".as_ptr()));
         let now = rb_sys::rb_gc_latest_gc_info(state);
@@ -465,14 +479,15 @@ pub fn is_marking() -> bool {
     }
 }
 
-/// Whether [`barrier`] would do nothing with a value, whatever it was assigned to, as long as the GC is not marking: it is no object, or
-/// one of the old generation.
+/// Whether [`barrier`] would do nothing for a value, whatever it was assigned to, while the GC is not marking. That
+/// holds for immediates, and for objects of the old generation.
 #[inline]
 pub fn needs_no_barrier(value: Raw) -> bool {
     is_immediate(value) || KNOWN_PROMOTION && flags(value) & PROMOTED == PROMOTED
 }
 
-/// Assigns an ivar through its slot; false where only `rb_ivar_set` can. The object is not frozen, and [`barrier`] follows.
+/// Assigns an ivar through its slot. False where only `rb_ivar_set` can. The object is not frozen. The caller calls
+/// [`barrier`] afterwards.
 #[inline]
 fn put_slot(object: Raw, slot: Slot, value: Raw) -> bool {
     let Slot::At(index) = slot else { return false };
@@ -481,7 +496,7 @@ fn put_slot(object: Raw, slot: Slot, value: Raw) -> bool {
     if index >= body.len {
         return false;
     }
-    // SAFETY: within the object's slots, as in `slot_value`; the store is what Ruby itself does.
+    // SAFETY: within the object's slots, as in `slot_value`. Ruby itself stores in the same way.
     unsafe {
         let at = body.at.add(index).cast_mut();
         if *at == UNDEF {
@@ -494,11 +509,11 @@ fn put_slot(object: Raw, slot: Slot, value: Raw) -> bool {
 
 /// Reads an ivar of any object by Ruby's own function, which neither allocates nor raises.
 pub fn ivar(object: Raw, ivar: ID) -> Raw {
-    // SAFETY: `object` is live (chapter); nil for an ivar that it lacks.
+    // SAFETY: `object` is live (chapter). The function gives nil for an ivar that it lacks.
     unsafe { rb_sys::rb_attr_get(object, ivar) }
 }
 
-/// All ivars of an object with their values, in the order in which Ruby names them.
+/// All ivars of an object with their values, in the order in which Ruby lists them.
 pub fn ivars(object: Raw) -> SmallVec<[(ID, Raw); 8]> {
     unsafe extern "C" fn collect(id: ID, value: Raw, out: rb_sys::st_data_t) -> c_int {
         // SAFETY: `out` is the vector below, which outlives the call.
@@ -506,12 +521,12 @@ pub fn ivars(object: Raw) -> SmallVec<[(ID, Raw); 8]> {
         0
     }
     let mut pairs = SmallVec::new();
-    // SAFETY: `object` is live; the callback allocates nothing of Ruby's and changes no object.
+    // SAFETY: `object` is live. The callback allocates nothing in Ruby's heap and changes no object.
     unsafe { rb_sys::rb_ivar_foreach(object, Some(collect), (&raw mut pairs) as rb_sys::st_data_t) };
     pairs
 }
 
-/// All ivars of an object with their slots, verified; None where its slots cannot be known.
+/// All ivars of an object with their slots, verified. None where the slots are not known.
 pub fn slots_of(object: Raw) -> Option<Vec<(ID, u32)>> {
     if !KNOWN_OBJECTS || !is_object(object) || (SHAPES && flags(object) >> 32 == COMPLEX_SHAPE) {
         return None;
@@ -519,7 +534,7 @@ pub fn slots_of(object: Raw) -> Option<Vec<(ID, u32)>> {
     let pairs = ivars(object);
     let mut body = body(object, pairs.len());
     if SHAPES && flags(object) & ROBJECT_EMBED == 0 {
-        // SAFETY: `at` is the start of a block from malloc, or null, for which the answer is 0.
+        // SAFETY: `at` is the start of a block from malloc, or null, for which the function gives 0.
         let room = unsafe { libc::malloc_usable_size(body.at.cast_mut().cast()) };
         body.len = body.len.min(room / size_of::<Raw>());
     }
@@ -551,7 +566,7 @@ pub fn find_slot(example: Raw, ivar: ID) -> Slot {
         None => Slot::Unknown,
         Some(slots) => match slots.iter().find(|(id, _)| *id == ivar) {
             Some((_, index)) => Slot::At(*index),
-            // a shape says all that its objects have; on 3.1 another object of the class may have it
+            // A shape determines all ivars of its objects. On 3.1 another object of the class may have the ivar.
             None => {
                 if SHAPES {
                     Slot::Absent
@@ -563,14 +578,14 @@ pub fn find_slot(example: Raw, ivar: ID) -> Slot {
     }
 }
 
-/// Length bits of a Struct whose members are within it (struct.h of 3.1 and 3.2, and of 3.3).
+/// The bits of a Struct's length if its members are embedded (struct.h of 3.1 and 3.2, and of 3.3).
 const RSTRUCT_EMBED: usize = if VERSION.1 >= 3 { 0x7f << 13 } else { 3 << 13 };
 const KNOWN_STRUCTS: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 3;
 
 /// Where the members of a Struct are, and how many.
 #[inline]
 fn members(object: Raw) -> Body {
-    // SAFETY: `object` is a live T_STRUCT of a Ruby whose RStruct this is (`KNOWN_STRUCTS`).
+    // SAFETY: `object` is a live T_STRUCT, and its RStruct has a known layout (`KNOWN_STRUCTS`).
     unsafe {
         let words = object as *const usize;
         match (*words & RSTRUCT_EMBED) >> 13 {
@@ -580,18 +595,18 @@ fn members(object: Raw) -> Body {
     }
 }
 
-/// A member of a Struct by Ruby's own function, which neither allocates nor raises for a member that there is.
+/// Reads a member of a Struct by Ruby's own function, which neither allocates nor raises for an existing member.
 fn member_slowly(object: Raw, index: u32) -> Raw {
     // SAFETY: `object` is a live T_STRUCT with more than `index` members, as its class says.
     unsafe { rb_sys::rb_struct_aref(object, ((index as usize) << 1 | 1) as Raw) }
 }
 
-/// Whether a Struct's memory shows what Ruby says its members are.
+/// Whether a Struct's memory has the members that Ruby's functions give.
 fn is_as_known(object: Raw) -> bool {
     if !KNOWN_STRUCTS {
         return false;
     }
-    // SAFETY: `object` is a live T_STRUCT; the function reads its length.
+    // SAFETY: `object` is a live T_STRUCT. The function reads its length.
     let size = match see(unsafe { rb_sys::rb_struct_size(object) }) {
         Seen::Int(size) => size as usize,
         _ => return false,
@@ -601,7 +616,7 @@ fn is_as_known(object: Raw) -> bool {
     body.len == size && (0..size).all(|i| unsafe { *body.at.add(i) } == member_slowly(object, i as u32))
 }
 
-/// Some of many objects, whose forms are mostly those of all.
+/// A sample of many objects. It mostly has the forms of all of them.
 pub fn sample(objects: &[Raw]) -> Vec<Raw> {
     objects.iter().copied().step_by(crate::crew::PIECE).collect()
 }
@@ -616,29 +631,29 @@ pub enum FieldReader {
     Own(usize),
 }
 
-/// Hashes with the arrays that they were laid out as, and their default values.
+/// Hashes, the arrays in which they are laid out, and their default values.
 pub type Hashes = RawMap<[Raw; 4]>;
 
-/// None at all, as nearly always.
+/// No Hashes, as nearly always.
 pub fn no_hashes() -> Arc<Hashes> {
     static NONE: OnceCell<Arc<Hashes>> = OnceCell::new();
     NONE.get_or_init(Arc::default).clone()
 }
 
-/// What field of an object.
+/// A field of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Field {
     Ivar(ID),
-    /// Of a Struct, by its position.
+    /// A member of a Struct, by its position.
     Member(u32),
-    /// Of a Hash, by its position among [`ikra_core::world::hashes::PARTS`].
+    /// A part of a Hash, by its position among [`ikra_core::world::hashes::PARTS`].
     Part(usize),
-    /// Of a Range, a Complex or a Rational, by its position among [`ikra_core::world::values::parts`].
+    /// A part of a Range, a Complex or a Rational, by its position among [`ikra_core::world::values::parts`].
     Own(usize),
 }
 
 impl FieldReader {
-    /// `hashes` are those that may be met.
+    /// A reader of a field. `hashes` are the Hashes that may occur.
     pub fn new(field: Field, hashes: &Arc<Hashes>) -> Self {
         match field {
             Field::Part(part) => FieldReader::Part(part, hashes.clone()),
@@ -647,7 +662,7 @@ impl FieldReader {
             Field::Member(index) => FieldReader::Member(MemberReader { index, as_known: None }),
         }
     }
-    /// The field of an object of class `class` (its class word). Never assigned: nil.
+    /// The field of an object of class `class` (its class word). A field that was never assigned is nil.
     #[inline]
     pub fn get(&mut self, object: Raw, class: Raw) -> Raw {
         match self {
@@ -657,7 +672,7 @@ impl FieldReader {
             FieldReader::Own(part) => own_part(object, *part),
         }
     }
-    /// Assigns it in memory; false where only [`set_field`] can. The object is not frozen.
+    /// Assigns the field in memory. False where only [`set_field`] can. The object is not frozen.
     #[inline]
     pub fn set(&mut self, object: Raw, class: Raw, value: Raw) -> bool {
         let stored = self.put(object, class, value);
@@ -672,7 +687,8 @@ impl FieldReader {
             self.get(*object, class);
         }
     }
-    /// As [`FieldReader::get`] for a worker, which learns nothing new; None where only that can tell.
+    /// As [`FieldReader::get`], for a worker, which learns no new forms. None where only [`FieldReader::get`] can read
+    /// the field.
     #[inline]
     pub fn peek(&self, object: Raw, class: Raw) -> Option<Raw> {
         match self {
@@ -683,7 +699,7 @@ impl FieldReader {
             FieldReader::Own(_) => None,
         }
     }
-    /// The fields of many objects of a class, as [`FieldReader::get`].
+    /// The fields of many objects of a class, read as by [`FieldReader::get`].
     pub fn get_all(&mut self, objects: &[Raw], class: Raw, values: &mut [Raw]) {
         if self.peek_all(objects, class, values) {
             return;
@@ -692,7 +708,8 @@ impl FieldReader {
             *value = self.get(*object, class);
         }
     }
-    /// The same for a worker; false where one of them only [`FieldReader::get`] can tell. Which kind of field it is is asked once for all of them.
+    /// The same for a worker. False where only [`FieldReader::get`] can read one of them. The kind of field is tested
+    /// once for all of them.
     #[inline]
     pub fn peek_all(&self, objects: &[Raw], class: Raw, values: &mut [Raw]) -> bool {
         if let FieldReader::Ivar(reader) = self {
@@ -715,8 +732,8 @@ impl FieldReader {
             _ => objects.iter().all(|object| self.peek(*object, class).is_some()),
         }
     }
-    /// As [`FieldReader::set`] for a worker, with the forms that are known. Whoever waits for the worker calls [`barrier`] before
-    /// anything allocates.
+    /// As [`FieldReader::set`], for a worker, with the known forms. The Ruby thread that waits for the worker calls
+    /// [`barrier`] before anything allocates.
     #[inline]
     pub fn put(&self, object: Raw, class: Raw, value: Raw) -> bool {
         match self {
@@ -724,7 +741,7 @@ impl FieldReader {
                 reader.known(form(object, class)).is_some_and(|slot| put_slot(object, slot, value))
             }
             FieldReader::Member(reader) => match reader.known(object) {
-                // SAFETY: a member of a live Struct that is not frozen, which nobody else reads or writes meanwhile.
+                // SAFETY: a member of a live Struct that is not frozen. No other thread reads or writes it meanwhile.
                 Some(at) => unsafe {
                     *at = value;
                     true
@@ -736,11 +753,12 @@ impl FieldReader {
     }
 }
 
-/// A part of a Range, a Complex or a Rational, which the caller knows by its class.
+/// A part of a Range, a Complex or a Rational. The caller knows the class.
 fn own_part(object: Raw, part: usize) -> Raw {
     let kind = flags(object) & TYPE_MASK;
-    // SAFETY: `object` is live. Its type is looked at before what only Complexes and Rationals have is read; what is neither is
-    // a Range by its class, of which rb_range_values reads three members. None of them allocates, raises or calls a method.
+    // SAFETY: `object` is live. The type is tested before anything is read that only Complexes and Rationals have. Any
+    // other object is a Range by its class, of which rb_range_values reads three members. None of the functions
+    // allocates, raises or calls a method.
     unsafe {
         if kind == T::RUBY_T_COMPLEX as usize {
             [rb_sys::rb_complex_real, rb_sys::rb_complex_imag][part.min(1)](object)
@@ -754,11 +772,11 @@ fn own_part(object: Raw, part: usize) -> Raw {
     }
 }
 
-/// Members at one position of objects of one class.
+/// Reads and writes the members at one position of objects of one class.
 #[derive(Clone, Debug)]
 pub struct MemberReader {
     index: u32,
-    /// Whether the class's objects are as this file knows them; found out with the first.
+    /// Whether the class's objects have the layout that this file knows. Tested with the first object.
     as_known: Option<bool>,
 }
 
@@ -772,7 +790,7 @@ impl MemberReader {
             None => member_slowly(object, self.index),
         }
     }
-    /// Where the member is, of a class that is known to be as this file knows it.
+    /// The address of the member. None unless the class's objects have the layout that this file knows.
     #[inline]
     fn known(&self, object: Raw) -> Option<*mut Raw> {
         let body = if self.as_known? { members(object) } else { return None };
@@ -781,7 +799,7 @@ impl MemberReader {
     }
 }
 
-/// Where objects of a few forms keep one ivar: what was found out, the last first.
+/// Where objects of a few forms keep one ivar. The latest form comes first.
 #[derive(Clone, Debug)]
 pub struct IvarReader {
     pub ivar: ID,
@@ -793,7 +811,7 @@ impl IvarReader {
     pub fn new(ivar: ID) -> Self {
         Self { ivar, last: (Form(u64::MAX), Slot::Unknown), others: Vec::new() }
     }
-    /// The ivar of an object of class `class` (its class word). Never assigned: nil.
+    /// The ivar of an object of class `class` (its class word). An ivar that was never assigned is nil.
     #[inline]
     pub fn get(&mut self, object: Raw, class: Raw) -> Raw {
         let form = form(object, class);
@@ -804,7 +822,7 @@ impl IvarReader {
         }
         self.get_slowly(object, form)
     }
-    /// The slot in objects of a form, as far as it was found out.
+    /// The slot in objects of a form, if it is known yet.
     #[inline]
     fn known(&self, form: Form) -> Option<Slot> {
         if self.last.0 == form {
@@ -812,7 +830,7 @@ impl IvarReader {
         }
         self.others.iter().find(|(known, _)| *known == form).map(|(_, slot)| *slot)
     }
-    /// The ivars of many objects; false where one of them is of a form that is not known.
+    /// The ivars of many objects. False where one of them has an unknown form.
     fn peek_all(&self, objects: &[Raw], class: Raw, values: &mut [Raw]) -> bool {
         let (last, at) = self.last;
         for (object, value) in objects.iter().zip(values) {
@@ -844,13 +862,12 @@ impl IvarReader {
     }
 }
 
-/// Assigns a field by Ruby's own function: may allocate, and raises for a frozen object.
+/// Assigns a field by Ruby's own function. It may allocate, and raises for a frozen object.
 ///
 /// # Errors
 /// What Ruby raises.
 pub fn set_field(object: Raw, field: Field, value: Raw) -> Result<(), magnus::Error> {
-    // SAFETY: `object` and `value` are live, and a member is one that the object has; `protect` catches what Ruby
-    // raises.
+    // SAFETY: `object` and `value` are live, and the object has the member. `protect` catches what Ruby raises.
     let assign = || unsafe {
         match field {
             Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, ivar, value),

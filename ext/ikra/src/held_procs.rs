@@ -1,9 +1,10 @@
 //! Numbers for the Procs and Method objects that objects and arrays hold.
 //!
-//! Here: the table, behind a lock that is not held while Ruby runs. Not here: their code and the variables around it, which
-//! are roots like those of captured Procs ([`crate::world`]).
-//! Invariant: a number belongs to one instruction sequence for good, so what was compiled for it stays right, and to one
-//! object for as long as a section that met the object is under way. What is in the table is registered with the GC.
+//! Here: the table, behind a lock that is not held while Ruby runs. Not here: their code and their captured variables,
+//! which are roots like those of captured Procs ([`crate::world`]).
+//!
+//! Invariant: a number belongs to one instruction sequence for good, so code compiled for it stays right. It belongs to
+//! one object for as long as a section that met the object is running. Objects in the table are registered with the GC.
 
 use crate::engine::resident;
 use crate::heap::Raw;
@@ -17,15 +18,15 @@ use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby};
 use parking_lot::Mutex;
 
-/// How many objects of one instruction sequence have numbers. Where there are more, the new one takes the number of one
-/// that no section under way has met: a program may make Procs all the time.
+/// The most objects of one instruction sequence that have numbers. A further object takes the number of one that no
+/// running section has met, because a program may make Procs all the time.
 const MAX_OF_ONE_CODE: usize = 64;
-/// How many numbers there are at most.
+/// The most numbers in all.
 const MAX_NUMBERED: usize = 1 << 20;
 
 struct Entry {
     code: Kept,
-    /// The serial number of the section that met it last.
+    /// The serial number of the last section that met the object.
     met: u64,
 }
 
@@ -33,11 +34,11 @@ struct Entry {
 struct Table {
     by_value: RawMap<u32>,
     entries: Vec<Entry>,
-    /// The numbers of each instruction sequence, whose turn it is first.
+    /// The numbers of each instruction sequence. The first is the next to be reused.
     by_iseq: RawMap<std::collections::VecDeque<u32>>,
-    /// How many sections began.
+    /// How many sections have begun.
     serial: u64,
-    /// How many are under way.
+    /// How many sections are running.
     under_way: usize,
 }
 
@@ -47,7 +48,7 @@ fn with<T>(work: impl FnOnce(&mut Table) -> T) -> T {
     work(TABLE.lock().get_or_insert_with(Table::default))
 }
 
-/// A section that is under way: what it meets keeps its number.
+/// A running section. Objects that it meets keep their numbers.
 pub struct UnderWay(());
 
 impl UnderWay {
@@ -73,7 +74,8 @@ impl Table {
         Some(number)
     }
 
-    /// A number for an object that has none. Gives back what had the number before, to be dropped without the lock.
+    /// Numbers an object that has no number. Gives the object that had the number before, which the caller drops after
+    /// it has released the lock.
     ///
     /// `columns_stay`: a scope is open, whose columns hold numbers between sections.
     fn enter(&mut self, value: Raw, code: Kept, iseq: Raw, columns_stay: bool) -> Option<(u32, Option<Kept>)> {
@@ -106,12 +108,12 @@ pub fn get(number: u32) -> Raw {
     with(|table| table.entries[number as usize].code.raw())
 }
 
-/// The id of one that has a number.
+/// The id of an object that has a number.
 pub fn find(value: Raw) -> Option<ProcId> {
     with(|table| table.meet(value)).map(ProcId::held)
 }
 
-/// The id of a Proc or Method object that is written in Ruby; None: it is none, or there are too many.
+/// The id of a Proc or Method object that is written in Ruby. None where it is not, or where there are too many.
 ///
 /// # Errors
 /// What Ruby raises.

@@ -1,9 +1,9 @@
-//! Keeps objects alive and where they are while Rust remembers their addresses.
+//! Keeps objects alive and at their addresses while Rust code remembers the addresses.
 //!
-//! Here: [`Holder`], a Ruby object whose only work is to mark; it lives on the machine stack of whoever needs it, and
-//! [`LazyHolder`], which keeps a few objects on that stack by itself. Not here: whose objects they are.
-//! Invariant: the vectors change only under their lock, and no Ruby function is called under it; so when the GC comes,
-//! from whatever thread, the lock is free.
+//! Here: [`Holder`], a Ruby object that only marks other objects, and lives on the machine stack of its user; and
+//! [`LazyHolder`], which keeps a few objects on that stack by itself. Not here: which objects need it.
+//! Invariant: the vectors change only under their lock, and no Ruby function is called under it. So the lock is free
+//! when the GC runs, in whatever thread.
 
 use crate::heap::Raw;
 use crate::trace::Tables;
@@ -33,7 +33,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     let class = ikra.define_class("Holder", ruby.class_object())?;
     class.undef_default_alloc_func();
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Holder"),))?;
-    // looked up by name the first time, where an interrupt that waits would be raised
+    // Ruby looks the class up by name the first time. At that point it would raise pending interrupts.
     <Holder as TypedData>::class(ruby);
     Ok(())
 }
@@ -42,7 +42,7 @@ impl DataTypeFunctions for Holder {
     fn mark(&self, marker: &gc::Marker) {
         let mark = |list: &[Raw]| {
             for raw in list {
-                // SAFETY: the VALUE was alive when it came in, and has been marked at every GC since.
+                // SAFETY: the VALUE was alive when it was added, and has been marked at every GC since.
                 #[allow(unsafe_code)]
                 marker.mark(unsafe { Value::from_raw(*raw) });
             }
@@ -63,13 +63,13 @@ impl Holder {
     pub fn new(ruby: &Ruby) -> Obj<Self> {
         ruby.obj_wrap(Self::default())
     }
-    /// Holds these too.
+    /// Holds these objects in addition.
     pub fn hold(&self, objects: Vec<Raw>) {
         if !objects.is_empty() {
             room::push(&mut self.lists.lock(), objects);
         }
     }
-    /// Holds one more.
+    /// Holds one more object.
     pub fn add(&self, object: Raw) {
         let mut lists = self.lists.lock();
         match lists.first_mut() {
@@ -77,7 +77,7 @@ impl Holder {
             None => lists.push(vec![object]),
         }
     }
-    /// Holds everything in the tables, instead of those before.
+    /// Holds everything in these tables, instead of the tables before.
     pub fn hold_tables(&self, tables: &Arc<Tables>) {
         *self.tables.lock() = Some(tables.clone());
     }
@@ -87,11 +87,12 @@ impl Holder {
     }
 }
 
-/// As many objects are kept without a holder.
+/// The most objects that are kept without a holder.
 const FEW: usize = 8;
 
-/// Keeps objects for as long as it is a local variable of a Ruby thread: the GC looks through that thread's machine stack, and leaves alone, and where it is,
-/// whatever a word there may name. A holder is made when there are more objects than a few, or somebody asks for it.
+/// Keeps objects alive for as long as it is a local variable of a Ruby thread. The GC scans that thread's machine
+/// stack, and neither frees nor moves any object that a word there may name. A holder is made when there are more than
+/// a few objects, or on request.
 #[derive(Default)]
 pub struct LazyHolder {
     few: [Cell<Raw>; FEW],
@@ -100,7 +101,7 @@ pub struct LazyHolder {
 }
 
 impl LazyHolder {
-    /// The holder, which holds what is kept.
+    /// The holder, which then holds all that is kept.
     pub fn get(&self, ruby: &Ruby) -> Obj<Holder> {
         *self.holder.get_or_init(|| {
             let holder = Holder::new(ruby);
@@ -121,7 +122,8 @@ impl LazyHolder {
         let at = self.count.get();
         match (self.few.get(at), self.holder.get()) {
             (Some(place), None) => {
-                // SAFETY: a word of this thread's own. Nobody but the GC reads it, so that the compiler must not leave it out.
+                // SAFETY: a word of this thread's own. Only the GC reads it, so a volatile write stops the compiler
+                // from leaving it out.
                 #[allow(unsafe_code)]
                 unsafe {
                     place.as_ptr().write_volatile(object);
@@ -135,7 +137,7 @@ impl LazyHolder {
 
 impl Drop for LazyHolder {
     fn drop(&mut self) {
-        // until here
+        // The words are used until here.
         std::hint::black_box(&self.few);
     }
 }

@@ -1,8 +1,15 @@
 //! Maps from VALUEs to numbers.
 //!
-//! Here: [`IdentityMap`], from objects on Ruby's heap to what was noted of them, by
-//! address, with its words in short ([`codes`]), those of objects that lie together ([`near`]), and what stands in their place while several threads come to new ones ([`bids`]); and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
-//! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
+//! Here: [`IdentityMap`], from the address of an object on Ruby's heap to a word, and [`RawMap`], a small hash map for
+//! a few classes or symbols. Three modules belong to the identity map:
+//!
+//! * [`codes`]: words in half their size.
+//! * [`near`]: the words of objects that lie together.
+//! * [`bids`]: how several threads number new objects.
+//!
+//! Not here: reading objects.
+//! Invariant: the objects of a map are alive and pinned whenever the map is used. The only exception compares addresses
+//! first ([`crate::trace`]'s `again`).
 
 mod bids;
 mod codes;
@@ -17,7 +24,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Multiplies; VALUEs differ in their middle bits.
+/// Hashes by multiplication. VALUEs differ in their middle bits.
 #[derive(Default)]
 pub struct WordHasher(u64);
 
@@ -47,61 +54,73 @@ pub type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 /// A hash map keyed by VALUEs.
 pub type RawMap<V> = WordMap<Raw, V>;
 
-/// Two objects on Ruby's heap are at least this many bytes apart, in every Ruby since 2.0.
+/// The least distance, in bytes, of two objects on Ruby's heap, in every Ruby since 2.0.
 const APART: usize = 40;
-/// Objects that need no region.
+/// The most objects that are kept in a list, without regions.
 const FEW: usize = 8;
-/// Values whose words are asked for together, before the first of them is looked at; half as many took a tenth longer.
+/// The number of values whose words are prefetched together, before the first of them is read. Half as many took a
+/// tenth longer.
 pub const TOGETHER: usize = 32;
 const REGION_BITS: u32 = 16;
-/// Places of a region that has but a few objects, those that are enough unless objects lie close, the most that are found by a hash, and those of one in which each slot has its own.
+/// Numbers of entries of a region: with few objects; enough unless objects lie close; the most that a hash table has;
+/// and with one entry for each slot.
 const FEWEST: usize = 16;
 const CLOSE: usize = 128;
 const MOST: usize = 512;
 const SLOTS: usize = (1 << REGION_BITS) / APART + 1;
-/// With more places a region is full, if that is no waste.
+/// A region that would need more entries becomes full, if that wastes little memory.
 const FULLER: usize = 32;
-/// Bytes that words of full regions take at most for each object that has one there, for that; and regions for which nobody asks.
+/// The most bytes that words of full regions may take for each object that has a word there; and a number of full
+/// regions that is always allowed.
 const WASTE: usize = 19;
 const SPARE: usize = 640;
 /// Bytes of the words of a full region.
 const FULL: usize = SLOTS * size_of::<Short>();
-/// Words of full regions that room is made for at once.
+/// The number of words of full regions for which memory is reserved at once.
 const MANY: usize = 1 << 22;
-/// Where a word that is found by a hash says whose it is: the slot within the region. Words that are given have nothing there.
+/// The bits of a hash table's word that name its object's slot within the region. Words that callers give have zeros
+/// there.
 const SLOT: u64 = ((1 << 11) - 1) << SLOT_SHIFT;
 const SLOT_SHIFT: u32 = 48;
 const _: () = assert!(SLOTS <= 1 << 11);
 
-/// A word other than 0 for each of many heap objects, with 0 in the bits 48 to 58.
+/// A word other than 0 for each of many heap objects. Bits 48 to 58 of the word are 0.
 ///
-/// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
-/// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; at last it is full, and each slot has its own place, for its word in short ([`Codes`]), which is found without a search: from 28 objects on, or from the start where nearly all regions are full, as long as full regions have
-/// words of 19 bytes an object at most, and for some more, and else from 448 on, or 112 that lie close to each other. So memory goes by the number of objects (4 to 19 bytes
-/// each, 59 of a few that lie close, 128 for one that is alone, and 4 MiB more), however far they are from each other. Where there is room in a region, many threads may set words of it.
+/// The map is a two-level table. Addresses are cut into regions of 64 KiB, which a small hash table finds. The offset
+/// within a region, divided by 40, is the object's slot.
 ///
-/// As long as there are but a few objects, they stand in a list, and there are no regions.
+/// * A sparse region has a hash table of words by slot, which grows with the number of its objects.
+/// * A full region has one entry for each slot, which is found without a search. The entry is a short word ([`Codes`]).
+///
+/// A region becomes full with 28 objects, or at once where nearly all regions are full. This holds as long as full
+/// regions have at most 19 bytes of words for each object, and for some regions more. Otherwise a region becomes full
+/// with 448 objects, or with 112 that lie close to each other.
+///
+/// So memory grows with the number of objects, however far they are from each other. An object takes 4 to 19 bytes, 59
+/// where a few lie close, and 128 where it is alone. The map takes 4 MiB more. Where a region has room, many threads
+/// may set its words at once.
+///
+/// A few objects are kept in a list, without regions.
 #[derive(Default)]
 pub struct IdentityMap {
     few: SmallVec<[(Raw, u64); FEW]>,
-    /// Open addressing; as many as a power of two, or none.
+    /// A hash table with open addressing. Its size is a power of two, or 0.
     regions: Vec<Region>,
     used: usize,
-    /// How many of them are full, and how many objects have words there, or room.
+    /// How many regions are full, and how many objects have words there, or room for them.
     full: usize,
     objects: AtomicUsize,
-    /// The words of those in short, one region's after the other's; the first is nobody's, and always 0.
+    /// The short words of full regions, one region after the other. The first belongs to no region, and is always 0.
     words: Table<AtomicU32>,
-    /// Where there are any.
+    /// The codes of the short words, if there are any.
     codes: Option<Box<Codes>>,
 }
 
 #[derive(Default)]
 struct Region {
-    /// 0: none.
+    /// The number of the region. 0: there is none.
     number: usize,
-    /// Of a full one: where its words begin among those of all. Else 0.
+    /// In a full region, the index of its first word among all short words. Else 0.
     from: u32,
     few: Sparse,
 }
@@ -111,21 +130,22 @@ struct Region {
 struct Sparse {
     /// Objects that have words, or room for them.
     count: usize,
-    /// With so many there is too little room.
+    /// The number of objects from which on there is too little room.
     most: usize,
-    /// What takes a slot to the place where its word is looked for first: times 0x9e37, and then so many bits less.
+    /// Determines the first entry for a slot: the slot times 0x9e37, shifted right by so many bits.
     shift: u32,
-    /// Open addressing, as many as a power of two, less than seven eighths of them used. 0: free.
+    /// A hash table with open addressing. Its size is a power of two, and less than seven eighths are used. 0: free.
     words: Box<[AtomicU64]>,
 }
 
 impl Sparse {
-    /// Where a slot's word is looked for first.
+    /// The first entry where a slot's word may be.
     #[inline]
     fn first(&self, slot: usize) -> usize {
         usize::from((slot as u16).wrapping_mul(0x9e37)) >> self.shift
     }
-    /// The place where a slot's word is, or is to be, and the word, 0 where there is none; as long as there is room for one more.
+    /// The entry of a slot's word, or the one that it will have, and the word, or 0. For this, there must be room for
+    /// one more.
     #[inline]
     fn find(&self, slot: usize) -> (usize, u64) {
         let mut at = self.first(slot);
@@ -138,7 +158,7 @@ impl Sparse {
             at = (at + 1) & (self.words.len() - 1);
         }
     }
-    /// Whether a third of the slots from the first object's to the last one's are those of objects.
+    /// Whether at least a third of the slots between the first and the last object have objects.
     fn are_close(&self) -> bool {
         let slots = self.words.iter().map(|word| (word.load(Ordering::Relaxed) & SLOT) >> SLOT_SHIFT);
         let taken = slots.zip(&self.words).filter(|(_, word)| word.load(Ordering::Relaxed) != 0).map(|(slot, _)| slot);
@@ -155,33 +175,34 @@ impl Sparse {
     }
 }
 
-/// Whose they are, and what they are without it.
+/// The slots of words, and the words without their slot bits.
 fn slots(words: Box<[AtomicU64]>) -> impl Iterator<Item = (usize, u64)> {
     let words = words.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0);
     words.map(|word| (((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT))
 }
 
-/// A word that says whose it is.
+/// A word with its slot in it.
 #[inline]
 fn marked(slot: usize, word: u64) -> u64 {
     assert!(word & SLOT == 0, "no program has 65536 classes");
     word | (slot as u64) << SLOT_SHIFT
 }
 
-/// Where the word of a value is, or is to be, among those of full regions; 0: in none of these. For what is no object, anywhere.
+/// The index of a value's word, or of its future word, among those of full regions. 0: it is in none of these. For a
+/// value that is no object, the index means nothing.
 #[derive(Clone, Copy, Default)]
 pub struct Found(u32);
 
-/// Where the word of an object is, or is to be, as long as no other is given one.
+/// Where the word of an object is, or will be. It is valid until another object gets a word.
 #[derive(Clone, Copy)]
 pub struct Place {
     region: u32,
-    /// Among those of a region that is not full.
+    /// The entry in a region that is not full.
     at: u16,
     slot: u16,
 }
 
-/// What is known of a value.
+/// What the map knows of a value.
 #[derive(Clone, Copy)]
 pub enum Known {
     Immediate,
@@ -210,7 +231,7 @@ impl IdentityMap {
         place.at = at as u16;
         (word & !SLOT, place)
     }
-    /// The word of an object in a full region, by its short one.
+    /// The word of an object in a full region, from its short word.
     #[inline]
     fn word(&self, object: Raw, short: Short) -> u64 {
         self.codes.as_deref().map_or(0, |codes| codes.word(object, short))
@@ -220,7 +241,7 @@ impl IdentityMap {
     pub fn get(&self, object: Raw) -> u64 {
         self.look(object).0
     }
-    /// Gives an object its word, after it was looked for and had none.
+    /// Gives a word to an object, which a look-up has found to have none.
     #[inline]
     pub fn fill(&mut self, object: Raw, place: Place, word: u64) {
         match self.regions.get_mut(place.region as usize) {
@@ -247,7 +268,7 @@ impl IdentityMap {
         let (_, place) = self.look(object);
         self.put(object, place, word);
     }
-    /// Where there is room.
+    /// The same, where there is room.
     #[inline]
     fn put(&mut self, object: Raw, place: Place, word: u64) {
         let region = &mut self.regions[place.region as usize];
@@ -258,7 +279,7 @@ impl IdentityMap {
             *region.few.words[usize::from(place.at)].get_mut() = marked(usize::from(place.slot), word);
         }
     }
-    /// Gives an object its word, or leaves it the one that it has: that, or 0.
+    /// Gives an object a word, unless it has one. Gives the word that it had, or 0.
     #[inline]
     pub fn enter(&mut self, object: Raw, word: u64) -> u64 {
         let (known, place) = self.look(object);
@@ -267,10 +288,10 @@ impl IdentityMap {
         }
         known
     }
-    /// Finds many values, at most [`TOGETHER`], and asks for the memory of their words.
+    /// Finds many values, at most [`TOGETHER`], and prefetches their words.
     #[inline]
     pub fn look_all(&self, values: &[Raw], found: &mut [Found; TOGETHER]) {
-        // those that follow each other are mostly of one region
+        // Consecutive values are mostly in one region.
         let (mut last, mut from, mut few) = (0, 0, None);
         for (value, found) in values.iter().zip(found) {
             let (number, slot) = place(*value);
@@ -293,17 +314,18 @@ impl IdentityMap {
             }
         }
     }
-    /// Asks for the memory of those of which nothing is known, for whoever looks at them next.
+    /// Prefetches the objects among these values that have no word, because the caller reads them next.
     #[inline]
     pub fn ask_for_unknown(&self, values: &[Raw], found: &[Found; TOGETHER]) {
         for (value, found) in values.iter().zip(found) {
             if self.words.get(found.0 as usize).is_none_or(|word| word.load(Ordering::Relaxed) == 0) {
-                // of what is no object it is a hint about nothing
+                // For a value that is no object, the hint is useless, but harmless.
                 heap::prefetch(*value);
             }
         }
     }
-    /// Goes over values that were looked for together, as long as they are in full regions and `step` goes along: it hears of each what is known of it, and says the word of one that has none. Returns how many it went over.
+    /// Visits values that were found together, as long as they are in full regions and `step` continues. `step` gets
+    /// what the map knows of each, and gives the word for one that has none. Returns how many values it visited.
     #[inline(always)]
     pub fn fill_while(
         &mut self,
@@ -336,10 +358,11 @@ impl IdentityMap {
         *self.objects.get_mut() += objects;
         done
     }
-    /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
+    /// Passes to `tell` the word of each of many values, by its position: 0 where the value has none, or is no object.
+    /// Memory is prefetched some values ahead.
     ///
     /// # Errors
-    /// The first that `tell` gives.
+    /// The first error of `tell`.
     #[inline]
     pub fn each<E>(&self, values: &[Raw], mut tell: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
         let mut words = [0; TOGETHER];
@@ -371,7 +394,7 @@ impl IdentityMap {
     pub fn region(object: Raw) -> usize {
         place(object).0
     }
-    /// Makes room for so many more objects of each region, with words that have such upper halves.
+    /// Makes room for so many more objects of each region, whose words have these upper halves.
     pub fn reserve(&mut self, more: &WordMap<usize, usize>, uppers: impl Iterator<Item = u32>) {
         let codes = self.codes.get_or_insert_default();
         uppers.for_each(|upper| _ = codes.give(upper));
@@ -380,7 +403,7 @@ impl IdentityMap {
         }
         more.iter().for_each(|(number, more)| self.add_to(*number, *more));
     }
-    /// Gives an object that was found, and for which there is room, its word; false where it has one already.
+    /// Gives a word to an object that was found, and for which there is room. False where it has one already.
     #[inline]
     pub fn claim(&self, object: Raw, found: Found, word: u64) -> bool {
         if found.0 != 0 {
@@ -414,7 +437,7 @@ impl IdentityMap {
         self.regions.is_empty() && self.few.is_empty()
     }
 
-    /// Asks for the memory of an object's word ahead of its use.
+    /// Prefetches an object's word.
     #[inline]
     pub fn prefetch(&self, object: Raw) {
         let (number, slot) = place(object);
@@ -427,7 +450,7 @@ impl IdentityMap {
         }
     }
 
-    /// Moves the few to their regions.
+    /// Moves the objects of the list to regions.
     #[cold]
     fn spread(&mut self) {
         self.grow();
@@ -442,7 +465,7 @@ impl IdentityMap {
         region.filter(|region| region.number == number)
     }
 
-    /// The place of a region, or the free one that it is to have.
+    /// The entry of a region, or the free one that it will have.
     #[inline]
     fn place_of(&self, number: usize) -> usize {
         let mask = self.regions.len() - 1;
@@ -473,7 +496,7 @@ impl IdentityMap {
             return;
         }
         let places = (region.few.count * 8 / 7 + 1).next_power_of_two().max(FEWEST);
-        // where nearly all regions are full, this will be, too
+        // Where nearly all regions are full, this one will be, too.
         let soon = places > FULLER || self.full * 4 >= self.used * 3;
         let (bytes, spare) = (self.full * FULL, SPARE * FULL);
         let is_no_waste = bytes <= spare + WASTE * *self.objects.get_mut();
@@ -483,13 +506,13 @@ impl IdentityMap {
             region.few.grow(places);
         }
     }
-    /// Gives each slot of a region its place.
+    /// Makes a region full.
     fn fill_up(&mut self, at: usize) {
         self.full += 1;
         *self.objects.get_mut() += self.regions[at].few.count;
         let from = self.words.len().max(1);
         if from + SLOTS > self.words.capacity() {
-            // what is never touched costs addresses alone
+            // Pages that are never touched take only addresses.
             self.words.reserve(if self.full > 8 { MANY } else { 8 * SLOTS });
         }
         let fresh = self.words.add(from + SLOTS - self.words.len());
@@ -530,7 +553,7 @@ mod tests {
     use super::{APART, FULL, Found, IdentityMap, Known, Ordering, REGION_BITS, Raw, SPARE, TOGETHER, WordMap};
     use std::collections::HashMap;
 
-    /// Numbers that look as if by chance, the same each time.
+    /// Pseudo-random numbers, the same each time.
     struct Dice(u64);
 
     impl Dice {
@@ -540,7 +563,7 @@ mod tests {
         }
     }
 
-    /// Objects of a heap: `near` of ten are one after the other, others anywhere.
+    /// Objects of a heap: of ten, `near` follow each other, and the others are anywhere.
     fn objects(count: u64, near: u64, dice: &mut Dice) -> Vec<Raw> {
         let mut next = 1 << 40;
         let mut objects = Vec::new();
@@ -572,7 +595,7 @@ mod tests {
             });
             assert_eq!(told_all, Ok(()));
             assert_eq!(told, all.iter().map(word).enumerate().collect::<Vec<_>>());
-            // numbers and nil have none, whatever their bits are
+            // Numbers and nil have no word, whatever their bits are.
             let immediate: Vec<Raw> = all.iter().map(|object| object | 1).chain([super::heap::NIL, 0]).collect();
             assert_eq!(map.each(&immediate, |_, word| if word == 0 { Ok(()) } else { Err(word) }), Ok(()));
         }
@@ -585,7 +608,7 @@ mod tests {
             let all = objects(count, near, &mut dice);
             let (mut map, mut known) = (IdentityMap::default(), HashMap::new());
             for turn in 0..2 * count as usize / TOGETHER + 1 {
-                // some twice, and numbers among them
+                // Some occur twice, and there are numbers among them.
                 let any = (0..TOGETHER).map(|_| all[dice.below(count) as usize] | Raw::from(dice.below(8) == 0));
                 let in_order = all.iter().cycle().skip(turn * TOGETHER).take(TOGETHER).copied();
                 let some: Vec<Raw> = if turn % 2 == 0 { any.collect() } else { in_order.collect() };
@@ -631,8 +654,8 @@ mod tests {
         let mut dice = Dice(13);
         let all = objects(20_000, 10, &mut dice);
         let (mut map, mut known) = (IdentityMap::default(), HashMap::new());
-        // regions get full, and some of their objects have words
-        // and a few of these such that have no short ones
+        // Regions become full, and some of their objects have words.
+        // A few of these words have no short form.
         let beyond = 5 << 32 | u64::from(u32::MAX);
         for object in &all {
             let word = match dice.below(150) {
@@ -719,7 +742,7 @@ mod tests {
         };
         assert_eq!(full(10, 27), 0);
         assert_eq!(full(10, 40), 10);
-        // 66 bytes for each of a hundred objects, 10 with a hash
+        // 66 bytes for each of a hundred objects. With a hash table it would be 10.
         let some = full(4 * SPARE, 100);
         assert!((SPARE..2 * SPARE).contains(&some), "{some}");
     }

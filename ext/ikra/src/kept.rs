@@ -1,14 +1,18 @@
-//! Tables of objects between calls.
+//! The graph cache: tables of objects between calls.
 //!
-//! Here: a few graphs that blocks ran over last ([`put`], [`take`]), so that the next call over the same objects checks its tables
-//! ([`Tables::again`]) in place of walking again. Not here: the check.
-//! Invariant: what waits here holds no object and looks at none; it is addresses, and nothing more. So it keeps nothing alive, and an
-//! object that the GC frees or moves is no matter: the check finds that nothing refers to its address, or what else is there.
+//! Here: the graphs that blocks ran over last ([`put`], [`take`]). The next call over the same objects revalidates its
+//! tables ([`Tables::again`]) instead of walking again. Not here: the revalidation.
 //!
-//! Memory is bounded by the number of graphs ([`MOST`]), and by the GC: what was not used in the last [`OLD`] of its runs, and for [`REST`],
-//! is dropped. A program that makes so much garbage between two calls loses its tables, but then a walk is little of what it does.
-//! Of the lists that a block runs over, the last one alone has tables, and others that it came back to when they had none: where each call has a new list, one graph's memory is used again and
-//! again.
+//! Invariant: the cache consists of addresses only. It neither holds objects nor reads them, so it keeps nothing alive.
+//! The GC may free or move an object: revalidation then finds that nothing refers to its address, or that something
+//! else is there.
+//!
+//! Memory is bounded by the number of graphs ([`MOST`]), and by the GC. Tables are dropped that were not used during
+//! the last [`OLD`] runs of the GC, and for [`REST`]. A program that makes so much garbage between two calls loses its
+//! tables, but spends little of its time on walks.
+//!
+//! Of the lists that a block runs over, only the last one has tables, and others that were used again when they had
+//! none. So where each call has a new list, the memory of one graph is reused.
 
 use crate::crew;
 use crate::engine::Variant;
@@ -21,41 +25,42 @@ use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Graphs that are kept.
+/// The most graphs in the cache.
 const MOST: usize = 4;
-/// Runs of the GC.
+/// Runs of the GC after which tables may be dropped.
 const OLD: u32 = 16;
 const REST: Duration = Duration::from_secs(1);
-/// With fewer objects a walk takes less than a millisecond.
+/// The fewest objects of a graph. A walk over fewer takes less than a millisecond.
 const FEWEST: usize = crew::PIECE;
-/// Calls without a check, at most, where checks fail again and again.
+/// The most calls without a check, where checks fail again and again.
 const LONGEST_WAIT: u32 = 64;
 
-/// What one variant of a block ran over.
+/// The graph that one variant of a block ran over.
 struct Graph {
     variant: Weak<Variant>,
-    /// The list, nil for a Range. What is in it is checked, not who it is.
+    /// The list, or nil for a Range. Revalidation compares its contents, not its identity.
     base: Raw,
-    /// None while they are in use, where checks fail, and of a list that another came after.
+    /// None while they are in use, where checks fail, and for a list that the block left for another.
     tables: Option<Tables>,
-    /// Its tables had to go, and there was a call over it again.
+    /// The tables were dropped, and then there was another call over the list.
     came_back: bool,
-    /// They were taken, and not found wanting so far.
+    /// The tables are in use, and no check has failed so far.
     taken: bool,
-    /// When they were last used, and how often the GC ran since.
+    /// When they were last used, and the number of GC runs since.
     used: Instant,
     age: u32,
-    /// Calls whose tables are not kept, and how many there will be when the next check fails.
+    /// The number of calls whose tables are not kept, and that number after the next failed check.
     wait: u32,
     next_wait: u32,
-    /// Calls whose check did not fail.
+    /// The number of calls whose check did not fail.
     held: usize,
 }
 
-/// The last used last.
+/// The most recently used last.
 static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 
-/// Tables of an earlier call of a variant over a list of so many elements that lead on, for this call alone.
+/// The tables of an earlier call of a variant over a list of so many elements that refer to other objects. Only this
+/// call may use them.
 pub fn take(variant: &Arc<Variant>, base: Raw, elements: usize) -> Option<Tables> {
     let mut graphs = GRAPHS.lock();
     if let Some(graph) = graphs.iter_mut().find(|graph| graph.is_of(variant, base)) {
@@ -64,19 +69,19 @@ pub fn take(variant: &Arc<Variant>, base: Raw, elements: usize) -> Option<Tables
         return graph.tables.take();
     }
     if elements >= FEWEST {
-        // another graph is on its way, which may have their memory
+        // Another graph follows, which may reuse their memory.
         leave_others(&mut graphs, variant);
     }
     None
 }
 
-/// Drops the tables of a variant's lists that nobody came back to.
+/// Drops the tables of a variant's lists that were not used again.
 fn leave_others(graphs: &mut [Graph], variant: &Arc<Variant>) {
     let left = graphs.iter_mut().filter(|graph| graph.is_made_by(variant) && !graph.came_back);
     left.for_each(|graph| graph.tables = None);
 }
 
-/// The tables that were taken are not those of what is there: the more often that is so, the more rarely tables are kept.
+/// Notes that revalidation failed. The more often that happens, the more rarely tables are kept.
 pub fn failed(variant: &Arc<Variant>, base: Raw) {
     if let Some(graph) = GRAPHS.lock().iter_mut().find(|graph| graph.is_of(variant, base)) {
         (graph.taken, graph.came_back) = (false, false);
@@ -85,9 +90,9 @@ pub fn failed(variant: &Arc<Variant>, base: Raw) {
     }
 }
 
-/// Whether tables are to be kept once the call is over: until then, they must not forget their numbers.
+/// Whether tables are to be kept after the call. Until then they need their numbers.
 pub fn wants(variant: &Arc<Variant>, base: Raw, tables: &Tables) -> bool {
-    // Hashes are laid out anew for each call
+    // Hashes are laid out anew for each call.
     if tables.rows() < FEWEST || !tables.hashes.is_empty() {
         return false;
     }
@@ -150,7 +155,7 @@ impl Graph {
     }
 }
 
-/// Hears of each run of the GC, and marks nothing.
+/// Counts the runs of the GC, and marks nothing.
 #[derive(TypedData)]
 #[magnus(class = "Ikra::GcWatch", free_immediately, mark)]
 struct GcWatch;
@@ -161,7 +166,7 @@ impl DataTypeFunctions for GcWatch {
             graph.age += 1;
             graph.age < OLD || graph.used.elapsed() < REST
         });
-        // what they were in may be wanted by nobody any more
+        // The memory of freed arrays may not be needed any more.
         pool::host().tidy();
     }
 }
@@ -178,7 +183,8 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// `Ikra.__graphs`: of each graph that is kept, how many objects, arrays and Strings it has, and how many calls used it; for tests.
+/// `Ikra.__graphs`: for each graph in the cache, the number of its objects, arrays and Strings, and of calls that used
+/// it. For tests.
 pub fn describe() -> Vec<(usize, usize)> {
     let graphs = GRAPHS.lock();
     graphs.iter().filter_map(|graph| Some((graph.tables.as_ref()?.rows(), graph.held))).collect()

@@ -1,8 +1,8 @@
-//! Sections that nobody waits for, and the exceptions of those that ended badly.
+//! Deferred errors: exceptions of sections that were not waited for.
 //!
-//! Here: [`Later`], what a section leaves behind to tell of itself when somebody looks at what it made; [`raised`], the exception. Not here:
-//! which sections these are ([`crate::engine`]), who finds out how they ended ([`ikra_core::memory::completion`]), and
-//! how Ikra's Ruby code tells it (`lib/ikra/mdarray/run.rb`).
+//! Here: [`Later`], what a section leaves behind so that its exception can be raised where its result is read; and
+//! [`raised`], that exception. Not here: which sections these are ([`crate::engine`]), how their end is detected
+//! ([`ikra_core::memory::completion`]), and how Ikra's Ruby code raises (`lib/ikra/mdarray/run.rb`).
 
 use crate::errors;
 use crate::holder::LazyHolder;
@@ -19,22 +19,23 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-/// What it takes to tell how a section ended, for as long as that may be needed.
+/// What is needed to raise a section's exception, for as long as it may be needed.
 pub struct Later {
     sites: Arc<[Site]>,
-    /// `told(exception)` gives what is raised.
+    /// The error callback: `told(exception)` gives the exception to raise.
     teller: Lasting,
 }
 
-/// A section that ended badly.
+/// A section that failed.
 struct Ended {
     record: TrapRecord,
     later: Later,
 }
 
-/// Completions that were pending when they were last looked at.
+/// Completions that were pending when they were last checked.
 static OPEN: Mutex<VecDeque<Weak<Completion>>> = Mutex::new(VecDeque::new());
-/// So many may be, whatever became of them: of one that was before as many, its backend knows by itself, and need not ask a driver.
+/// The most open completions, whatever became of them. Where as many came after a completion, its backend knows its
+/// outcome without the driver.
 const MANY: usize = 64;
 
 impl Later {
@@ -42,12 +43,13 @@ impl Later {
         Self { sites: sites.clone(), teller: Lasting::new(teller) }
     }
 
-    /// It ended badly.
+    /// The result of a section that has failed already.
     pub fn poison(self, record: TrapRecord) -> Poison {
         Poison::new(Ended { record, later: self })
     }
 
-    /// It is under way. Those that were long before it, and are known meanwhile, forget what they would have told.
+    /// The completion of a running section. Older completions whose outcome is known by now drop what they would have
+    /// needed to raise.
     pub fn fate(self, ending: Box<dyn Ending>) -> Arc<Completion> {
         let mut later = Some(self);
         let fate = Arc::new(Completion::pending(move |wait| {
@@ -72,7 +74,7 @@ impl Later {
     }
 }
 
-/// The exception of a section that ended badly, as whoever looks at what it made meets it.
+/// The exception of a section that failed, for the code that reads its result.
 pub fn raised(ruby: &Ruby, poison: &Poison) -> Error {
     let Some(Ended { record, later }) = poison.affair.downcast_ref() else {
         return errors::internal(ruby, "a launch that was none of this bridge's");

@@ -1,37 +1,38 @@
-//! The Ruby extension: what Ruby can see of Ikra, and the only crate that touches Ruby.
+//! The Ruby extension: what Ruby can see of Ikra, and the only crate that uses Ruby's API.
 //!
-//! Public methods are Ruby code under `lib/`; they call the natives defined here, whose names begin with `__`.
+//! Public methods are Ruby code under `lib/`. They call the natives defined here, whose names begin with `__`.
 //!
-//! | module | what it does |
-//! | --- | --- |
-//! | [`engine`] | one section, from the call to its value: the order of the steps |
-//! | [`block`], [`iseq`] | a Proc to source text, position, `self`, captured locals |
-//! | [`world`], [`reflect`], [`registry`] | questions about classes, methods, constants; their numbers; guards |
-//! | [`observe`] | live values to facts |
-//! | [`plan`], [`trace`], [`pack`], [`unpack`] | objects to columns and back, by a schema |
-//! | [`hashes`] | Hashes as arrays |
-//! | [`buffer`] | `Ikra::Buffer`: typed arrays that may live on a device |
-//! | [`memory_view`] | an MDArray's elements for C code of others |
-//! | [`collect`] | what operations make of flags, keys and places: the chosen, grouped and sorted elements |
-//! | [`decode`] | what columns hold, as values |
-//! | [`crew`] | workers that go over Ruby's heap |
-//! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
-//! | [`gvl`] | leaving the GVL, interrupts, panics |
-//! | [`reserve`] | the allocator |
-//! | [`backends`], [`config`], [`random`], [`profile`], [`explain`], [`errors`] | what a section runs on and with; where its time goes; what became of it; its exceptions |
+//! * [`engine`]: one section, from the call to its value: the order of the steps.
+//! * [`block`], [`iseq`]: a Proc to source text, position, `self`, captured locals.
+//! * [`world`], [`reflect`], [`registry`]: questions about classes, methods, constants; their numbers; guards.
+//! * [`observe`]: live values to facts.
+//! * [`plan`], [`trace`], [`pack`], [`unpack`]: objects to columns and back, by a schema.
+//! * [`hashes`]: Hashes as arrays.
+//! * [`buffer`]: `Ikra::Buffer`, typed arrays that may live on a device.
+//! * [`memory_view`]: an MDArray's elements for C code of other libraries.
+//! * [`collect`]: operations over flags, keys and places, which choose, group and sort elements.
+//! * [`decode`]: rows of columns as values.
+//! * [`crew`]: workers that go over Ruby's heap.
+//! * [`heap`], [`identity`], [`holder`]: Ruby's heap: reading it, remembering addresses, keeping objects where they
+//!   are.
+//! * [`gvl`]: leaving the GVL, interrupts, panics.
+//! * [`reserve`]: the allocator.
+//! * [`backends`], [`config`], [`random`]: the backend, options and random numbers of a section.
+//! * [`profile`], [`explain`], [`errors`]: the time that a section takes, its explanation, its exceptions.
 //!
 //! # Safety
 //!
-//! What types cannot enforce, in one place:
+//! These rules hold in the whole crate, and no type enforces them:
 //!
-//! * A `Value` or a raw VALUE stays on the machine stack, or in something that marks it: [`holder::Holder`] while a
-//!   section runs, [`registry::keep`] for good, [`registry::Kept`] until dropped. A raw VALUE in a `Vec` is otherwise used
-//!   only before the next allocation in Ruby's heap.
+//! * A `Value` or a raw VALUE stays on the machine stack, or in something that marks it. That is [`holder::Holder`]
+//!   while a section runs, [`registry::keep`] for good, and [`registry::Kept`] until it is dropped. Any other raw VALUE
+//!   in a `Vec` is used only before the next allocation in Ruby's heap.
 //! * Ruby functions that may raise are called through magnus, or through `protect`: no `longjmp` crosses a Rust frame.
 //! * No lock is held while Ruby runs. Locks are taken with the GVL held (but for one in [`backends`]), so that `fork`
-//!   copies none that is taken.
-//! * Mark functions lock, read and mark; they allocate nothing and cannot panic.
-//! * [`heap`] alone reads objects directly, and [`environment`] environments and scopes; their own chapters say when that is allowed.
+//!   copies no lock that is taken.
+//! * Mark functions lock, read and mark. They allocate nothing and cannot panic.
+//! * Only [`heap`] reads objects directly, and only [`environment`] reads environments and scopes. Their own chapters
+//!   say when that is allowed.
 
 mod backends;
 mod block;

@@ -1,20 +1,22 @@
-//! Numbers of Ruby's on their way out of Arrays, a line of the cache at a time.
+//! Reads numbers out of Arrays, one cache line at a time.
 //!
-//! Here: [`floats`] and [`ints`]. Not here: what else may be converted to a number ([`crate::encode`]), and what else a slot of a column holds ([`crate::pack`]): whoever asks says what
-//! becomes of a value that has not its number in its own bits, as nearly all have.
+//! Here: [`floats`] and [`ints`]. Not here: what else may be converted to a number ([`crate::encode`]), and what else a
+//! slot of a column holds ([`crate::pack`]). The caller converts values that are no immediate numbers, which are rare.
 //!
-//! A line is looked at as a whole first. Where all of it are such numbers, what is left is arithmetic without a branch, of which the compiler makes vectors. To write past the
-//! cache does not pay on top: what is stored is read soon.
+//! A line is first tested as a whole. Where all of it are immediate numbers, the rest is arithmetic without branches,
+//! which the compiler vectorizes. Stores that bypass the cache are no faster, because the column is read soon.
 
 use crate::heap::{self, Raw};
 use ikra_core::backend::vectors::{Work, soon, widest};
 
-/// Words of a line.
+/// Words of a cache line.
 const LINE: usize = 8;
-/// So many words ahead lines are asked for, of the column, too, whose lines are read before they are written. By itself a processor looks ahead a few lines, and memory waits.
+/// The distance, in words, at which lines are prefetched. Lines of the column are prefetched, too, because a store
+/// reads them first. The processor's own prefetch is only a few lines ahead, so memory would wait.
 const AHEAD: usize = 1024;
 
-/// Stores what Floats are, or `other` makes of what is none in its own bits. Gives the index of the first of which it makes nothing.
+/// Stores the numbers of immediate Floats, and what `other` makes of any other value. Gives the index of the first
+/// value for which `other` gives nothing.
 pub fn floats<T: Copy>(
     values: &[Raw],
     out: &mut [T],
@@ -24,7 +26,7 @@ pub fn floats<T: Copy>(
     fill(values, out, heap::is_flonum, |value| store(heap::flonum(value)), other)
 }
 
-/// The same of Integers.
+/// The same for Integers.
 pub fn ints<T: Copy>(
     values: &[Raw],
     out: &mut [T],
@@ -60,7 +62,7 @@ impl<T: Copy, I: Fn(Raw) -> bool, O: Fn(Raw) -> T, E: Fn(Raw) -> Option<T>> Work
     fn run(self) -> Option<usize> {
         let Self { values, out, is_own, own, other } = self;
         let one = |value| if is_own(value) { Some(own(value)) } else { other(value) };
-        // a line of one is to be a line of the other
+        // Both slices are cut into lines at the same indices.
         let (lines, rest) = out[..values.len()].as_chunks_mut::<LINE>();
         let (of_lines, of_rest) = values.as_chunks::<LINE>();
         for (number, (line, values)) in lines.iter_mut().zip(of_lines).enumerate() {
@@ -97,7 +99,7 @@ mod tests {
         (value == 4).then_some(7)
     }
 
-    /// With something else at each place in turn, in lists of all lengths around a line's.
+    /// Puts another value at each index in turn, in lists of all lengths near that of a line.
     #[test]
     fn every_number_is_stored_where_it_belongs_and_the_first_that_is_none_is_told() {
         for len in 0..3 * LINE {

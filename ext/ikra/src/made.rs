@@ -1,10 +1,10 @@
 //! Objects and arrays that a kernel made, as Ruby objects.
 //!
-//! Here: [`Made`], which gives each row that something refers to its Ruby object, once, and fills it; [`Rooms`], how many
-//! rows kernels may take. Not here: where rows lie in columns ([`crate::pack`]).
-//! Invariant: whatever is made is held from that moment on; it is filled before anything that was there already changes.
+//! Here: [`Made`], which gives each row that something refers to its Ruby object, once, and fills it; and [`Rooms`],
+//! the heap capacities of a program. Not here: where rows lie in columns ([`crate::pack`]).
+//! Invariant: each new object is held as soon as it exists, and filled before any object changes that existed before.
 //!
-//! Nothing recurses: what is made waits in a list until its contents are read, which may make more.
+//! Nothing recurses: a new object waits in a list until its contents are read, which may make more objects.
 
 use crate::heap::{self, Field, Raw};
 use crate::identity::WordMap;
@@ -20,37 +20,37 @@ use magnus::rb_sys::protect;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 
-/// What of a launch has become Ruby objects.
+/// The rows of a launch that have become Ruby objects.
 #[derive(Default)]
 pub struct Made {
     known: RefCell<WordMap<u64, Raw>>,
-    /// Made, and not filled yet.
+    /// Objects that exist and are not filled yet.
     waiting: RefCell<Vec<Waiting>>,
 }
 
-/// Something that was made and has nothing in it yet.
+/// An object without contents.
 #[derive(Clone, Copy)]
 pub enum Waiting {
-    /// Class index and row.
+    /// With class index and row.
     Object(Raw, usize, usize),
-    /// Kind index, offset and length.
+    /// With kind index, offset and length.
     Array(Raw, usize, usize, usize),
 }
 
 const ARRAY: u64 = 1 << 63;
 
 impl Made {
-    /// The object of a row of a class, made when it is first asked for; `hold` keeps it.
+    /// The object of a row of a class. It is made at the first request, and `hold` keeps it.
     ///
     /// # Errors
-    /// When memory ends.
+    /// NoMemoryError.
     pub fn object(&self, plan: &Plan, class: usize, row: usize, hold: impl FnOnce(Raw)) -> Result<Raw, Error> {
         let key = (class as u64) << 32 | row as u64;
         if let Some(raw) = self.known.borrow().get(&key) {
             return Ok(*raw);
         }
-        // SAFETY: a live class whose instances are ordinary objects or Structs, or else it would have no rows; `protect` catches
-        // NoMemoryError.
+        // SAFETY: a live class whose instances are ordinary objects or Structs, because other classes have no rows.
+        // `protect` catches NoMemoryError.
         #[allow(unsafe_code)]
         let raw = protect(|| unsafe { rb_sys::rb_obj_alloc(plan.classes[class].raw) })?;
         hold(raw);
@@ -59,10 +59,10 @@ impl Made {
         Ok(raw)
     }
 
-    /// The same of an object that is nothing but its parts.
+    /// The same for an object that consists only of its parts.
     ///
     /// # Errors
-    /// When memory ends.
+    /// NoMemoryError.
     pub fn own(
         &self,
         of: Raw,
@@ -76,8 +76,8 @@ impl Made {
             return Ok(*raw);
         }
         let [a, b, c] = parts;
-        // SAFETY: constructors of the class at hand, of numbers, or of nil where a Range has no end; `protect` catches what
-        // they raise.
+        // SAFETY: constructors of the class at hand, of numbers, or of nil where a Range has no end. `protect` catches
+        // what they raise.
         #[allow(unsafe_code)]
         let raw = protect(|| unsafe {
             match reflect::own_class(of) {
@@ -94,7 +94,7 @@ impl Made {
     /// The array at an offset of a kind.
     ///
     /// # Errors
-    /// When memory ends.
+    /// NoMemoryError.
     pub fn array(&self, kind: usize, offset: usize, len: usize, hold: impl FnOnce(Raw)) -> Result<Raw, Error> {
         let key = ARRAY | (kind as u64) << 32 | offset as u64;
         if let Some(raw) = self.known.borrow().get(&key) {
@@ -115,14 +115,15 @@ impl Made {
         known.insert(key, raw);
     }
 
-    /// What is to be filled next.
+    /// The next object that must be filled.
     pub fn next(&self) -> Option<Waiting> {
         self.waiting.borrow_mut().pop()
     }
 }
 
 unsafe extern "C" fn copy_ivar(ivar: rb_sys::ID, value: Raw, to: rb_sys::st_data_t) -> i32 {
-    // SAFETY: `fill_object` gives a live object; errors leave by its `protect`, over no frame of Rust's that has anything to drop.
+    // SAFETY: `fill_object` gives a live object. Errors leave by its `protect`, and no Rust frame on the way has
+    // anything to drop.
     #[allow(unsafe_code)]
     unsafe {
         rb_sys::rb_ivar_set(to as Raw, ivar, value)
@@ -130,13 +131,14 @@ unsafe extern "C" fn copy_ivar(ivar: rb_sys::ID, value: Raw, to: rb_sys::st_data
     rb_sys::st_retval::ST_CONTINUE as i32
 }
 
-/// Gives a new object what its `origin` has, whose copy it is, and then its ivars, and a Struct its members; it is `frozen` then.
+/// Fills a new object. A copy first gets what its `origin` has. Then the object gets its ivars or members, and becomes
+/// `frozen`.
 ///
 /// # Errors
-/// When memory ends.
+/// NoMemoryError.
 pub fn fill_object(object: Raw, origin: Option<Raw>, fields: &[(Field, Raw)], frozen: bool) -> Result<(), Error> {
-    // SAFETY: a live object that nobody else knows, live values, and of a Struct members that it has. The origin is a live object of the same class, which
-    // nobody changes meanwhile.
+    // SAFETY: a live object that no other code knows, live values, and members that the Struct has. The origin is a
+    // live object of the same class, which nothing changes meanwhile.
     #[allow(unsafe_code)]
     protect(|| unsafe {
         if let Some(origin) = origin {
@@ -150,7 +152,7 @@ pub fn fill_object(object: Raw, origin: Option<Raw>, fields: &[(Field, Raw)], fr
         }
         for (field, value) in fields {
             match field {
-                // never set, as in the origin
+                // The ivar is not set in the origin either.
                 Field::Ivar(ivar)
                     if *value == heap::NIL
                         && origin.is_some()
@@ -160,7 +162,7 @@ pub fn fill_object(object: Raw, origin: Option<Raw>, fields: &[(Field, Raw)], fr
                 }
                 Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, *ivar, *value),
                 Field::Member(index) => rb_sys::rb_struct_aset(object, ((*index as usize) << 1 | 1) as Raw, *value),
-                // of a Hash, which kernels do not make, and of what was made with its parts
+                // A part of a Hash, which kernels do not make, or of an object that was made with its parts.
                 Field::Part(_) | Field::Own(_) => heap::NIL,
             };
         }
@@ -172,12 +174,12 @@ pub fn fill_object(object: Raw, origin: Option<Raw>, fields: &[(Field, Raw)], fr
     .map(drop)
 }
 
-/// Gives a new Array its elements; it is `frozen` then.
+/// Fills a new Array, which then becomes `frozen`.
 ///
 /// # Errors
-/// When memory ends.
+/// NoMemoryError.
 pub fn fill_array(array: Raw, elements: &[Raw], frozen: bool) -> Result<(), Error> {
-    // SAFETY: a live Array that nobody else knows, and live values, which Ruby copies.
+    // SAFETY: a live Array that no other code knows, and live values, which Ruby copies.
     #[allow(unsafe_code)]
     protect(|| unsafe {
         rb_sys::rb_ary_cat(array, elements.as_ptr(), elements.len() as _);
@@ -189,14 +191,14 @@ pub fn fill_array(array: Raw, elements: &[Raw], frozen: bool) -> Result<(), Erro
     .map(drop)
 }
 
-/// How many rows each heap of a program has; of scratch, each slot. Grows, and stays grown.
+/// The rows of each heap of a program, or of each slot of a scratch heap. A heap grows, and never shrinks.
 pub struct Rooms(Mutex<Vec<u64>>);
 
-/// Rows of a scratch heap, for each slot, at first.
+/// The initial rows of a scratch heap, for each slot.
 const SCRATCH: u64 = 32;
-/// Rows of another heap, at first, at least.
+/// The least initial rows of another heap.
 const LEAST: u64 = 256;
-/// How much a heap grows at once, at most.
+/// The greatest factor by which a heap grows at once.
 const STEP: u64 = 32;
 
 /// The rows of a program's heaps in one launch.
@@ -218,7 +220,7 @@ impl Rooms {
         Self(Mutex::new((0..program.heaps.len()).map(first).collect()))
     }
 
-    /// What the next launch gets.
+    /// The heap capacities of the next launch.
     pub fn now(&self, program: &Program, slots: u64) -> Room {
         let mut capacities = self.0.lock().clone();
         for (i, capacity) in capacities.iter_mut().enumerate() {
@@ -231,7 +233,8 @@ impl Rooms {
         Room { rows, capacities, slots }
     }
 
-    /// Makes room after a launch that stopped at an element for want of it: `needed` rows would have done so far.
+    /// Grows the heaps after a launch that stopped at an element because a heap was full. `needed` rows would have been
+    /// enough so far.
     ///
     /// # Errors
     /// `Memory` where there is not so much.
@@ -249,7 +252,7 @@ impl Rooms {
         let description = &program.heaps[heap.index()];
         let mut capacities = self.0.lock();
         let capacity = &mut capacities[heap.index()];
-        // Those that come will want as much as those that were.
+        // The elements that follow will need as many rows each as those before.
         let done = key.tick() * elements + key.index() + 1;
         let share = (elements * ticks) as f64 / done as f64;
         let expected = if description.scratch { needed } else { (needed as f64 * share * 1.1) as u64 };
@@ -277,7 +280,7 @@ impl Rooms {
     }
 }
 
-/// The rows of columns that mean nothing before a launch; the host fills flags of frozen things all the same.
+/// The rows of columns that are undefined before a launch. The host fills the flags of frozen objects all the same.
 pub fn fresh(program: &Program, room: &Room, biases: &[u64], params: &[u64], host: &[usize]) -> Vec<Fresh> {
     let mut fresh = Vec::new();
     for (i, heap) in program.heaps.iter().enumerate().filter(|(i, _)| room.rows[*i] > 0) {

@@ -1,10 +1,10 @@
-//! Ruby's MemoryView of an MDArray: its elements for C code of others, such as Fiddle and Numo.
+//! Ruby's MemoryView of an MDArray: its elements for C code of other libraries, such as Fiddle and Numo.
 //!
 //! Here: the functions that Ruby calls (ruby/memory_view.h). Not here: where elements are (`MDArray#__memory_view`).
 //!
-//! A view shows the elements as they were when it was taken: it holds that version of their buffer, which nobody writes
-//! ([`ikra_core::memory::buffer`]). One that is asked for to be written has a copy of its own, row after row, which becomes
-//! the array's, all at once, when it is released.
+//! A view shows the elements as they were when it was taken. It holds that version of their buffer, which is never
+//! written ([`ikra_core::memory::buffer`]). A writable view has a copy of its own, row after row. When it is released,
+//! the copy becomes the array's contents, all at once.
 #![allow(unsafe_code, reason = "Ruby's C API calls these functions; see SAFETY at each")]
 
 use crate::buffer::{self, Dtype, Part};
@@ -23,13 +23,13 @@ use std::ffi::{CStr, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What a view points to, until it is released.
+/// The memory that a view points to, until it is released.
 struct Shown {
-    /// The version, or a copy.
+    /// The version of the buffer, or a copy.
     column: HostColumn,
     shape: Vec<rb_sys::ssize_t>,
     strides: Vec<rb_sys::ssize_t>,
-    /// Where the elements go at the end, if they may be written.
+    /// Where the elements go when the view is released, if it is writable.
     back: Option<(Arc<Buffer>, Dtype, Part)>,
 }
 
@@ -38,10 +38,10 @@ impl Drop for Shown {
         let Some((buffer, dtype, part)) = self.back.take() else { return };
         let width = buffer.storage().bytes();
         if dtype == Dtype::Bool {
-            // others may hold any byte for true
+            // Other libraries may store any byte for true.
             self.column.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
-        // whoever releases it cannot be told: the next look at the array fails in the same way
+        // The release cannot raise: the next read of the array fails in the same way.
         let _ = buffer.change(|all| part.scatter(width, self.column.bytes(), all));
     }
 }
@@ -49,13 +49,13 @@ impl Drop for Shown {
 static ENTRY: rb_memory_view_entry_t =
     rb_memory_view_entry_t { get_func: Some(get), release_func: Some(release), available_p_func: Some(available) };
 
-/// `Ikra.__memory_views(class)`: its objects show their elements.
+/// `Ikra.__memory_views(class)`: objects of this class get memory views.
 pub fn register(class: Value) -> bool {
-    // SAFETY: the entry lives for good.
+    // SAFETY: the entry is never freed.
     unsafe { rb_sys::rb_memory_view_register(class.as_raw(), &raw const ENTRY) }
 }
 
-/// What Array#pack, and with it MemoryView, calls elements of a kind.
+/// The format of a dtype's elements, in the notation of Array#pack and MemoryView.
 fn format(dtype: Dtype) -> &'static CStr {
     match dtype {
         Dtype::I64 => c"q",
@@ -66,7 +66,7 @@ fn format(dtype: Dtype) -> &'static CStr {
     }
 }
 
-/// How far apart neighbours in each dimension are, of elements that stand row after row.
+/// The distance of neighbours in each dimension, where elements are stored row after row.
 fn packed(shape: &[rb_sys::ssize_t], width: rb_sys::ssize_t) -> Vec<rb_sys::ssize_t> {
     let mut strides = vec![width; shape.len()];
     for dimension in (1..shape.len()).rev() {
@@ -75,7 +75,8 @@ fn packed(shape: &[rb_sys::ssize_t], width: rb_sys::ssize_t) -> Vec<rb_sys::ssiz
     strides
 }
 
-/// The elements of an array: whether they must stand row after row decides whether it may be a view of others'.
+/// The elements of an array. Where they need not be stored row after row, the view may be a part of the elements of
+/// another array.
 ///
 /// # Errors
 /// What the elements' computation raises.
@@ -88,7 +89,7 @@ fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Opti
     let column = gvl::released(|| held.on_host()).map_err(|error| errors::core(ruby, error))?;
     let width = dtype.storage().bytes();
     if !written {
-        // a part without elements may begin behind the last
+        // A part without elements may begin after the last one.
         let from = column.bytes().get(offset * width..).unwrap_or_default();
         return Ok(Some((dtype, from.as_ptr(), Shown { column, shape, strides, back: None })));
     }
@@ -98,7 +99,7 @@ fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Opti
     let mut copy = HostColumn::zeroed(dtype.storage(), part.count());
     part.gather(width, column.bytes(), copy.bytes_mut());
     let strides = packed(&shape, 1);
-    // the words stay where they are when the column is moved
+    // The words stay where they are when the column is moved.
     let data = copy.as_kernel_ptr(true).cast_const();
     Ok(Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, dtype, part)) })))
 }
@@ -138,7 +139,7 @@ impl End {
 unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int) -> bool {
     let asks = |flag: c_int| flags & flag == flag;
     let (strides, written) = (asks(RUBY_MEMORY_VIEW_STRIDES as c_int), asks(RUBY_MEMORY_VIEW_WRITABLE as c_int));
-    // SAFETY: Ruby gives an object of the class, which its caller holds.
+    // SAFETY: Ruby passes an object of the class, which its caller keeps alive.
     let array = unsafe { Value::from_raw(array) };
     let ruby = Ruby::get_with(array);
     let got = match catch_unwind(AssertUnwindSafe(|| shown(&ruby, array, strides, written))) {
@@ -157,7 +158,7 @@ unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int
     }
     let size = shown.shape.iter().product::<rb_sys::ssize_t>() * width;
     let shown = Box::new(shown);
-    // SAFETY: Ruby gives room for a view. What it points to lives until `release` is given it: the column by its hold,
+    // SAFETY: Ruby passes memory for a view. What the view points to lives until `release`: the column in its holder,
     // shape and strides in the box.
     unsafe {
         (*view).obj = array.as_raw();
@@ -178,12 +179,12 @@ unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int
 }
 
 unsafe extern "C" fn release(_array: VALUE, view: *mut rb_memory_view_t) -> bool {
-    // SAFETY: Ruby gives a view that `get` filled, once; its data is not looked at any more.
+    // SAFETY: Ruby passes a view that `get` filled, and does so once. Its data is not read any more.
     let shown = unsafe { Box::from_raw((*view).private_data.cast::<Shown>()) };
     catch_unwind(AssertUnwindSafe(|| drop(shown))).is_ok()
 }
 
-/// Whether elements of a format are those of a kind, if they are as wide.
+/// Whether a format is that of a dtype, given that elements are equally wide.
 fn holds(format: &[u8], dtype: Dtype) -> bool {
     let letter: Vec<u8> = format.iter().copied().filter(|byte| !b"|=@<!".contains(byte)).collect();
     let letters: &[u8] = match dtype {
@@ -196,8 +197,8 @@ fn holds(format: &[u8], dtype: Dtype) -> bool {
     matches!(letter[..], [one] if letters.contains(&one))
 }
 
-/// `Ikra.__write_view(object, bytes, dtype, shape)`: copies elements, row after row, to where an object shows that it may be written.
-/// What is wrong with its view, if anything is: `:none`, or its item size, shape and format.
+/// `Ikra.__write_view(object, bytes, dtype, shape)`: copies elements, row after row, into the writable view of an
+/// object. Gives what is wrong with the view, if anything is: `:none`, or its item size, shape and format.
 ///
 /// # Errors
 /// What the object raises.
@@ -213,7 +214,7 @@ pub fn write(
     // SAFETY: a struct of plain words, which Ruby fills.
     let mut view: rb_memory_view_t = unsafe { std::mem::zeroed() };
     let flags = RUBY_MEMORY_VIEW_STRIDES as c_int | RUBY_MEMORY_VIEW_WRITABLE as c_int;
-    // SAFETY: the object is alive, and the view's room is; `protect` catches what its class raises.
+    // SAFETY: the object is alive, and so is the memory of the view. `protect` catches what its class raises.
     let got = protect(|| unsafe {
         if rb_sys::rb_memory_view_get(object.as_raw(), &raw mut view, flags) { heap::TRUE } else { heap::NIL }
     })?;
@@ -221,14 +222,15 @@ pub fn write(
         return Ok(Some(ruby.to_symbol("none").as_value()));
     }
     let rank = usize::try_from(view.ndim).unwrap_or(0);
-    // SAFETY: Ruby's contract: of a view of several dimensions, shape and strides have as many entries, if they are there.
+    // SAFETY: by Ruby's contract, shape and strides of a view of several dimensions have one entry for each, if they
+    // are not null.
     let list = |pointer: *const rb_sys::ssize_t| unsafe {
         (!pointer.is_null()).then(|| std::slice::from_raw_parts(pointer, rank).to_vec())
     };
     let item = usize::try_from(view.item_size).unwrap_or(0);
     let flat = || if item == 0 { Vec::new() } else { vec![view.byte_size / item as rb_sys::ssize_t] };
     let theirs = list(view.shape).unwrap_or_else(flat);
-    // SAFETY: a format that is there is a C string, which lives as long as the view; none means bytes.
+    // SAFETY: a format that is not null is a C string, which lives as long as the view. Null means bytes.
     let format = unsafe { if view.format.is_null() { c"C" } else { CStr::from_ptr(view.format) } }.to_owned();
     let same = item == width && theirs == shape && holds(format.to_bytes(), dtype);
     let fits = same && !view.readonly && view.sub_offsets.is_null();
@@ -238,7 +240,7 @@ pub fn write(
         let mut at = vec![0; shape.len()];
         for element in given.chunks_exact(width) {
             let place: isize = at.iter().zip(&strides).map(|(index, stride)| (index * stride) as isize).sum();
-            // SAFETY: the place of an element of the view, which is of this width and may be written.
+            // SAFETY: the address of an element of the view, which is of this width and writable.
             unsafe { std::ptr::copy_nonoverlapping(element.as_ptr(), view.data.cast::<u8>().offset(place), width) };
             for dimension in (0..at.len()).rev() {
                 at[dimension] += 1;
@@ -266,7 +268,7 @@ pub fn write(
 }
 
 unsafe extern "C" fn available(array: VALUE) -> bool {
-    // SAFETY: Ruby gives an object of the class, which its caller holds.
+    // SAFETY: Ruby passes an object of the class, which its caller keeps alive.
     let array = unsafe { Value::from_raw(array) };
     let ruby = Ruby::get_with(array);
     let dtype = catch_unwind(AssertUnwindSafe(|| array.funcall::<_, _, Value>("dtype", ())));

@@ -1,11 +1,11 @@
 //! Live values to facts: which types are at which places.
 //!
-//! Here: [`Observer`], which scans roots, ivars and arrays as inference demands them, finds further objects on the way,
-//! and scans those for all that was demanded before. Not here: columns ([`crate::trace`] walks again, by a schema).
+//! Here: [`Observer`], which scans roots, ivars and arrays as inference demands them. It finds further objects on the
+//! way, and scans these for all earlier demands. Not here: columns ([`crate::trace`] walks again, by a schema).
 //! Invariant: between two Ruby calls every object in the tables is held, so the identity map stays true.
 //!
-//! Nothing recurses: tables only grow at their end, and every demand has a cursor into the table that it is about. `observe/beside.rs`
-//! is what workers do where there is much.
+//! Nothing recurses. Tables only grow at their end, and every demand has a cursor into the table that it scans. Where
+//! there is much to scan, workers help (`observe/beside.rs`).
 
 use crate::crew::{self, PIECE};
 use crate::heap::{self, FieldReader, Hashes, Raw, Seen};
@@ -44,7 +44,7 @@ impl From<Error> for Refusal {
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// What was seen at one place since its fact was last told.
+/// What was seen at one place since its fact was last reported.
 #[derive(Default)]
 struct Summary {
     prims: u16,
@@ -89,13 +89,13 @@ impl Summary {
 /// Index into [`Observer::places`].
 type PlaceIndex = u32;
 
-/// The values at one place, while they are looked at.
+/// A scan of the values at one place.
 struct Scan<'a> {
     ruby: &'a Ruby,
     place: PlaceIndex,
     summary: Summary,
     facts: &'a mut Facts,
-    /// Says where a value is.
+    /// Describes where a value is, for messages.
     what: &'a dyn Fn(Raw) -> String,
 }
 
@@ -111,8 +111,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// What the identity map has of an object or array: in its lower half the place where it was found first, plus 1; in the upper the
-/// table of an object, or, with a bit, the kind of an array.
+/// The word of an object or array in the identity map. The lower half is the place where it was found first, plus 1.
+/// The upper half is the table of an object, or, with a bit, the kind of an array.
 #[derive(Clone, Copy)]
 struct Entry(u64);
 
@@ -131,7 +131,7 @@ impl Entry {
     fn table(self) -> usize {
         (self.0 >> 32) as usize
     }
-    /// Of an array.
+    /// The kind of an array.
     fn kind(self) -> Option<ArrayKind> {
         (self.0 & ARRAY != 0).then_some(ArrayKind((self.0 >> 32) as u32 & !(1 << 31)))
     }
@@ -144,24 +144,24 @@ struct ClassTable {
     objects: Vec<Raw>,
     demands: Vec<Demand>,
     frozen: bool,
-    /// Kernels do not hold objects of it.
+    /// Whether kernels cannot hold objects of it.
     live: bool,
 }
 
-/// An ivar to be read of all objects of a class.
+/// An ivar to be read from all objects of a class.
 struct Demand {
     place: PlaceIndex,
     reader: FieldReader,
     cursor: usize,
 }
 
-/// The first so many objects of a table, one after the other.
+/// The first objects of a table, in order, and how many.
 struct Order {
     table: usize,
     len: usize,
 }
 
-/// Arrays that were found at places of one kind, before any merge.
+/// Arrays that were found at places of one kind, before kinds are merged.
 #[derive(Default)]
 struct KindTable {
     arrays: Vec<Raw>,
@@ -172,7 +172,7 @@ struct KindTable {
 /// The tables of one compilation.
 pub struct Observer {
     holder: Obj<Holder>,
-    /// By address: an [`Entry`].
+    /// From addresses to [`Entry`] words.
     map: IdentityMap,
     class_index: RawMap<usize>,
     tables: Vec<ClassTable>,
@@ -181,20 +181,20 @@ pub struct Observer {
     places: Vec<Place>,
     /// The kind of the arrays at a place, as it was when the first was found.
     place_kinds: Vec<Option<ArrayKind>>,
-    /// Something there was reached from elsewhere too.
+    /// By place: whether something there was reached from another place, too.
     shared: Vec<bool>,
-    /// Hashes, as they were laid out.
+    /// The Hashes and their layouts.
     hashes: Arc<Hashes>,
-    /// Found since the holder was last told.
+    /// Objects found since the last update of the holder.
     fresh: Vec<Raw>,
-    /// What workers found, while the Ruby thread goes on with it and the holder was not told.
+    /// The results of workers while the Ruby thread processes them. The holder does not have their objects yet.
     found: Option<Arc<[Found]>>,
-    /// The elements were looked at.
+    /// Whether the elements of the base were scanned.
     based: bool,
-    /// The order of the elements, and of lists of some kinds.
+    /// The order of the elements, and of the lists of some kinds.
     base_order: Option<Order>,
     orders: Vec<(ArrayKind, Order)>,
-    /// Some object or array is more than once among the elements.
+    /// Whether some object or array occurs more than once among the elements.
     pub grouped: bool,
 }
 
@@ -253,13 +253,13 @@ impl Observer {
     /// # Errors
     /// A value that kernels cannot hold.
     pub fn base(&mut self, ruby: &Ruby, array: Raw, facts: &mut Facts) -> Result<()> {
-        // it is asked for before there is anything to infer, too
+        // It may be asked for before there is anything to infer, too.
         if self.based {
             return self.settle(ruby, facts);
         }
         let place = self.place(&Place::Root(Root::Element));
         let what = |value| {
-            // the first that is the same one is the one that was looked at
+            // The first identical element is the one that was scanned.
             let index = heap::elements(array).iter().position(|element| *element == value);
             format!("element {}", index.unwrap_or_default())
         };
@@ -273,7 +273,7 @@ impl Observer {
         self.settle(ruby, facts)
     }
 
-    /// Demands an ivar of all objects of a class, found or to be found.
+    /// Demands an ivar of all objects of a class, including those found later.
     ///
     /// # Errors
     /// A value that kernels cannot hold.
@@ -288,7 +288,7 @@ impl Observer {
         self.settle(ruby, facts)
     }
 
-    /// Demands the elements of all arrays of a kind, found or to be found.
+    /// Demands the elements of all arrays of a kind, including those found later.
     ///
     /// # Errors
     /// A value that kernels cannot hold.
@@ -309,7 +309,7 @@ impl Observer {
         at
     }
 
-    /// The table of a class word; a class that was never met is numbered, for which Ruby is called.
+    /// The table of a class word. A new class gets a number, for which Ruby is called.
     fn table_of(&mut self, ruby: &Ruby, raw: Raw) -> Result<usize> {
         if let Some(at) = self.class_index.get(&raw) {
             return Ok(*at);
@@ -319,7 +319,7 @@ impl Observer {
         Ok(self.table(class, raw))
     }
 
-    /// Tells the holder what it does not hold yet: Ruby is about to be called.
+    /// Gives new objects to the holder, before Ruby is called.
     fn hold_fresh(&mut self) {
         self.holder.hold(std::mem::take(&mut self.fresh));
         if let Some(found) = self.found.take() {
@@ -384,9 +384,9 @@ impl Observer {
         Ok(())
     }
 
-    /// Notes a Proc or Method object with source that is no root; refuses everything else.
+    /// Notes a Proc or Method object that has source and is no root. Refuses everything else.
     fn other(&mut self, scan: &mut Scan, value: Raw) -> Result<()> {
-        // the variable's Proc may be another at each call: it is a root by itself
+        // The variable's Proc may be another at each call, so it is a root of its own.
         if self.has_registers(scan.place) {
             return Err(scan.refuse(value, a_thing(value)));
         }
@@ -400,7 +400,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Whether the objects of a class are Structs or the like; Ruby is asked once.
+    /// Whether the objects of a class have members, as Structs do. Ruby is asked once for each class.
     fn has_members(&mut self, ruby: &Ruby, class: Raw) -> bool {
         self.class_index.contains_key(&class) || {
             self.hold_fresh();
@@ -408,12 +408,12 @@ impl Observer {
         }
     }
 
-    /// Whether a launch parameter holds what is at a place, with room for the ends of a Range.
+    /// Whether a launch parameter holds the value at a place, with room for the ends of a Range.
     fn has_registers(&self, place: PlaceIndex) -> bool {
         matches!(&self.places[place as usize], Place::Root(root) if *root != Root::Element)
     }
 
-    /// Lays a Hash out, at its first sight.
+    /// Lays a Hash out when it is found first.
     fn hash(&mut self, scan: &Scan, hash: Raw) -> Result<()> {
         if self.hashes.contains_key(&hash) {
             return Ok(());
@@ -425,7 +425,7 @@ impl Observer {
             Err(what_it_is) => return Err(scan.refuse(hash, what_it_is)),
         };
         self.holder.hold(room::copied(&parts));
-        // readers share what was known when they were made: they are told anew
+        // Readers share the Hashes that were known when they were made, so they are made anew.
         Arc::make_mut(&mut self.hashes).insert(hash, parts);
         for demand in self.tables.iter_mut().flat_map(|t| &mut t.demands) {
             if let FieldReader::Part(_, hashes) = &mut demand.reader {
@@ -448,7 +448,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Notes an object in its table; false where it is there.
+    /// Notes an object in its table. False where it is there already.
     fn enter_object(&mut self, scan: &mut Scan, object: Raw, table: usize) -> bool {
         let new = self.enter(scan, object, Entry::object(scan.place, table));
         if new {
@@ -471,7 +471,7 @@ impl Observer {
         }
     }
 
-    /// Notes an array in the table of a kind; false where it is in one.
+    /// Notes an array in the table of a kind. False where it is in one already.
     fn enter_array(&mut self, scan: &mut Scan, array: Raw, kind: ArrayKind) -> bool {
         let new = self.enter(scan, array, Entry::array(scan.place, kind));
         if new {
@@ -480,7 +480,7 @@ impl Observer {
         new
     }
 
-    /// Gives what is new its entry; false where it has one.
+    /// Gives a new object or array its entry. False where it has one.
     fn enter(&mut self, scan: &mut Scan, value: Raw, entry: Entry) -> bool {
         let known = Entry(self.map.enter(value, entry.0));
         if known.0 == 0 {
@@ -494,7 +494,7 @@ impl Observer {
         false
     }
 
-    /// An object or array is reached once more: neither place has it for its own.
+    /// Notes that an object or array is reached once more, so that neither place owns it.
     fn met_again(&mut self, place: PlaceIndex, first: PlaceIndex, facts: &mut Facts) {
         let element = matches!(self.places[place as usize], Place::Root(Root::Element));
         self.grouped |= element && first == place;
@@ -509,7 +509,7 @@ impl Observer {
         let shared = match &self.places[place as usize] {
             Place::Root(_) => return,
             Place::Field(..) => self.shared[place as usize],
-            // what was seen of kinds that turned out to be one since is seen of that
+            // What was seen of kinds that were merged since is now of the merged kind.
             Place::Elements(kind) => {
                 let kind = facts.find(*kind);
                 let is_one = |other: &u32| facts.find(ArrayKind(*other)) == kind;
@@ -520,7 +520,7 @@ impl Observer {
         facts.set_owned(&self.places[place as usize], !shared);
     }
 
-    /// Reads what was demanded of everything that was found, until nothing new turns up.
+    /// Reads all demands of everything that was found, until nothing new is found.
     fn settle(&mut self, ruby: &Ruby, facts: &mut Facts) -> Result<()> {
         loop {
             let mut progress = false;
@@ -587,7 +587,7 @@ impl Observer {
         let what = |_| "an element of an array".to_string();
         let mut scan = Scan::new(ruby, place, facts, &what);
         let mut end = start;
-        // arrays may lead to others of their kind
+        // Arrays may lead to others of their kind.
         while end < self.kinds[&kind.0].arrays.len() {
             let lists = room::copied(&self.kinds[&kind.0].arrays[end..]);
             end += lists.len();
@@ -606,7 +606,8 @@ impl Observer {
         Ok(end > start)
     }
 
-    /// Of lists that have the objects of one class in the order in which these were found, from the first on: the class's table, and how many they are.
+    /// Tests whether lists contain the objects of one class in the order in which these were found, from the first on.
+    /// Gives the class's table, and how many objects they are.
     fn order(&self, lists: &[Raw]) -> Option<Order> {
         let mut elements = lists.iter().flat_map(|list| match heap::see(*list) {
             Seen::Array => heap::elements(*list),
@@ -619,7 +620,8 @@ impl Observer {
         all.then(|| Order { table, len: self.tables[table].objects.len() - objects.len() })
     }
 
-    /// Whoever walks finds elements first, in their order; what lists have otherwise, it finds in that order if nothing else leads to objects of their class.
+    /// Reports the orders of lists. A walk finds the elements first, in their order. It finds the objects of other
+    /// lists in list order if nothing else leads to objects of their class.
     fn tell_orders(&self, facts: &mut Facts) {
         for (kind, order) in &self.orders {
             let of_base =
@@ -630,14 +632,14 @@ impl Observer {
         }
     }
 
-    /// Notes the elements of lists that have such lengths.
+    /// Notes the elements of lists of such lengths.
     fn lists(&mut self, scan: &mut Scan, lists: &[Raw], lengths: &[u32]) -> Result<()> {
         if crew::many(lengths.iter().map(|len| *len as usize).sum()) {
             return self.lists_beside(scan, lists, lengths);
         }
         for (list, len) in lists.iter().zip(lengths) {
             for at in 0..*len as usize {
-                // Ruby may have been called, and the list be shorter
+                // Ruby may have been called, and the list may be shorter now.
                 let Some(value) = heap::elements(*list).get(at).copied() else { break };
                 ask_at(heap::elements(*list), at);
                 self.value(scan, value)?;
@@ -647,8 +649,8 @@ impl Observer {
     }
 }
 
-/// Notes how long arrays are and how they hold their elements, and of buffers the kind of these; how many values to look at there are in
-/// each.
+/// Notes how long arrays are and how they hold their elements. For buffers it notes the kind of elements. Gives the
+/// number of values to scan in each.
 fn lengths(scan: &mut Scan, kind: ArrayKind, arrays: &[Raw]) -> Vec<u32> {
     let lengths = crew::map(arrays.len(), arrays.chunks(PIECE).collect(), |arrays| -> Vec<Option<usize>> {
         let length = |(at, array): (usize, &Raw)| {
@@ -665,7 +667,7 @@ fn lengths(scan: &mut Scan, kind: ArrayKind, arrays: &[Raw]) -> Vec<u32> {
             Some((dtype, buffer)) => (Some(dtype.storage()), buffer.len()),
             None => (None, length.unwrap_or_default()),
         };
-        // most are as the one before
+        // Most are like the one before.
         if told.replace(is) != Some(is) {
             scan.facts.saw_storage(kind, is.0);
             scan.facts.saw_length(kind, is.1);
@@ -680,7 +682,7 @@ fn is_large(i: i64) -> bool {
     !(SMALL_ROWS.0..=SMALL_ROWS.1).contains(&i)
 }
 
-/// Now and then asks for what is looked at next.
+/// Every few values, prefetches those that are scanned next.
 #[inline]
 fn ask_at(values: &[Raw], at: usize) {
     if at.is_multiple_of(CHUNK) {
@@ -706,7 +708,7 @@ fn unheld_string(ruby: &Ruby, string: Raw) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Of a Range that kernels know, its kind in registers, if it has any.
+/// The kind of a Range in registers, if it has one. The outer None: kernels do not know the Range.
 fn range(ruby: &Ruby, value: Raw) -> Option<Option<Prims>> {
     let bounds = Bounds::of(ruby, value)?;
     let end = |end: Raw| matches!(heap::see(end), Seen::Int(_) | Seen::Float(_) | Seen::Nil);
@@ -721,7 +723,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The kind of a Range that registers hold.
+    /// The kind of a Range that registers can hold.
     pub fn in_registers(&self) -> Option<Prims> {
         match (heap::see(self.from), heap::see(self.to)) {
             (Seen::Int(_), Seen::Int(_)) => Some(Prims::INT_RANGE),
@@ -730,7 +732,7 @@ impl Bounds {
         }
     }
 
-    /// None for anything but a Range.
+    /// The ends of a value. None where it is no Range.
     pub fn of(ruby: &Ruby, value: Raw) -> Option<Self> {
         use magnus::rb_sys::AsRawValue;
         if heap::is_immediate(value) || heap::class_word(value) != ruby.class_range().as_raw() {
@@ -744,7 +746,7 @@ impl Bounds {
     }
 }
 
-/// A value by its class: `an Array`.
+/// The class of a value, with its article: `an Array`.
 pub fn a_thing(value: Raw) -> String {
     if matches!(heap::see(value), Seen::BigInt) {
         return "an Integer beyond 64 bits".into();

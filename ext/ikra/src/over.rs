@@ -1,8 +1,9 @@
-//! Collective operations over buffers, where their elements are.
+//! Collective operations over buffers, in the memory where their elements are.
 //!
-//! Here: [`Where`], which chooses between the device and the host's threads, and Ruby's entries for MDArray. Not here: what operations
-//! make of Arrays ([`crate::collect`]), and the operations ([`ikra_core::backend::collective`]).
-//! Invariant: device and host give the same bits, so where one runs is a question of time alone; but for [`product`], which is documented.
+//! Here: [`Where`], which chooses between the device and the host's threads, and Ruby's natives for MDArray. Not here:
+//! operations over Arrays ([`crate::collect`]), and the operations themselves ([`ikra_core::backend::collective`]).
+//! Invariant: device and host give the same bits, so the choice affects only the time. The documented exception is
+//! [`product`].
 
 use crate::backends;
 use crate::buffer::{self, Dtype};
@@ -41,21 +42,22 @@ impl Dtype {
     }
 }
 
-/// Who goes over elements.
+/// Where an operation runs.
 pub enum Where {
     Device(Arc<dyn Backend>),
     Host,
 }
 
 impl Where {
-    /// The backend that was asked for; else where a buffer's elements are, and those of the host where so many are worth it.
+    /// The side where the backend runs that the call asked for. With `auto`, that is the device where the elements are
+    /// there, and else the side that `auto` chooses for so many elements.
     ///
     /// # Errors
-    /// DeviceError, where a backend that was asked for is not there.
+    /// DeviceError, where a backend that the call asked for does not exist.
     pub fn of(ruby: &Ruby, asked: Choice, buffer: &Buffer, count: usize) -> Result<Self, Error> {
         let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
         let backend = match asked {
-            // a forked process has no device
+            // A forked process has no device.
             Choice::Auto if there && let Ok(device) = backends::open(Choice::Cuda) => device,
             asked => {
                 let choice = backends::choose(asked, count, 1, &History::default());
@@ -65,10 +67,10 @@ impl Where {
         Ok(if backend.collective().is_some() { Where::Device(backend) } else { Where::Host })
     }
 
-    /// Where the elements are that a section left.
+    /// The side where a section left the elements.
     ///
     /// # Errors
-    /// DeviceError, of a device that is lost.
+    /// DeviceError where a device is lost.
     pub fn as_left(ruby: &Ruby, buffer: &Buffer) -> Result<Self, Error> {
         match buffer.residence() {
             Residence::Device => Self::of(ruby, Choice::Auto, buffer, buffer.len()),
@@ -112,11 +114,12 @@ impl Where {
         })
     }
 
-    /// Goes over so many elements of these buffers. Interrupts end what the host does. Where the device's memory ends, other
-    /// arrays leave it; where it does not suffice then, the host goes over them, which gives the same.
+    /// Runs an operation over so many elements of these buffers. An interrupt ends work on the host. Where the device's
+    /// memory is full, other arrays leave it. Where that does not suffice, the operation runs on the host, which gives
+    /// the same result.
     ///
     /// # Errors
-    /// DeviceError and its kin, and what interrupts raise.
+    /// DeviceError and its subclasses, and what interrupts raise.
     pub fn over<T: Send>(
         &self,
         ruby: &Ruby,
@@ -147,7 +150,7 @@ impl Where {
         }
     }
 
-    /// A buffer of the elements of a stretch whose flags are true, in their order.
+    /// A buffer of the elements of a range whose flags are true, in order.
     ///
     /// # Errors
     /// As [`Where::over`].
@@ -167,7 +170,7 @@ impl Where {
         Ok(made(ruby, clock, dtype, rows))
     }
 
-    /// What elements are reduced to.
+    /// The reduction of the elements.
     ///
     /// # Errors
     /// As [`Where::over`].
@@ -212,7 +215,7 @@ impl Where {
     }
 }
 
-/// Measures what is done on a device, of which `work` says how much was uploading.
+/// Measures work on a device. `work` reports how long it took to upload.
 fn on_device<T>(clock: &mut Clock, work: impl FnOnce(&Cell<Duration>) -> T) -> T {
     let (began, uploaded) = (Instant::now(), Cell::default());
     let done = work(&uploaded);
@@ -222,15 +225,15 @@ fn on_device<T>(clock: &mut Clock, work: impl FnOnce(&Cell<Duration>) -> T) -> T
     done
 }
 
-/// Waits for what a device was asked for, where somebody measures it.
+/// Waits for the device where the work is being measured.
 pub fn waited(clock: &mut Clock, buffer: &Buffer) {
     if clock.is_running() {
-        // how it ended is told to whoever looks at it
+        // A failure is reported when the result is read.
         clock.measure(Phase::Kernel, || gvl::released(|| drop(buffer.wait().and_then(|()| buffer.finish()))));
     }
 }
 
-/// Works on the device, without the GVL; once more where memory ran out, and other arrays could leave.
+/// Works on the device, without the GVL. Where memory is full and other arrays can leave, it tries once more.
 fn with_room<T>(ruby: &Ruby, keep: &[&Arc<Buffer>], work: impl Fn() -> CoreResult<T>) -> CoreResult<T> {
     match gvl::released(&work) {
         Err(CoreError::Memory { .. }) => {
@@ -247,7 +250,7 @@ fn given(ruby: &Ruby, buffer: Value) -> Result<(Dtype, Arc<Buffer>), Error> {
     buffer::of(buffer.as_raw()).ok_or_else(|| Error::new(ruby.exception_arg_error(), "the array's elements are freed"))
 }
 
-/// A stretch of a buffer's elements.
+/// A range of a buffer's elements.
 ///
 /// # Errors
 /// IndexError, where there are not so many.
@@ -266,11 +269,12 @@ fn made(ruby: &Ruby, clock: &mut Clock, dtype: Dtype, rows: HostColumn) -> Value
     buffer::wrap(ruby, dtype, buffer).as_value()
 }
 
-/// `Ikra.__scan(buffer, operation, from, count, options)`: a buffer of what each element and all before it come to: `:sum` and `:product`, of
-/// Integers in 64 bits, `:min` and `:max`. nil: a number left 64 bits, or there is a NaN to be compared.
+/// `Ikra.__scan(buffer, operation, from, count, options)`: a buffer of each element combined with all before it. The
+/// operation is `:sum` or `:product`, for Integers in 64 bits, or `:min` or `:max`. nil where a number leaves 64 bits,
+/// or where a NaN must be compared.
 ///
 /// # Errors
-/// DeviceError and its kin, and what interrupts raise.
+/// DeviceError and its subclasses, and what interrupts raise.
 pub fn scan(
     ruby: &Ruby,
     buffer: Value,
@@ -307,7 +311,8 @@ pub fn scan(
     Ok(Some(made(ruby, &mut clock, total, rows)))
 }
 
-/// `Ikra.__select(buffer, from, flags, options)`: a buffer of the elements from there on whose flags are true, in their order.
+/// `Ikra.__select(buffer, from, flags, options)`: a buffer of the elements from there on whose flags are true, in
+/// order.
 ///
 /// # Errors
 /// As [`scan`].
@@ -324,8 +329,8 @@ pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Op
     place.chosen(ruby, &mut clock, (dtype, &buffer), range, &flags)
 }
 
-/// `Ikra.__sort(buffer, from, count, row, descending, options)`: a buffer of elements, of which each `row` neighbours are sorted by
-/// themselves. NaNs are the greatest.
+/// `Ikra.__sort(buffer, from, count, row, descending, options)`: a buffer of sorted elements. Each `row` of consecutive
+/// elements is sorted by itself. NaNs are the greatest.
 ///
 /// # Errors
 /// As [`scan`].
@@ -351,10 +356,12 @@ pub fn sort(
     Ok(made(ruby, &mut clock, dtype, rows))
 }
 
-/// Products of fewer multiplications are left to Ikra's own kernel: opening the library takes longer.
+/// The fewest multiplications for which the library is used. Ikra's own kernel computes smaller products before the
+/// library is open.
 const LEAST_PRODUCT: usize = 1 << 20;
 
-/// `Ikra.__blas?(buffer, multiplications, options)`: whether a library is to multiply so much, if it takes the matrices.
+/// `Ikra.__blas?(buffer, multiplications, options)`: whether the library is to do so many multiplications, if it
+/// accepts the matrices.
 ///
 /// # Errors
 /// As [`scan`].
@@ -367,9 +374,12 @@ pub fn has_blas(ruby: &Ruby, buffer: Value, size: usize, options: Option<RHash>)
     Ok(Where::of(ruby, settings.backend, &buffer, size)?.is_device())
 }
 
-/// `Ikra.__product(left, right, sizes)`: a buffer of the products of matrices; nil: Ikra's own kernel is to compute them. Of each side: the
-/// buffer, the first element, whether columns lie side by side, from one row or column to the next, and from one matrix to the next.
-/// `sizes`: rows, inner, columns, and how many products.
+/// `Ikra.__product(left, right, sizes)`: a buffer of the products of matrices. nil where Ikra's own kernel must compute
+/// them.
+///
+/// * `left`, `right`: the buffer, the first element, whether columns lie side by side, the distance from one row or
+///   column to the next, and the distance from one matrix to the next.
+/// * `sizes`: rows, inner size, columns, and the number of products.
 ///
 /// # Errors
 /// As [`scan`].
@@ -402,7 +412,7 @@ pub fn product(
         }))
     };
     let made = match on_device(&mut clock, |_| with_room(ruby, &[&one, &two], multiply)) {
-        // as if that were not known yet
+        // As if the failure were not known yet.
         Err(CoreError::Poisoned(poison)) => {
             let buffer = Buffer::zeroed(dtype.storage(), rows * columns * count);
             buffer.poison(poison);

@@ -1,8 +1,9 @@
 //! Tables to columns and parameters.
 //!
-//! Here: [`pack`], which fills what a [`Schema`] asks for. Not here: who is in the tables ([`crate::trace`]), and the way
-//! back ([`crate::unpack`]). `pack/along.rs` packs while somebody else goes over the objects, `pack/rows.rs` cuts columns for threads.
-//! Invariant: the first value outside its slot's type stops packing; nothing was changed by then.
+//! Here: [`pack`], which fills the columns that a [`Schema`] names. Not here: which objects are in the tables
+//! ([`crate::trace`]), and the way back ([`crate::unpack`]). `pack/along.rs` packs while other code goes over the
+//! objects, and `pack/rows.rs` cuts columns for threads.
+//! Invariant: the first value outside its slot's type stops packing. Nothing has changed by then.
 
 use crate::buffer::Dtype;
 use crate::crew::{self, Lists, PIECE, Span};
@@ -42,11 +43,11 @@ pub use along::{ArraySheet, ArraysAlong, NO_ID, ObjectSheet, ObjectsAlong, Table
 
 type Result<T> = std::result::Result<T, Misfit>;
 
-/// What a section runs over.
+/// The elements that a section runs over.
 #[derive(Clone, Copy)]
 pub enum Elements<'a> {
     Values(&'a [Raw]),
-    /// First, how many.
+    /// First element, and how many.
     Range(i64, usize),
 }
 
@@ -63,11 +64,11 @@ impl Elements<'_> {
 #[derive(Clone, Copy)]
 pub struct RootValue {
     pub value: Raw,
-    /// Begin, end, and whether the end is left out.
+    /// Begin, end, and whether the end is excluded.
     pub range: Option<(Raw, Raw, bool)>,
 }
 
-/// All that a launch takes.
+/// All arguments of a launch.
 pub struct Packed {
     pub columns: Vec<HostColumn>,
     pub biases: Vec<u64>,
@@ -76,9 +77,9 @@ pub struct Packed {
     pub jobs: u64,
     /// Columns that are buffers.
     pub residents: Vec<Resident>,
-    /// What is written stays in them, and is not written to objects.
+    /// Whether written columns stay in buffers, and are not written to objects.
     pub stays: bool,
-    /// By column: where its rows are on the device already; empty where none is.
+    /// By column: its rows on the device, if they are there already. Empty where no column has any.
     pub sent: Vec<Option<Arc<dyn DeviceMemory>>>,
 }
 
@@ -89,10 +90,10 @@ impl RootValue {
     }
 }
 
-/// The parameters of a launch over tables that are known.
+/// The parameters of a launch over existing tables.
 ///
 /// # Errors
-/// A value outside its slot's type, an object that is not in the tables, and symbols that are new.
+/// A value outside its slot's type, an object that is not in the tables, and new symbols.
 pub fn params(
     plan: &Plan,
     lowered: &Lowered,
@@ -110,10 +111,10 @@ pub fn params(
     if unknown.into_inner().is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
 }
 
-/// Sets the parameters of one root, beside tables in which nothing is.
+/// Sets the parameters of one root. The tables are empty.
 ///
 /// # Errors
-/// A value outside its slot's type, and a symbol that is new.
+/// A value outside its slot's type, and a new symbol.
 pub fn root(
     plan: &Plan,
     lowered: &Lowered,
@@ -128,25 +129,26 @@ pub fn root(
     if unknown.into_inner().is_empty() { Ok(()) } else { Err(Misfit::Symbols) }
 }
 
-/// Sets the parameters of a root that is the only array that there is.
+/// Sets the parameters of a root that is the only array.
 ///
 /// # Errors
-/// One that is too long.
+/// An array that is too long.
 pub fn sole_array(lowered: &Lowered, at: usize, len: usize, params: &mut [u64]) -> Result<()> {
     let length = u32::try_from(len).map_err(|_| Misfit::TooMany)?;
     store(&lowered.program, &lowered.schema.roots[at], (Tag::ARRAY, length.into()), params);
     Ok(())
 }
 
-/// Whether all parameters are where they were taken to lie.
+/// Whether all parameters meet their value-range assumptions.
 pub fn in_range(lowered: &Lowered, params: &[u64]) -> bool {
     wide(&lowered.program, &lowered.schema, params).is_none()
 }
 
-/// Fills columns and parameters. Columns whose rows are `elsewhere` get none. `begun`: those of what the tables have, where somebody has begun to fill them.
+/// Fills columns and parameters. Columns whose rows are `elsewhere` get none. `begun` has the columns of tables that
+/// were partly filled before.
 ///
 /// # Errors
-/// A value outside its slot's type, and symbols that are new (left in `unknown`).
+/// A value outside its slot's type, and new symbols (which are left in `unknown`).
 #[allow(clippy::too_many_arguments, reason = "what a launch is made of")]
 pub fn pack(
     plan: &Plan,
@@ -164,7 +166,8 @@ pub fn pack(
 ) -> Result<Packed> {
     let packer = Packer { plan, tables, unknown };
     let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
-    // first what is by element: what the tables know of elements is then forgotten, before the rest takes its memory
+    // Columns by element come first. Then what the tables know of elements is dropped, and the other columns can use
+    // its memory.
     let filled = filled::filled(program);
     let given: Vec<ColumnId> = match elements {
         Elements::Values(_) if !plan.whole => {
@@ -177,7 +180,8 @@ pub fn pack(
             && (column.read || column.written || !plan.whole)
             && !elsewhere.iter().any(|column| column.index() == at);
         let rows = if here { elements.len() } else { 0 };
-        // by the launch, of which nobody looks at what an element did not come to; or right below
+        // The launch writes every row. Rows of elements that it does not reach are never read. Other columns are filled
+        // below.
         let is_written = !column.read && column.written && filled[at];
         if is_written || given.iter().any(|column| column.index() == at) {
             lender.to_fill(column.storage, rows)
@@ -252,11 +256,12 @@ pub fn pack(
     Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, sent })
 }
 
-/// Whose memory columns have that are filled: a device's store has better than the allocator's for what it is to copy.
+/// Allocates the memory of columns. A device's store has memory that it can copy faster than the allocator's.
 #[derive(Clone, Copy)]
 pub struct Lender<'a> {
     pub store: Option<&'a dyn DeviceStore>,
-    /// Columns are to stay on the device, each in memory of its own: one that is filled may go there while others are.
+    /// Whether columns stay on the device, each in memory of its own. Then a filled column may be sent while others are
+    /// being filled.
     pub keeps: bool,
 }
 
@@ -265,7 +270,7 @@ impl Lender<'_> {
         let lent = self.store.and_then(|store| store.lend(HostColumn::words_for(storage, rows)));
         HostColumn::to_fill(storage, rows, lent)
     }
-    /// Rows of which so many are filled.
+    /// A column of `rows` rows, of which the first `filled` will be filled.
     fn packed(self, storage: Storage, rows: usize, filled: usize) -> HostColumn {
         if rows > 0 && filled == rows { self.to_fill(storage, rows) } else { HostColumn::zeroed(storage, rows) }
     }
@@ -279,7 +284,7 @@ struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    /// First id of the class at one preorder position, and end of the one at another.
+    /// The first id of the class at one preorder position, and the end of the ids of the class at another.
     fn ids(&self, hierarchy: usize, first: usize, last: usize) -> (u32, u32) {
         let classes = self.plan.hierarchy(hierarchy);
         let from = self.tables.bases[classes.start + first];
@@ -301,7 +306,8 @@ impl<'a> Packer<'a> {
             Seen::False => (Prims::FALSE, Tag::FALSE, 0),
             Seen::True => (Prims::TRUE, Tag::TRUE, 1),
             Seen::Symbol => (Prims::SYM, Tag::SYM, self.symbol(value) as u64),
-            // the tracer saw to it that a slot takes the class of its object, but it follows only slots that may hold one
+            // The tracer has checked that a slot takes the class of its object. But it follows only slots that may hold
+            // objects.
             Seen::Object | Seen::Struct | Seen::Number | Seen::Hash if slot.classes.is_empty() => {
                 return Err(Misfit::Value);
             }
@@ -346,7 +352,7 @@ impl<'a> Packer<'a> {
         })
     }
 
-    /// Fills rows with values. `word`: what is known of one, about which the tables need not be asked.
+    /// Fills rows with values. `word` gives what is known of a value, so that it need not be looked up in the tables.
     fn fill(
         &self,
         slot: &SlotPlan,
@@ -373,21 +379,21 @@ impl<'a> Packer<'a> {
                     return Err(Misfit::Value);
                 }
             }
-            // what the tracer knows of it says that it is an object of a class that the slot takes: it is not looked at
+            // The tracer knows that the value is an object of a class that the slot takes. So the object is not read.
             (Repr::Ref(_), Cells::Halves(out)) => {
                 let known = (0..out.len()).all(|i| word(i).map(|id| out[i] = id as u32).is_some());
                 if !known {
                     self.tables.ids(values, out)?;
                 }
             }
-            // of a kind that the slot takes, as the tracer saw
+            // The array is of a kind that the slot takes, as the tracer has checked.
             (Repr::Array(_), Cells::Words(out)) => {
                 let known = (0..out.len()).all(|i| word(i).map(|word| out[i] = word).is_some());
                 if !known {
                     self.tables.arrays(values, out)?;
                 }
             }
-            // objects, nil, true and false: others need more than an id has
+            // Objects, nil, true and false. Other values need more bits than an id has.
             (Repr::Union, Cells::Halves(out)) => {
                 let tags = &mut rows.tags;
                 self.tables.each_object(values, |i, object| {
@@ -409,7 +415,7 @@ impl<'a> Packer<'a> {
                     Ok(())
                 })?;
             }
-            // a unit has no cells, a union of kinds that carry no payload has tags alone
+            // A unit has no cells. A union of kinds without payload has only tags.
             (_, cells) => {
                 for (i, value) in values.iter().enumerate() {
                     let (tag, payload) = self.encode(slot, *value, word(i))?;
@@ -428,7 +434,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// The columns of the elements themselves.
+    /// Fills the columns of the elements themselves.
     fn elements(&self, slot: &SlotPlan, columns: &mut [HostColumn], values: &[Raw]) -> Result<()> {
         let Some(mut rows) = rows(columns, &[(slot, 0, values.len())]).pop() else { return Ok(()) };
         let pieces: Vec<_> = values.chunks(PIECE).map(|values| (values, rows.take(values.len()))).enumerate().collect();
@@ -439,7 +445,8 @@ impl<'a> Packer<'a> {
         filled.into_iter().collect()
     }
 
-    /// What is read of the objects that are not packed yet, by class, side by side.
+    /// Fills the columns of fields, for objects that are not packed yet. The objects of all classes are read side by
+    /// side.
     fn fields(&self, program: &Program, left: Vec<Option<Vec<u32>>>, columns: &mut [HostColumn]) -> Result<()> {
         for (class, left) in left.iter().enumerate() {
             let some = left.iter().filter(|rows| !rows.is_empty());
@@ -458,7 +465,7 @@ impl<'a> Packer<'a> {
         let filled = crew::map(all, pieces, |parts| {
             let mut left = Vec::new();
             for (class, mut part) in fields.iter().zip(parts) {
-                // the Ruby thread does not look for what it does not know
+                // The Ruby thread, too, uses only the forms that it knows.
                 let peek = |field: usize, objects: &[Raw], values: &mut [Raw]| {
                     class.readers[field].peek_all(objects, class.class, values)
                 };
@@ -481,13 +488,13 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// The same of a few objects of one class, in the order of their rows.
+    /// The same for a few objects of one class, in the order of their rows.
     fn few_fields(&self, program: &Program, class: usize, some: &[u32], columns: &mut [HostColumn]) -> Result<()> {
         let mut fields = self.fields_of(&[class]);
         let objects = fields[0].objects;
         let learned: SmallVec<[Raw; 8]> = some.iter().take(8).map(|row| objects[*row as usize]).collect();
         fields[0].learn(&learned);
-        // each group has all rows up to the next one's first
+        // Each group has all rows up to the first row of the next one.
         let mut ends: Vec<usize> = some.chunks(crew::GROUP).skip(1).map(|group| group[0] as usize).collect();
         ends.push(objects.len());
         let pieces = ends
@@ -512,7 +519,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Fills some rows of several slots; false where something cannot be read.
+    /// Fills some rows of several slots. False where a value cannot be read.
     fn some_rows(
         &self,
         slots: &[&SlotPlan],
@@ -529,7 +536,7 @@ impl<'a> Packer<'a> {
         Ok(true)
     }
 
-    /// What is read of the objects of some classes.
+    /// The fields to be read, of the objects of some classes.
     fn fields_of(self, classes: &[usize]) -> Vec<Fields<'a>> {
         let one = |at: &usize| {
             let class = &self.plan.classes[*at];
@@ -546,7 +553,7 @@ impl<'a> Packer<'a> {
         classes.iter().map(one).collect()
     }
 
-    /// Pieces of these objects, with the rows that each of their fields goes to.
+    /// Pieces of these objects, with the rows that each of their fields is stored in.
     fn parts<'c>(
         &self,
         program: &Program,
@@ -574,7 +581,7 @@ impl<'a> Packer<'a> {
         pieces.into_iter().map(&mut parts).collect()
     }
 
-    /// Fills rows of several slots; false where something cannot be read.
+    /// Fills rows of several slots. False where a value cannot be read.
     fn piece(
         &self,
         slots: &[&SlotPlan],
@@ -596,12 +603,12 @@ impl<'a> Packer<'a> {
         Ok(true)
     }
 
-    /// Where the rows of a class begin in a column.
+    /// The first row of a class in a column.
     fn row(&self, program: &Program, column: ColumnId, class: usize) -> usize {
         self.tables.first_row(self.plan, program.columns[column.index()].space, class)
     }
 
-    /// By column: how many rows of it objects and arrays fill.
+    /// By column: how many of its rows objects and arrays fill.
     fn packed_rows(&self, program: &Program) -> Vec<usize> {
         let mut filled = vec![0; program.columns.len()];
         let mut fill = |slot: &SlotPlan, rows: usize| {
@@ -617,7 +624,7 @@ impl<'a> Packer<'a> {
         filled
     }
 
-    /// Whether the Integers are small that the program takes to be. At those of a buffer nobody looks.
+    /// Whether Integers that the program assumes to be small are small. Those of a buffer are not checked here.
     fn are_small(&self, program: &Program, columns: &[HostColumn], residents: &[Resident]) -> bool {
         let is_small = |column: ColumnId| program.columns[column.index()].small;
         let look = |rows: &HostColumn| {
@@ -628,7 +635,7 @@ impl<'a> Packer<'a> {
             && program.columns.iter().zip(columns).all(|(column, rows)| !column.small || look(rows))
     }
 
-    /// Columns that need not be filled: each is the contents of one buffer.
+    /// Columns that need not be filled, because each is the contents of one buffer.
     fn residents(&self, program: &Program) -> Result<Vec<Resident>> {
         let mut residents: Vec<Resident> = Vec::new();
         for (at, kind) in self.plan.kinds.iter().enumerate() {
@@ -636,12 +643,12 @@ impl<'a> Packer<'a> {
             let Some(column) = slot.value else { continue };
             let storage = program.columns[column.index()].storage;
             let write = if kind.written { Write::Some } else { Write::None };
-            // bytes may be Integers, or true and false
+            // The bytes may be Integers, or true and false.
             let as_it_is =
                 |dtype: Dtype, buffer: &Buffer| buffer.storage() == storage && slot.prims.contains(dtype.prims());
             match self.tables.sole_buffer(at).filter(|(dtype, buffer)| as_it_is(*dtype, buffer)) {
                 Some((_, buffer)) => residents.push(Resident { column, buffer, write }),
-                // together with others they are copied, and copies are not written back
+                // With other arrays in the column, the buffer would be copied, and copies are not written back.
                 None if kind.overwritten => return Err(Misfit::Value),
                 None => {}
             }
@@ -651,7 +658,7 @@ impl<'a> Packer<'a> {
 
     fn buffer(&self, columns: &mut [HostColumn], slot: &SlotPlan, start: usize, array: Raw) -> Result<()> {
         let (dtype, buffer) = crate::buffer::of(array).ok_or(Misfit::Value)?;
-        // a column that was made for narrower elements cannot hold them all
+        // A column that was made for narrower elements cannot hold all values.
         let storage = slot.value.map_or(Storage::I64, |column| columns[column.index()].storage());
         if !slot.prims.contains(dtype.prims()) || !dtype.fits(storage) {
             return Err(Misfit::Value);
@@ -685,7 +692,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// The elements of the arrays that are not packed yet, by kind.
+    /// Fills the columns of elements, for arrays that are not packed yet, by kind.
     fn arrays(&self, columns: &mut [HostColumn], residents: &[Resident], left: Vec<Option<Vec<Span>>>) -> Result<()> {
         for ((at, kind), left) in self.plan.kinds.iter().enumerate().zip(left) {
             let rows = &self.tables.kinds[at];
@@ -707,7 +714,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// The elements of some arrays of one kind.
+    /// Fills the columns of some arrays of one kind.
     fn kind(&self, kind: &KindRows, slot: &SlotPlan, columns: &mut [HostColumn], pieces: Vec<Lists>) -> Result<()> {
         let buffers = {
             let wanted: Vec<(&SlotPlan, usize, usize)> =
@@ -718,7 +725,7 @@ impl<'a> Packer<'a> {
             let fill = |(lists, mut rows): (Lists, Rows)| {
                 let from = kind.start(lists.first());
                 let mut buffers = Vec::new();
-                // of short arrays, together: a look at a few values takes longer for each
+                // Short arrays are read together, because a call for a few values takes longer for each.
                 let (mut values, mut first) = (Vec::with_capacity(2 * CHUNK), 0);
                 let mut fill = |at: usize, values: &[Raw]| {
                     self.fill(slot, &mut rows.part(at..at + values.len()), values, |_| None)
@@ -742,7 +749,7 @@ impl<'a> Packer<'a> {
                             fill(at, elements)?;
                             continue;
                         }
-                        // an array without elements has a row
+                        // An array without elements has a row.
                         if at != first + values.len() || values.len() > CHUNK {
                             fill(first, &values)?;
                             values.clear();
@@ -763,7 +770,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// The bytes of literals, and of all Strings.
+    /// Fills the column of bytes: those of literals, and of all Strings.
     fn bytes(&self, out: &mut [u8]) {
         out[..self.plan.literals.len()].copy_from_slice(&self.plan.literals);
         let strings = &self.tables.strings;
@@ -776,7 +783,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Objects are their own origins, and frozen or not.
+    /// Fills the columns of origins and of frozen flags. An object that existed before is its own origin.
     fn frozen(&self, schema: &Schema, program: &Program, columns: &mut [HostColumn]) {
         for (h, hierarchy) in schema.hierarchies.iter().enumerate() {
             for (class, column) in
@@ -799,12 +806,12 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Order and starts of jobs, if they have any, and how many there are.
+    /// Order and starts of jobs, if they have any, and the number of jobs.
     fn jobs(&self, jobs: Jobs, elements: usize, warp: usize) -> (Option<HostColumn>, Option<HostColumn>, u64) {
         if jobs == Jobs::Identity {
             return (None, None, elements as u64);
         }
-        // elements by class, others last
+        // Elements by class, others last.
         let groups = self.plan.classes.len() + 1;
         let group = |i: usize| match self.tables.element_class(i) {
             NO_CLASS => groups - 1,
@@ -812,14 +819,14 @@ impl<'a> Packer<'a> {
         };
         if jobs == Jobs::Reordered {
             let order = match self.tables.element_classes() {
-                // what leads nowhere is of no class
+                // A value that is no object has no class.
                 [] => by_class(&room::filled(NO_CLASS, elements), groups, warp, &crew::THREADS),
                 classes => by_class(classes, groups, warp, &crew::THREADS),
             };
             let jobs = order.len() as u64 - 1;
             return (Some(order), None, jobs);
         }
-        // one job per object, its occurrences in their order
+        // One job per object, which runs for its occurrences in their order.
         let mut job_of: std::collections::HashMap<(u16, u32), usize> = std::collections::HashMap::new();
         let mut list: Vec<(usize, Vec<u32>)> = Vec::new();
         for i in 0..elements {
@@ -843,7 +850,7 @@ impl<'a> Packer<'a> {
         let mut last = None;
         for (group, occurrences) in list {
             if last.is_some_and(|l| l != group) {
-                // a new class starts at a multiple of the warp: jobs without occurrences fill up
+                // A new class starts at a multiple of the warp size. Jobs without occurrences fill the gap.
                 while starts.len() % warp != 0 {
                     room::push(&mut starts, order.len() as u32);
                 }
@@ -897,7 +904,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// The first row of the elements, which follow each other.
+    /// The first row of the elements, if their rows follow each other.
     fn first_row(&self, program: &Program, schema: &Schema, elements: usize) -> Result<u64> {
         let column = schema.elements.as_ref().and_then(|slot| slot.value);
         let Some(Space::Class { hierarchy, first, last }) = column.and_then(|c| program.columns[c.index()].refers)
@@ -905,7 +912,7 @@ impl<'a> Packer<'a> {
             return Err(Misfit::Scattered);
         };
         let (from, to) = self.ids(hierarchy as usize, first as usize, last as usize);
-        // no object is an element twice, of a program that is not for groups of them
+        // No object may be an element twice, unless the program groups them.
         if (to - from) as usize == elements { Ok(from.into()) } else { Err(Misfit::Scattered) }
     }
 
@@ -959,7 +966,7 @@ fn store(program: &Program, root: &RootParam, (tag, payload): (i32, u64), params
     }
 }
 
-/// The root whose value is not where it was taken to lie.
+/// The root whose value does not meet its value-range assumption.
 fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a Root> {
     let fits = |param: ParamId| program.params[param.index()].takes(params[param.index()]);
     let roots = schema.roots.iter().map(|root| (&root.root, root.value));
@@ -967,16 +974,16 @@ fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a
     roots.chain(range).find(|(_, param)| !param.is_none_or(fits)).map(|(root, _)| root)
 }
 
-/// What is read of the objects of one class.
+/// The fields to be read, of the objects of one class.
 struct Fields<'a> {
-    /// Which of the plan's.
+    /// The index of each field in the plan.
     at: usize,
-    /// Their class word.
+    /// The class word of the objects.
     class: Raw,
     objects: &'a [Raw],
     slots: Vec<&'a SlotPlan>,
     readers: Vec<FieldReader>,
-    /// Which of those that the tracer follows, if any.
+    /// The index of each field among those that the tracer follows, if it is one.
     leads: Vec<Option<usize>>,
 }
 
@@ -987,15 +994,15 @@ impl Fields<'_> {
     }
 }
 
-/// Some objects of one of several classes, and where each of their fields goes.
+/// Some objects of one of several classes, and the rows of each of their fields.
 struct Part<'a> {
-    /// Which of them.
+    /// The index of the class.
     class: usize,
     objects: &'a [Raw],
     rows: Vec<Rows<'a>>,
 }
 
-/// How a class or module is held.
+/// The word of a class or module in a register.
 pub fn module_word(id: ClassId) -> u64 {
     u64::from(id.0)
 }

@@ -1,17 +1,19 @@
-//! Who looks at an expression of arrays that is not computed yet, and what it came to.
+//! References to array expressions that are not computed yet, and their results.
 //!
-//! Here: steps of `Ikra::MDArray::Expression::Operation` that no thread and no signal's handler may come between: they run no Ruby code, which is all that a
-//! native needs for that. A lock of Ruby's cannot be taken by a handler, and would not keep out a handler that interrupts the thread that has it.
+//! Here: steps of `Ikra::MDArray::Expression::Operation` that must be atomic, for other threads and for signal
+//! handlers. A native is, because it runs no Ruby code. A handler cannot take a lock of Ruby's, and such a lock does
+//! not exclude a handler that interrupts its owner.
 //! Not here: expressions (lib/ikra/mdarray/expression.rb).
 
 use crate::registry::names::{BUFFER, COUNT, OPERANDS, RETAINED, STORAGE};
 use magnus::prelude::*;
 use magnus::{Error, RObject, Ruby, Value};
 
-/// `Ikra.__retained(operation, change)`: so many more look at an operation; false where it is computed: then they look at what it came to.
+/// `Ikra.__retained(operation, change)`: adds `change` to the number of references to an operation. False where it is
+/// computed. Then the references are to its result.
 ///
 /// # Errors
-/// What Ruby raises when memory ends.
+/// NoMemoryError.
 pub fn retained(_: &Ruby, operation: RObject, change: i64) -> Result<bool, Error> {
     if !operation.ivar_get::<_, Value>(*STORAGE)?.is_nil() {
         return Ok(false);
@@ -21,11 +23,11 @@ pub fn retained(_: &Ruby, operation: RObject, change: i64) -> Result<bool, Error
     Ok(true)
 }
 
-/// `Ikra.__computed(operation, storage, buffer)`: an operation came to this. Its operands, which it does not need any more; nil where somebody else
-/// was first, whose elements are as good.
+/// `Ikra.__computed(operation, storage, buffer)`: stores the result of an operation, and gives its operands, which it
+/// does not need any more. nil where another thread stored the result first. Its elements are the same.
 ///
 /// # Errors
-/// What Ruby raises when memory ends.
+/// NoMemoryError.
 pub fn computed(ruby: &Ruby, operation: RObject, storage: RObject, buffer: Value) -> Result<Value, Error> {
     if !operation.ivar_get::<_, Value>(*STORAGE)?.is_nil() {
         return Ok(ruby.qnil().as_value());

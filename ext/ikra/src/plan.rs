@@ -1,4 +1,4 @@
-//! A schema made ready for the heap: class words instead of class numbers, IDs instead of names.
+//! A schema with Ruby's own words: class words instead of class numbers, IDs instead of names.
 //!
 //! Here: [`Plan`], made once per compiled program and read by every call. Not here: walking ([`crate::trace`]) and
 //! filling columns ([`crate::pack`]).
@@ -16,18 +16,18 @@ use ikra_core::world::{Facts, Place};
 use magnus::Ruby;
 use magnus::rb_sys::AsRawValue;
 
-/// What may be in a slot, and how it is held.
+/// The values that a slot may hold, and how they are stored.
 pub struct SlotPlan {
     pub prims: Prims,
-    /// By class index of the plan; empty: no objects.
+    /// Which classes of objects may be there, by class index of the plan. Empty: no objects.
     pub classes: Vec<bool>,
-    /// If it is one.
+    /// The only class, if there is just one.
     pub sole_class: Option<usize>,
     pub modules: Vec<ClassId>,
     pub procs: Vec<ProcId>,
-    /// Kind index of the plan.
+    /// The kind of arrays, by kind index of the plan.
     pub kind: Option<usize>,
-    /// Objects and arrays there are reached from nowhere else.
+    /// Whether this slot is the only reference to its objects and arrays.
     pub owned: bool,
     pub repr: Repr,
     pub value: Option<ColumnId>,
@@ -41,13 +41,13 @@ impl SlotPlan {
         self.classes.get(class).copied().unwrap_or(false)
     }
 
-    /// Whether the tracer follows both alike.
+    /// Whether the tracer treats both slots alike.
     pub fn is_like(&self, other: &SlotPlan) -> bool {
         let same_values = self.prims == other.prims && self.classes == other.classes && self.kind == other.kind;
         same_values && self.owned == other.owned
     }
 
-    /// The tag of every object that may be there, if they have the same.
+    /// The tag of every object that may be there, if all have the same.
     pub fn sole_tag(&self, plan: &Plan) -> Option<u8> {
         let taken = self.classes.iter().zip(&plan.classes).filter(|(taken, _)| **taken);
         let mut hierarchies = taken.map(|(_, class)| class.hierarchy);
@@ -55,7 +55,7 @@ impl SlotPlan {
         hierarchies.all(|other| other == first).then(|| (Tag::OBJECT + first as i32) as u8)
     }
 
-    /// Whether what may be in one has rows of the same kind as what may be in the other.
+    /// Whether the values of both slots have rows in the same tables.
     fn numbers_with(&self, other: &SlotPlan) -> bool {
         self.meets(other) || [self, other].iter().all(|slot| slot.prims.intersects(Prims::STR))
     }
@@ -65,7 +65,7 @@ impl SlotPlan {
         self.classes.iter().zip(&other.classes).any(|(a, b)| *a && *b) || self.kind.is_some() && self.kind == other.kind
     }
 
-    /// Whether something on the heap with columns (or bytes) of its own may be there.
+    /// Whether the slot may hold a heap object that has columns (or bytes) of its own.
     pub fn leads_on(&self) -> bool {
         !self.classes.is_empty() || self.kind.is_some() || self.prims.intersects(Prims::STR)
     }
@@ -76,49 +76,51 @@ pub struct FieldPlan {
     pub name: String,
     pub field: Field,
     pub slot: SlotPlan,
-    /// Filled (or, where there is no column, checked) before a launch.
+    /// Whether it is filled before a launch, or checked where there is no column.
     pub read: bool,
     pub written: bool,
-    /// New objects have it even where it is nil, in this order.
+    /// The position of the ivar in new objects, which have it even where it is nil.
     pub given: Option<u32>,
 }
 
-/// A class that the program has ids for.
+/// A class whose objects have ids in the program.
 pub struct ClassPlan {
     pub raw: Raw,
     pub hierarchy: usize,
     pub fields: Vec<FieldPlan>,
-    /// Those of `fields` that the tracer follows.
+    /// The indices of fields that the tracer follows.
     pub leads: Vec<usize>,
-    /// What one of these holds has rows of no kind that another's has: in whatever order they are followed, rows are the same.
+    /// Whether no two of these fields hold objects or arrays with rows in the same table. Then rows do not depend on
+    /// the order in which fields are followed.
     pub apart: bool,
-    /// The program writes objects of it and does not check for frozen ones, but maybe of others of its hierarchy.
+    /// Whether the program writes objects of the class without a check for frozen ones. It may still check those of
+    /// other classes of the hierarchy.
     pub must_not_be_frozen: bool,
-    /// The flags of frozen objects, where the program writes any.
+    /// The column of frozen flags, where the program freezes objects.
     pub freezes: Option<ColumnId>,
-    /// What of its objects that the program makes are copies of.
+    /// The column of origins: the object that each new object is a copy of.
     pub origin: Option<ColumnId>,
-    /// An object may belong to an owned slot, so the tracer must see to it that it is reached from nowhere else.
+    /// Whether an object may belong to an owned slot. Then the tracer must check that nothing else refers to it.
     pub ownable: bool,
 }
 
 /// A kind of arrays that the program has values of.
 pub struct KindPlan {
     pub kind: ArrayKind,
-    /// None: the program looks at their lengths at most.
+    /// None where the program reads at most their lengths.
     pub slot: Option<SlotPlan>,
     pub written: bool,
-    /// Written by programs, not by `initialize` or a literal alone.
+    /// Whether the program writes them, other than in `initialize` or a literal.
     pub overwritten: bool,
     pub frozen: Option<ColumnId>,
-    /// The program writes to `frozen`.
+    /// Whether the program freezes arrays.
     pub freezes: bool,
     pub must_not_be_frozen: bool,
-    /// As of a class.
+    /// As for a class.
     pub ownable: bool,
 }
 
-/// What a heap's rows are of: class index or kind index.
+/// The rows of a heap: those of a class index or of a kind index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     Class(usize),
@@ -126,37 +128,40 @@ pub enum Rows {
 }
 
 pub struct Plan {
-    /// As the program's.
+    /// In the order of the program.
     pub heaps: Vec<Rows>,
     pub classes: Vec<ClassPlan>,
-    /// Index into `classes` of each hierarchy's first class, and the number of all.
+    /// The index in `classes` of each hierarchy's first class, and at the end the number of classes.
     pub hierarchies: Vec<usize>,
     pub class_index: RawMap<u32>,
     pub kinds: Vec<KindPlan>,
     pub elements: Option<SlotPlan>,
-    /// As the schema's.
+    /// In the order of the schema.
     pub roots: Vec<SlotPlan>,
     pub result: Option<SlotPlan>,
     pub accumulators: Vec<SlotPlan>,
-    /// Several occurrences of one object among the elements are one job.
+    /// Whether several occurrences of one object among the elements are one job.
     pub grouped: bool,
-    /// Elements may be reached from others.
+    /// Whether other elements may refer to an element.
     pub linked: bool,
-    /// Lists are taken to have their objects in order, and elements are not among what roots lead to: it is found before what elements lead to.
+    /// Whether roots are followed before elements. The program assumes that lists have their objects in order, and no
+    /// root refers to an element.
     pub roots_first: bool,
-    /// The program goes over the rows of its elements' classes: nobody asks which row an element has.
+    /// Whether the program goes over all rows of its elements' classes. Then nothing reads an element's row.
     pub whole: bool,
     /// The bytes of the program's literals, which come first among all bytes.
     pub literals: Vec<u8>,
     /// The class word of plain Strings.
     pub string_class: Raw,
-    /// Nothing leads on: no tables are needed.
+    /// Whether no slot leads to other objects: then no tables are needed.
     pub plain: bool,
-    /// At most roots lead on, and to nothing that does: the tables have roots alone.
+    /// Whether only roots lead to other objects, and these to no more. Then the tables hold only roots.
     pub flat: bool,
 }
 
 impl Plan {
+    /// Makes the plan of a program.
+    ///
     /// # Errors
     /// A schema that contradicts itself.
     pub fn new(ruby: &Ruby, program: &Program, schema: &Schema, facts: &Facts) -> CoreResult<Self> {
@@ -212,7 +217,7 @@ impl Plan {
         }
         for field in &schema.fields {
             let mut slot = plan.slot(&field.slot)?;
-            // of places that it writes a program takes nothing for granted, once it is known that it does
+            // A program assumes nothing about places that it is known to write.
             let place = Place::Field(field.class, field.ivar.clone());
             slot.owned = slot.leads_on() && !field.written && facts.must_be_owned(&place);
             let class = plan.class(field.class)?;
@@ -226,8 +231,8 @@ impl Plan {
                 .map_err(|e| CoreError::Internal { stage: "pack", detail: e.to_string() })?;
             let columns = || slot.value.iter().chain(&slot.tag).map(|c| &program.columns[c.index()]);
             let written = field.written || columns().any(|c| c.written);
-            // a slot without columns says that there is one value: that is to be checked
-            // where its arrays are the host says
+            // A slot without columns has only one value, which must be checked.
+            // The host says where its arrays are.
             let even = program.even.iter().any(|even| slot.value == Some(even.column()));
             let read = field.read || written || even || columns().next().is_none() || columns().any(|c| c.read);
             fields.fields.push(FieldPlan {
@@ -334,7 +339,7 @@ impl Plan {
         self.classes.iter().any(|class| class.freezes.is_some()) || self.kinds.iter().any(|kind| kind.freezes)
     }
 
-    /// Hierarchy, and class indices within it.
+    /// The class indices of a hierarchy.
     pub fn hierarchy(&self, hierarchy: usize) -> std::ops::Range<usize> {
         self.hierarchies[hierarchy]..self.hierarchies[hierarchy + 1]
     }

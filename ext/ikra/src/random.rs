@@ -1,7 +1,7 @@
-//! The seed of `rand` in kernels, and the number of each section since it was set.
+//! The seed of `rand` in kernels, and the number of each section since the seed was set.
 //!
-//! Here: `Ikra.srand`. Not here: the generator (the backends share it). A process that was never given a seed has one of
-//! its own; a child of `fork` too.
+//! Here: `Ikra.srand`. Not here: the generator (the backends share it). A process without a seed draws one of its own,
+//! and so does a child of `fork`.
 
 use ikra_core::process;
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 
 struct Seed {
     value: u64,
-    /// The process that it was drawn for; None: the user gave it.
+    /// The process for which it was drawn. None: the user set it.
     drawn_for: Option<u32>,
     sections: u32,
 }
@@ -43,8 +43,8 @@ pub fn next_section() -> u32 {
     number
 }
 
-/// A section that did not run gives its number back, so that what is run in its place draws what it would have drawn. Where another one has
-/// begun since, it stays unused.
+/// Gives back the number of a section that did not run. The section that runs in its place then draws the same numbers.
+/// Where another section has begun since, the number stays unused.
 pub fn give_back(number: u32) {
     let mut seed = SEED.lock();
     let seed = current(&mut seed);
@@ -53,7 +53,7 @@ pub fn give_back(number: u32) {
     }
 }
 
-/// Sets the seed (None: a fresh one) and begins to count sections anew; gives the seed before.
+/// Sets the seed (None: a new one) and counts sections from the start. Gives the seed before.
 pub fn set(value: Option<u64>) -> u64 {
     let mut seed = SEED.lock();
     let before = current(&mut seed).value;

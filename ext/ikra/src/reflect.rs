@@ -1,7 +1,7 @@
-//! Questions to Ruby's own classes, asked so that no class can answer for itself.
+//! Questions to Ruby's own classes. A class that redefines the methods used here cannot affect the answers.
 //!
-//! Here: methods of Module called on classes that may define methods of the same names, and [`Found`], what a method
-//! look-up gives. Not here: what the answers mean to a program ([`crate::world`]).
+//! Here: methods of Module that are called on classes which may define methods of the same names; and [`Found`], the
+//! result of a method look-up. Not here: what the answers mean to a program ([`crate::world`]).
 
 use crate::heap::{self, Raw};
 use crate::registry::{self, Kept, classes, keep, names};
@@ -20,7 +20,7 @@ struct Natives {
     private: Kept,
     protected: Kept,
     iseq_class: Kept,
-    /// `Thread.list`, and `Thread#native_thread_id`, where there is one.
+    /// `Thread.list`, and `Thread#native_thread_id`, where it exists.
     threads: Kept,
     thread_number: Option<Kept>,
     /// `Data`, where there is one.
@@ -33,7 +33,7 @@ type EntryFn = unsafe extern "C" fn(Raw, rb_sys::ID) -> *const Raw;
 
 static NATIVES: OnceCell<Natives> = OnceCell::new();
 
-/// Fetches what is asked often.
+/// Fetches methods that are called often.
 ///
 /// # Errors
 /// Where this Ruby lacks one of them.
@@ -66,7 +66,7 @@ fn natives() -> &'static Natives {
 }
 
 fn entry_function() -> Option<EntryFn> {
-    // SAFETY: a look-up by name among the loaded libraries; the type is that of method.h in 3.1.
+    // SAFETY: a look-up by name among the loaded libraries. The type is that of method.h in 3.1.
     #[allow(unsafe_code)]
     unsafe {
         if (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR) != (3, 1) {
@@ -77,7 +77,7 @@ fn entry_function() -> Option<EntryFn> {
     }
 }
 
-/// The operating system's numbers of all Ruby threads but the current one; None of one that has not begun.
+/// The operating system's numbers of all Ruby threads but the current one. None for a thread that has not begun.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -95,7 +95,7 @@ pub fn other_threads(ruby: &Ruby) -> Result<Vec<Option<i32>>, Error> {
     Ok(numbers)
 }
 
-/// A VALUE as magnus has it.
+/// A VALUE with magnus's type.
 pub fn value(raw: Raw) -> Value {
     // SAFETY: callers pass VALUEs that something keeps alive: a table, a holder, or the machine stack.
     #[allow(unsafe_code)]
@@ -104,18 +104,18 @@ pub fn value(raw: Raw) -> Value {
     }
 }
 
-/// A method as a look-up finds it.
+/// The result of a method look-up.
 #[derive(Clone, Copy)]
 pub struct Found {
     /// An UnboundMethod.
     pub unbound: Value,
     pub owner: Raw,
-    /// Its instructions; None for C functions and accessors.
+    /// Its instructions. None for C functions and accessors.
     pub iseq: Option<Value>,
     pub visibility: Visibility,
-    /// What watches the class stands before it.
+    /// Whether a watcher stands before it.
     watched: bool,
-    /// An alias of what its class no longer has: where `super` in it goes is not known.
+    /// Whether it is an alias of a method that its class no longer has. Then it is not known where `super` leads.
     pub lost: bool,
 }
 
@@ -127,7 +127,7 @@ impl Found {
     pub fn original_name(&self) -> Result<String, Error> {
         symbol_name(self.unbound.funcall("original_name", ())?)
     }
-    /// File and line; None for C functions.
+    /// File and line. None for C functions.
     ///
     /// # Errors
     /// What Ruby raises.
@@ -136,15 +136,16 @@ impl Found {
     }
 }
 
-/// A Symbol's name, whatever a program has it call `name`.
+/// A Symbol's name, even where a program redefines `name`.
 ///
 /// # Errors
-/// For what is none.
+/// TypeError where the value is no Symbol.
 pub fn symbol_name(symbol: Value) -> Result<String, Error> {
     Ok(magnus::Symbol::try_convert(symbol)?.name()?.into_owned())
 }
 
-/// The ivar (with its `@`), or the member of a Struct, that a method reads, or (true) writes, and does nothing else.
+/// The ivar (with its `@`), or the member of a Struct, that a method only reads, or (true) only writes. None where the
+/// method does anything else.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -161,14 +162,15 @@ pub fn attribute(ruby: &Ruby, found: &Found) -> Result<Option<(String, bool)>, E
     if members(ruby, found.owner)?.is_some_and(|members| members.iter().any(|member| member == name)) {
         return Ok(Some((name.to_owned(), writes)));
     }
-    // what C defines has no place in a file
+    // A method that C defines has no file.
     Ok(found.location()?.map(|_| (format!("@{name}"), writes)))
 }
 
-/// `Ikra.__attribute(method)`: what [`attribute`] says of an UnboundMethod, and whether it writes that; nil: it does something else.
+/// `Ikra.__attribute(method)`: the [`attribute`] of an UnboundMethod, and whether it writes that. nil where the method
+/// does anything else.
 ///
 /// # Errors
-/// TypeError of what is no method, and what Ruby raises.
+/// TypeError where the value is no method; what Ruby raises.
 pub fn attribute_of(ruby: &Ruby, method: Value) -> Result<Option<(magnus::Symbol, bool)>, Error> {
     let (method_class, unbound): (RClass, RClass) =
         (ruby.class_object().const_get("Method")?, ruby.class_object().const_get("UnboundMethod")?);
@@ -181,7 +183,7 @@ pub fn attribute_of(ruby: &Ruby, method: Value) -> Result<Option<(magnus::Symbol
     Ok(attribute(ruby, &found)?.map(|(slot, writes)| (ruby.to_symbol(slot), writes)))
 }
 
-/// Looks a method up in a class (a singleton class, for methods of one object).
+/// Looks a method up in a class. For the methods of one object, this is its singleton class.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -190,11 +192,12 @@ pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>,
     found.map(|found| unaliased(ruby, found, name)).transpose()
 }
 
-/// An alias counts as its class's own. This goes up to the class that defined the method, from which `super` in it starts.
+/// Finds the definition behind an alias, which Ruby shows as the class's own method. `super` starts from the class that
+/// defined the method.
 fn unaliased(ruby: &Ruby, found: Found, name: &str) -> Result<Found, Error> {
     let original = found.original_name()?;
     let Some(iseq) = found.iseq else { return Ok(found) };
-    // an alias of an alias may have the name again that the method was defined by
+    // An alias of an alias may have the method's original name again.
     let renamed = original != name;
     let nesting = crate::world::method_nesting(ruby, iseq, found.owner)?;
     let written_here = nesting.first() == Some(&found.owner);
@@ -228,8 +231,8 @@ fn is_from_above(own: &Found) -> Result<bool, Error> {
     Ok(!shown.starts_with(&format!("#<UnboundMethod: {class}#")))
 }
 
-/// Whether one is an alias of another: that of a module's method has another definition with the same code. So have two
-/// methods of one name that one `def` made in two classes, of which the one calls the other by `super`.
+/// Whether one is an alias of another. An alias of a module's method has another definition with the same code. Two
+/// methods that one `def` made in two classes also have the same name and code, and one calls the other by `super`.
 fn has_code_of(found: &Found, above: &Found, iseq: Value, renamed: bool) -> Result<bool, Error> {
     if above.iseq.is_none_or(|code| code.as_raw() != iseq.as_raw()) {
         return Ok(false);
@@ -252,9 +255,9 @@ pub fn owner_of(ruby: &Ruby, method: Value) -> Result<Raw, Error> {
     Ok(unaliased(ruby, found, &name)?.owner)
 }
 
-/// From Ruby 3.2 on, and in the last releases of 3.1, a class that only gives an inherited method another visibility counts as
-/// its owner. This goes up to who wrote it: while the next ancestor has the same code, and `super` does not lead from one to
-/// the other.
+/// Finds the class whose text defines a method. From Ruby 3.2 on, and in the last releases of 3.1, a class that only
+/// changes the visibility of an inherited method counts as its owner. So this goes up while the next ancestor has the
+/// same code, and `super` does not lead from one to the other.
 fn defined(ruby: &Ruby, mut found: Found, name: &str) -> Result<Found, Error> {
     loop {
         let mut above =
@@ -270,7 +273,8 @@ fn defined(ruby: &Ruby, mut found: Found, name: &str) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// What is equal for all entries of one definition; `==` minds through which class a module's method was found.
+/// A number that is equal for all entries of one definition. `==` also compares the class through which a module's
+/// method was found.
 fn definition(method: Value) -> Result<i64, Error> {
     method.funcall("hash", ())
 }
@@ -296,7 +300,7 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
         Visibility::Public
     };
     let (mut unbound, mut owner): (Value, Value) = (unbound, unbound.funcall("owner", ())?);
-    // what watches an object stands before what it does
+    // A watcher stands before the method itself.
     let watched = is_watcher(owner.as_raw());
     while is_watcher(owner.as_raw()) {
         unbound = unbound.funcall("super_method", ())?;
@@ -308,30 +312,31 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
     Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility, watched, lost: false }))
 }
 
-/// Modules of ours that are prepended to classes of objects, and do nothing to what their methods mean.
+/// Watchers: modules of Ikra that are prepended to classes, and do not change what their methods mean.
 static WATCHERS: Mutex<Vec<Raw>> = Mutex::new(Vec::new());
 
 /// Counts the changes of methods behind watchers.
 static METHODS: AtomicU64 = AtomicU64::new(0);
 
-/// `Ikra.__methods_changed`: a class or module that is watched has another method, or other ancestors. Its watcher stands before it as it did.
+/// `Ikra.__methods_changed`: called when a watched class or module gets another method, or other ancestors. Its watcher
+/// still stands before it.
 pub fn methods_changed() {
     METHODS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// `Ikra.__watcher(module)`
+/// `Ikra.__watcher(module)`: makes a module a watcher.
 pub fn add_watcher(module: Value) {
     keep(module);
     WATCHERS.lock().push(module.as_raw());
 }
 
-/// Whether a module is one of those.
+/// Whether a module is a watcher.
 pub fn is_watcher(module: Raw) -> bool {
     WATCHERS.lock().contains(&module)
 }
 
-/// The method of that name that a class or module defines itself; one that a prepended module puts before it, or that
-/// it inherits, is none.
+/// The method of that name that a class or module defines itself. A method of a prepended module, or an inherited one,
+/// does not count.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -358,7 +363,7 @@ fn look_up_own(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Err
     Ok(None)
 }
 
-/// The instruction sequence of a Proc or Method, the same object each time; None where there is none.
+/// The instruction sequence of a Proc or Method, the same object each time. None where it has none.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -366,13 +371,14 @@ pub fn iseq_of(code: Value) -> Result<Option<Value>, Error> {
     natives().iseq_class.value().funcall(*names::OF, (code,))
 }
 
-/// An object of a class of Ikra's own that has these ivars and nothing else. `allocate` asks the class first whether it has that method, which takes longer than all else.
+/// A new object of a class of Ikra's own, with these ivars. `allocate` would first ask the class whether it has that
+/// method, which takes longer than all the rest.
 ///
 /// # Errors
 /// What Ruby raises.
 pub fn made(class: Value, ivars: [(&LazyId, Value); 2]) -> Result<Value, Error> {
     let ruby = &Ruby::get_with(class);
-    // SAFETY: a live class, and live values; `protect` catches NoMemoryError.
+    // SAFETY: a live class, and live values. `protect` catches NoMemoryError.
     #[allow(unsafe_code)]
     let raw = protect(|| unsafe {
         let object = rb_sys::rb_obj_alloc(class.as_raw());
@@ -415,9 +421,9 @@ pub fn inherits(class: Raw, module: Raw) -> bool {
     }
 }
 
-/// Whether `new` of a class makes an object that is nothing but its class and its ivars, and no exception.
+/// Whether `new` of a class makes an object that consists of its class and its ivars, and is no exception.
 pub fn is_ordinary(class: Raw) -> bool {
-    // SAFETY: a live class, and classes that live as long as Ruby, for all of which the functions only read.
+    // SAFETY: a live class, and classes that live as long as Ruby. The functions only read them.
     #[allow(unsafe_code)]
     let (allocates_so, object, exception) = unsafe {
         let (object, exception) = (rb_sys::rb_cObject, rb_sys::rb_eException);
@@ -436,7 +442,7 @@ pub fn is_kind_of(object: Raw, module: Raw) -> bool {
     }
 }
 
-/// Whether a class is one that `Struct.new` or `Data.define` made, or below one.
+/// Whether `Struct.new` or `Data.define` made the class or an ancestor of it.
 pub fn has_members(ruby: &Ruby, class: Raw) -> bool {
     is_below(class, ruby.class_struct().as_raw()) || is_data(class)
 }
@@ -450,12 +456,12 @@ fn is_below(class: Raw, base: Raw) -> bool {
     is_class(class) && base != class && inherits(class, base)
 }
 
-/// `Data` as a class of values came with it; before, a constant of that name is the user's.
+/// Whether `Data` is Ruby's class of values, as of 3.2. Before, a constant of that name is the user's.
 const fn since_3_2() -> bool {
     rb_sys::RUBY_API_VERSION_MAJOR > 3 || rb_sys::RUBY_API_VERSION_MINOR >= 2
 }
 
-/// The members of the objects of a class, in their order; None for classes without.
+/// The members of the objects of a class, in their order. None for classes without members.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -463,7 +469,7 @@ pub fn members(ruby: &Ruby, class: Raw) -> Result<Option<Vec<String>>, Error> {
     if !has_members(ruby, class) {
         return Ok(None);
     }
-    // SAFETY: `class` is a live class below Struct or Data; `protect` catches what is raised for one without members.
+    // SAFETY: `class` is a live class below Struct or Data. `protect` catches what is raised for one without members.
     #[allow(unsafe_code)]
     let list = protect(|| unsafe { rb_sys::rb_struct_s_members(rb_sys::rb_class_real(class)) })?;
     let list = RArray::from_value(value(list)).expect("members are an Array");
@@ -485,8 +491,8 @@ pub fn construction(class: Raw) -> Result<Construction, Error> {
     })
 }
 
-/// Whether `owner` is the singleton class in which `Struct.new` or `Data.define` defined how objects of `class`, or one above
-/// it, are made.
+/// Whether `owner` is the singleton class in which `Struct.new` or `Data.define` defined how objects of `class` are
+/// made. It may belong to a superclass of `class`.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -504,13 +510,13 @@ pub fn makes_structs(ruby: &Ruby, class: Raw, owner: Raw) -> Result<bool, Error>
     Ok(false)
 }
 
-/// The class of the core's that a class is, whose objects are nothing but their parts.
+/// The core class that a class is, if its objects consist only of their parts.
 pub fn own_class(class: Raw) -> Option<ClassId> {
     let own = [well_known::RANGE, well_known::COMPLEX, well_known::RATIONAL];
     own.into_iter().find(|id| classes::get(*id).raw == class)
 }
 
-/// What `name` is of the objects of a class: an ivar, or the member of a Struct where it has no `@`.
+/// The field `name` of the objects of a class: an ivar, or the member of a Struct where the name has no `@`.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -529,7 +535,7 @@ pub fn field(ruby: &Ruby, class: Raw, name: &str) -> Result<heap::Field, Error> 
     Ok(heap::Field::Ivar(registry::id(ruby, name)))
 }
 
-/// The singleton class of a class or module, made where there is none yet, and kept for good.
+/// The singleton class of a class or module. It is made where there is none yet, and kept for good.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -541,36 +547,40 @@ pub fn singleton_class(module: Raw) -> Result<Raw, Error> {
     Ok(raw)
 }
 
-/// How a later call tells that a look-up would find the same.
+/// Tells whether a method look-up would still find the same method.
 #[derive(Debug)]
 pub struct MethodGuard {
     class: Raw,
     id: rb_sys::ID,
     found: Identity,
-    /// An entry that stands for what was found, as what watches the class does, and the count of changes behind it at which that was found out.
+    /// The last result of a full check: the watcher's entry, and the count of changes behind watchers. A watcher's
+    /// entry does not change with the methods behind it.
     seen: Mutex<Option<(Entry, u64)>>,
 }
 
-/// A method entry with its visibility; the entry is kept alive, so no other comes to its address.
+/// A method entry with its visibility. The entry is kept alive, so no other gets its address.
 type Entry = (Raw, usize);
 
 #[derive(Debug)]
 enum Identity {
-    /// One of Ruby's own, as it was when Ruby started: of a module's, only classes that have it can be asked for that.
+    /// The method is one of Ruby's own, unchanged since Ruby started. Ruby can answer that for a module's method only
+    /// through a class that includes the module.
     Basic(Option<Described>),
-    /// What is called, and its entry, if there is one that changes with it: that of what watches a class does not.
+    /// The method that a call runs, and its entry, if the entry changes with the method. The entry of a watcher does
+    /// not.
     Calls(Option<Entry>, Option<Described>),
     None,
-    /// What the class defines itself, where a look-up finds a prepended module first.
+    /// The method that the class defines itself, where a look-up finds a prepended module first.
     Own(Option<Described>),
 }
 
-/// Owner, visibility, and instructions, or what stands for them.
+/// Owner, visibility, and instructions, or a substitute for these.
 #[derive(Clone, Debug, PartialEq)]
 struct Described {
     owner: Raw,
     iseq: Option<Raw>,
-    /// Where there are no instructions: the source position, and what is equal for all entries of one definition.
+    /// The substitute for instructions: the source position, and the number that is equal for all entries of one
+    /// definition.
     location: Option<(String, u32)>,
     definition: Option<i64>,
     visibility: Visibility,
@@ -580,7 +590,7 @@ struct Described {
 const VISIBILITY_BITS: usize = 3 << 16;
 
 impl MethodGuard {
-    /// The guard for a look-up, as it stands now.
+    /// The guard for a look-up, as it is now.
     ///
     /// # Errors
     /// What Ruby raises.
@@ -589,7 +599,7 @@ impl MethodGuard {
         let found = identity(ruby, class, id, name)?;
         Ok(Self { class, id, found, seen: Mutex::default() })
     }
-    /// The guard for what a class itself defines, as it stands now, whatever is prepended to it.
+    /// The guard for what a class itself defines, as it is now, whatever is prepended to it.
     ///
     /// # Errors
     /// What Ruby raises.
@@ -621,7 +631,7 @@ impl MethodGuard {
         }
     }
 
-    /// Whether what a call runs is the same, which is found out once for each entry and change.
+    /// Whether a call runs the same method. This is found out once for each entry and each count of changes.
     fn still(&self, same: impl FnOnce() -> Result<bool, Error>) -> Result<bool, Error> {
         let entry = if is_class(self.class) { method_entry(self.class, self.id) } else { None };
         let now = entry.map(|entry| (entry, METHODS.load(Ordering::Relaxed)));
@@ -637,7 +647,7 @@ impl MethodGuard {
     }
 }
 
-/// A class; of modules Ruby's own look-ups are made only through the classes that include them.
+/// Whether it is a class. Ruby's own look-ups of a module's methods work only through the classes that include it.
 fn is_class(module: Raw) -> bool {
     // SAFETY: `module` is a live class or module.
     #[allow(unsafe_code)]
@@ -656,7 +666,7 @@ fn is_basic(class: Raw, id: rb_sys::ID) -> bool {
 
 fn method_entry(class: Raw, id: rb_sys::ID) -> Option<Entry> {
     let entry = natives().entry?;
-    // SAFETY: `class` is kept by the registry; an entry is an object of the GC, whose first word is its flags.
+    // SAFETY: `class` is kept by the registry. An entry is an object of the GC, whose first word is its flags.
     #[allow(unsafe_code)]
     unsafe {
         let found = entry(class, id);
@@ -664,9 +674,9 @@ fn method_entry(class: Raw, id: rb_sys::ID) -> Option<Entry> {
     }
 }
 
-/// The name of an ID. No method is called for it, before which another thread's exception might come.
+/// The name of an ID. It calls no method, which could raise another thread's exception first.
 pub fn name_of(id: rb_sys::ID) -> String {
-    // SAFETY: an ID that Ruby made from a name, which it therefore keeps for ever, as a string that ends with a zero.
+    // SAFETY: an ID that Ruby made from a name, which it keeps for ever, as a string that ends with a zero.
     #[allow(unsafe_code)]
     let name = unsafe { std::ffi::CStr::from_ptr(rb_sys::rb_id2name(id)) };
     name.to_string_lossy().into_owned()

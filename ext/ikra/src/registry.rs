@@ -1,8 +1,8 @@
 //! Numbers for classes and hashes for symbols, for the life of the process.
 //!
-//! Here: [`classes`] and [`symbols`], two tables behind locks that are never held while Ruby runs. Not here: anything
-//! that is asked of a class ([`crate::world`]).
-//! Invariant: a class or symbol that is in a table is registered with the GC, so it lives on and stays where it is.
+//! Here: [`classes`] and [`symbols`], two tables behind locks that are never held while Ruby runs. Not here: questions
+//! about a class ([`crate::world`]).
+//! Invariant: a class or symbol in a table is registered with the GC, so it stays alive and at its address.
 
 use crate::heap::{self, Raw};
 use crate::identity::{RawMap, WordMap};
@@ -41,7 +41,7 @@ struct Symbols {
 pub mod classes {
     use super::*;
 
-    /// Numbers the well-known ones.
+    /// Numbers the well-known classes.
     ///
     /// # Errors
     /// Where one of them is missing.
@@ -49,7 +49,7 @@ pub mod classes {
         *CLASSES.lock() = Some(Classes::default());
         for (i, name) in well_known::NAMES.iter().enumerate() {
             let class: Value = ruby.class_object().const_get(*name)?;
-            // their superclasses are registered on the way, so numbers are given by position
+            // Superclasses are registered on the way, so numbers are given by position.
             keep(class);
             let mut table = CLASSES.lock();
             let table = table.as_mut().expect("the table was made above");
@@ -80,7 +80,7 @@ pub mod classes {
         with(|table| table.by_value.get(&raw).copied())
     }
 
-    /// The number of a class or module.
+    /// The number of a class or module, which gets one now if it has none.
     ///
     /// # Errors
     /// What Ruby raises when it is asked for the name.
@@ -91,7 +91,8 @@ pub mod classes {
         // SAFETY: `raw` is the class word of a live object, or a class that the caller holds.
         #[allow(unsafe_code)]
         keep(unsafe { Value::from_raw(raw) });
-        // the superclass first: describing may run Ruby code, and meanwhile another thread may come here
+        // The superclass comes first. Describing it may run Ruby code, and another thread may number the class
+        // meanwhile.
         let superclass = superclass(raw);
         if let Some(superclass) = superclass {
             number(ruby, superclass)?;
@@ -127,7 +128,7 @@ pub mod classes {
         Ok(ClassInfo { name: name(value)?, superclass, hierarchy, is_module })
     }
 
-    /// The superclass as Ruby counts it (modules left out); None for modules and BasicObject.
+    /// The superclass as `superclass` gives it, without modules. None for modules and BasicObject.
     fn superclass(raw: Raw) -> Option<Raw> {
         if heap::see(raw) != heap::Seen::Module || !is_class(raw) {
             return None;
@@ -146,7 +147,7 @@ pub mod classes {
         }
     }
 
-    /// `Module#name`, whatever the class itself calls `name`; Module's `inspect` where it has none.
+    /// The result of `Module#name`, even where the class redefines `name`. Module's `inspect` where it has no name.
     fn name(class: Value) -> Result<String, Error> {
         // SAFETY: `class` is a live class or module.
         #[allow(unsafe_code)]
@@ -154,7 +155,7 @@ pub mod classes {
         if !name.is_nil() {
             return name.funcall("to_s", ());
         }
-        // not the class's own `inspect`: that of a Struct's singleton class is the Struct's
+        // Not the class's own `inspect`: that of a Struct's singleton class is the Struct's.
         let inspect: Value = Ruby::get_with(class).class_module().funcall("instance_method", ("inspect",))?;
         inspect.funcall("bind_call", (class,))
     }
@@ -174,7 +175,7 @@ pub fn keep(value: Value) {
     }
 }
 
-/// A VALUE that the GC knows of, and does not move, until this is dropped under the GVL.
+/// A VALUE that the GC neither frees nor moves until this is dropped, with the GVL held.
 #[derive(Debug)]
 pub struct Kept(Box<Raw>);
 
@@ -210,14 +211,14 @@ impl Drop for Kept {
     }
 }
 
-/// As [`Kept`], and may be dropped anywhere: it is let go when the next is made.
+/// A [`Kept`] that may be dropped anywhere: the object is released when the next one is made.
 #[derive(Debug)]
 pub struct Lasting(Option<Kept>);
 
 static LET_GO: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 impl Lasting {
-    /// Under the GVL.
+    /// Called with the GVL held.
     pub fn new(value: Value) -> Self {
         let gone = std::mem::take(&mut *LET_GO.lock());
         drop(gone);
@@ -245,7 +246,7 @@ pub mod symbols {
         work(SYMBOLS.lock().as_mut().expect("the table is made when Ikra is loaded"))
     }
 
-    /// A symbol's hash; None for one that is not in the table yet.
+    /// A symbol's hash. None for one that is not in the table yet.
     #[inline]
     pub fn hash(symbol: Raw) -> Option<i64> {
         with(|table| table.hashes.get(&symbol).copied())
@@ -278,12 +279,12 @@ pub mod symbols {
         Err(Error::new(ruby.exception_arg_error(), message))
     }
 
-    /// The symbol of a hash that kernels hold. The name's own where the program made it and no value of Ruby's did.
+    /// The symbol of a hash from a kernel. None where no value of Ruby had it, as for a symbol of the program's text.
     pub fn symbol(hash: i64) -> Option<Raw> {
         with(|table| table.back.get(&hash).copied())
     }
 
-    /// The symbol of a hash that no value had: a program names it in its text, so Ruby knows it.
+    /// Finds the symbol of a hash that no value had. The program names it in its text, so Ruby knows it.
     ///
     /// # Errors
     /// What Ruby raises.
@@ -291,7 +292,7 @@ pub mod symbols {
         if let Some(known) = symbol(wanted) {
             return Ok(Some(known));
         }
-        // SAFETY: a list that Ruby makes for us.
+        // SAFETY: a new list that Ruby makes.
         #[allow(unsafe_code)]
         let all = magnus::rb_sys::protect(|| unsafe { rb_sys::rb_sym_all_symbols() })?;
         // SAFETY: just made.
@@ -307,7 +308,7 @@ pub mod symbols {
     }
 }
 
-/// The Symbol of a name that a program has written, or Ikra: it stays for good, and is found without a String.
+/// The Symbol of a name in a program's text or in Ikra's. It stays for good, and is found without a String.
 pub fn symbol(ruby: &Ruby, name: &str) -> Symbol {
     ruby.intern(name).into()
 }
@@ -318,16 +319,16 @@ pub fn id(ruby: &Ruby, name: &str) -> rb_sys::ID {
     id.as_raw()
 }
 
-/// The Symbol of an ID, which Ruby has.
+/// The Symbol of an ID of Ruby's.
 pub fn symbol_of(id: rb_sys::ID) -> Raw {
-    // SAFETY: the ID is Ruby's, so there is a Symbol: it is worked out or looked up, and nothing is allocated.
+    // SAFETY: the ID is Ruby's, so its Symbol exists. It is computed or looked up, and nothing is allocated.
     #[allow(unsafe_code)]
     unsafe {
         rb_sys::rb_id2sym(id)
     }
 }
 
-/// Names that warm calls need: Ruby need not look for them.
+/// Names that the fast path needs. Ruby need not look for them.
 pub mod names {
     use crate::buffer::Dtype;
     use magnus::value::LazyId;
@@ -339,7 +340,7 @@ pub mod names {
     pub static RECEIVER: LazyId = LazyId::new("receiver");
     pub static STORED: LazyId = LazyId::new("stored");
 
-    // ivars of arrays, their storages and layouts, and what these say
+    // Ivars and methods of arrays, storages and layouts.
     pub static BUFFER: LazyId = LazyId::new("@buffer");
     pub static COUNT: LazyId = LazyId::new("@count");
     pub static IS_PACKED: LazyId = LazyId::new("packed?");
@@ -350,7 +351,7 @@ pub mod names {
     pub static SIZE: LazyId = LazyId::new("@size");
     pub static STORAGE: LazyId = LazyId::new("@storage");
 
-    /// Of elements, in their order.
+    /// The dtypes of elements, in their order.
     pub static DTYPES: [LazyId; Dtype::ALL.len()] = {
         let [i64, i32, u8, f64, f32, bool] = Dtype::ALL;
         [
@@ -373,12 +374,12 @@ pub mod names {
         LazyId::new("as_bool"),
     ];
 
-    // kinds of section
+    // Kinds of section.
     pub static MAP: LazyId = LazyId::new("map");
     pub static FIND: LazyId = LazyId::new("find");
     pub static ANOTHER: LazyId = LazyId::new("another");
 
-    // what Ikra's own Ruby code asks for
+    // Options that Ikra's own Ruby code passes.
     pub static INTO: LazyId = LazyId::new("__into");
     pub static LATER: LazyId = LazyId::new("__later");
     pub static TOLD: LazyId = LazyId::new("__told");

@@ -1,9 +1,12 @@
-//! This library's allocator: the system's, with a reserve for when that has nothing.
+//! This library's allocator: the system's, with a reserve for when the system has no memory.
 //!
-//! Here: [`Reserving`], and [`check`]. Not here: memory that grows with the data, which is asked for so that it may be refused ([`ikra_core::memory::room`]).
+//! Here: [`Reserving`], and [`check`]. Not here: memory that grows with the data, whose allocation may fail
+//! ([`ikra_core::memory::room`]).
 //!
-//! Rust ends the process where an allocation fails that was not expected to. Libraries expect none to fail, and neither does the compiler. So what cannot be had of the system comes from a stretch
-//! of addresses that was had when the library was loaded: enough to end what runs, or to come to a place that can refuse. Nothing new begins while much of the reserve is in use.
+//! Rust ends the process where an allocation fails that was not expected to. Libraries expect no failure, and neither
+//! does the compiler. So where the system fails, memory comes from a range of addresses that was reserved when the
+//! library was loaded. The reserve is enough to finish running work, or to reach a point that can refuse. Nothing new
+//! begins while much of the reserve is in use.
 #![allow(unsafe_code, reason = "an allocator")]
 
 use ikra_core::memory::room;
@@ -11,22 +14,23 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes of the reserve. Only those that were ever used have memory.
+/// Bytes of the reserve. Only pages that were ever used take memory.
 const BYTES: usize = 32 << 20;
-/// What is had begins at multiples of so many bytes.
+/// The alignment of allocations from the reserve, in bytes.
 const UNIT: usize = 16;
 
-/// Where the reserve begins; 0: there is none.
+/// The address of the reserve. 0: there is none.
 static START: AtomicUsize = AtomicUsize::new(0);
-/// How many allocations have some of it, and, in the lower half, how many units of it were given. What is given back is free when all is.
+/// How many allocations the reserve has, in the upper half, and how many units were given, in the lower half. Memory
+/// that is given back is free once all is given back.
 static USE: AtomicU64 = AtomicU64::new(0);
 
 /// The allocator.
 pub struct Reserving;
 
-/// Gets the reserve. Without one allocations fail as they would.
+/// Reserves the addresses. Without them allocations fail as they would without a reserve.
 pub fn init() {
-    // SAFETY: new private pages wherever there is room; nothing that exists is touched.
+    // SAFETY: new private pages wherever there is room. Nothing that exists is touched.
     let start = unsafe {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
@@ -37,7 +41,7 @@ pub fn init() {
     }
 }
 
-/// Unwinds as for want of memory if much of the reserve is in use.
+/// Unwinds as where memory ran out, if much of the reserve is in use.
 pub fn check() {
     if given(USE.load(Relaxed)) > BYTES / 4 {
         room::give_back();
@@ -55,7 +59,7 @@ fn has(address: usize) -> bool {
     address.wrapping_sub(START.load(Relaxed)) < BYTES && START.load(Relaxed) != 0
 }
 
-/// Some of the reserve; null: it has too little, or what is allocated may fail.
+/// Memory of the reserve. Null where it has too little, or where the allocation may fail.
 #[cold]
 fn take(layout: Layout) -> *mut u8 {
     let start = START.load(Relaxed);
@@ -79,8 +83,9 @@ fn give() {
     let _ = USE.fetch_update(Relaxed, Relaxed, less);
 }
 
-// SAFETY: what the system gives is the system's to take back, and to make larger. A part of the reserve is given to one at a time: it begins behind all that were given since nobody had any, ends
-// within the reserve, and begins at a multiple of 16 bytes, for a page does. Nothing unwinds.
+// SAFETY: the system frees and resizes what the system gave. A part of the reserve belongs to one allocation at a time.
+// It begins after all parts that were given since the reserve was last empty, and ends within the reserve. It begins at
+// a multiple of 16 bytes, because a page does. Nothing unwinds.
 unsafe impl GlobalAlloc for Reserving {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -115,7 +120,7 @@ unsafe impl GlobalAlloc for Reserving {
     #[inline]
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !has(address as usize) {
-            // SAFETY: the system gave it; as the caller says.
+            // SAFETY: the system gave it. The rest is as the caller says.
             let found = unsafe { System.realloc(address, layout, size) };
             if !found.is_null() {
                 return found;
@@ -123,11 +128,11 @@ unsafe impl GlobalAlloc for Reserving {
         }
         // SAFETY: the caller's size is not too large for the alignment, which is that of a layout.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // what is had of the reserve goes back to the system where it can
+        // Memory of the reserve moves to the system where that is possible.
         // SAFETY: as the caller says.
         let moved = unsafe { self.alloc(wanted) };
         if !moved.is_null() {
-            // SAFETY: both have so many bytes, and are apart; what was had is the caller's to give back.
+            // SAFETY: both have so many bytes, and do not overlap. The old part is the caller's to give back.
             unsafe {
                 moved.copy_from_nonoverlapping(address, layout.size().min(size));
                 self.dealloc(address, layout);
@@ -150,7 +155,7 @@ mod tests {
             has(a as usize) && has(b as usize) && (b as usize - a as usize) == 112 && (a as usize).is_multiple_of(UNIT)
         );
         assert!(take(layout(BYTES)).is_null() && take(Layout::from_size_align(8, 64).expect("a layout")).is_null());
-        // SAFETY: these parts are had, and given back once.
+        // SAFETY: these parts are allocated, and given back once.
         unsafe {
             a.write_bytes(7, 100);
             let moved = Reserving.realloc(a, layout(100), 200);

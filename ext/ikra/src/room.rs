@@ -1,12 +1,12 @@
-//! A stack with room for the compiler.
+//! A large enough stack for the compiler.
 //!
-//! Here: [`alone`] and [`asking`], which run a part of the compiler on a thread of its own where the caller's stack is small.
-//! Not here: what the compiler does, and launches ([`crate::gvl`]).
+//! Here: [`alone`] and [`asking`], which run a part of the compiler on a thread of its own where the caller's stack is
+//! small. Not here: the compiler, and launches ([`crate::gvl`]).
 //!
-//! The compiler recurses over expressions, which may nest 400 deep. Ruby's main thread has 8 MiB for that; its other
-//! threads have 1 MiB, and a Fiber a quarter of it. Ruby itself cannot run on another stack, as its GC looks for objects
-//! on the one that it knows. But the compiler touches nothing of Ruby's. It asks a [`World`], and those questions are
-//! handed back to the caller's thread, which waits for them with the GVL ([`Remote`]).
+//! The compiler recurses over expressions, which may nest 400 deep. Ruby's main thread has 8 MiB for that. Its other
+//! threads have 1 MiB, and a Fiber a quarter of it. Ruby itself cannot run on another stack, because its GC looks for
+//! objects only on the stacks that it knows. But the compiler uses nothing of Ruby's. It asks a [`World`], and its
+//! questions are handed back to the caller's thread, which waits for them with the GVL ([`Remote`]).
 #![allow(unsafe_code, reason = "what is handed over is not Send; see SAFETY at each")]
 
 use ikra_core::error::Result as CoreResult;
@@ -20,16 +20,17 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
-/// What the compiler needs of a stack at most: where less is left, it gets one of its own.
+/// The most stack that the compiler needs. Where less is left, it gets a stack of its own.
 const NEEDED: usize = 6 << 20;
-/// The size of that; only what is used takes memory.
+/// The size of that stack. Only what is used takes memory.
 const STACK: usize = 32 << 20;
 
-/// Something that one thread hands to another.
+/// A value that one thread hands to another.
 struct Handed<T>(T);
 
-// SAFETY: of the two threads that have it, one always waits for the other; the lock of `Exchange`, or the join of the thread,
-// orders what they do. Nothing that is handed over belongs to a thread: the compiler has no variables of threads.
+// SAFETY: of the two threads that have it, one always waits for the other. The lock of `Exchange`, or the join of the
+// thread, orders what they do. Nothing that is handed over belongs to a thread: the compiler has no thread-local
+// variables.
 unsafe impl<T> Send for Handed<T> {}
 
 impl<T> Handed<T> {
@@ -38,7 +39,7 @@ impl<T> Handed<T> {
     }
 }
 
-/// Lowest and highest address of this thread's stack, as the operating system made it; a Fiber runs elsewhere.
+/// Lowest and highest address of this thread's stack, as the operating system made it. A Fiber runs elsewhere.
 fn stack() -> Option<(usize, usize)> {
     thread_local! {
         static STACK: Option<(usize, usize)> = bounds();
@@ -48,7 +49,7 @@ fn stack() -> Option<(usize, usize)> {
 
 #[cfg(target_os = "linux")]
 fn bounds() -> Option<(usize, usize)> {
-    // SAFETY: the functions fill in what they are given; the attributes are destroyed once they were made.
+    // SAFETY: the functions fill in their arguments. The attributes are destroyed after they were made.
     unsafe {
         let mut attributes = std::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
@@ -73,7 +74,7 @@ fn is_roomy() -> bool {
     stack().is_some_and(|(lowest, highest)| (lowest..highest).contains(&at) && at - lowest >= NEEDED)
 }
 
-/// Runs work that asks nothing.
+/// Runs work that asks no questions.
 pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     if is_roomy() {
         return work();
@@ -90,13 +91,13 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     });
     match (answer, work) {
         (Some(answer), _) => answer,
-        // there is no thread to be had
+        // The system gives no thread.
         (None, Some(work)) => work(),
         (None, None) => unreachable!("work that was taken gave an answer"),
     }
 }
 
-/// Runs work that asks a world, whose answers are given on this thread.
+/// Runs work that asks a world. Its questions are answered on this thread.
 pub fn asking<T>(world: &mut dyn World, work: impl FnOnce(&mut dyn World) -> T) -> T {
     if is_roomy() {
         return work(world);
@@ -124,9 +125,9 @@ pub fn asking<T>(world: &mut dyn World, work: impl FnOnce(&mut dyn World) -> T) 
     }
 }
 
-/// A question that waits for its answer on the stack of who asks.
+/// A question. It lives on the stack of the thread that asks, until it is answered.
 type Question<'q> = &'q mut dyn FnMut(&mut dyn World);
-/// Where it is.
+/// The address of a question.
 type QuestionAt = *mut dyn FnMut(&mut dyn World);
 
 #[derive(Default)]
@@ -136,7 +137,7 @@ enum State {
     /// A [`Question`].
     Asked(Handed<QuestionAt>),
     Answered,
-    /// Answering it panicked.
+    /// The answer panicked.
     Failed(Box<dyn Any + Send>),
     Over,
 }
@@ -156,7 +157,7 @@ impl Exchange {
             match std::mem::take(&mut *state) {
                 State::Asked(question) => {
                     drop(state);
-                    // SAFETY: who asked waits until the state is another, and keeps the question until then.
+                    // SAFETY: the thread that asks waits until the state is another, and keeps the question until then.
                     let question = unsafe { &mut *question.get() };
                     let answered = catch_unwind(AssertUnwindSafe(|| question(world)));
                     state = self.state.lock();
@@ -177,7 +178,7 @@ impl Exchange {
     }
 
     fn ask(&self, question: Question<'_>) {
-        // SAFETY: only the lifetime changes; this function returns when nobody has the pointer any more.
+        // SAFETY: only the lifetime changes. This function returns once no other thread has the pointer.
         let question: *mut (dyn FnMut(&mut dyn World) + 'static) = unsafe { std::mem::transmute(question) };
         let mut state = self.state.lock();
         *state = State::Asked(Handed(question));
@@ -196,7 +197,7 @@ impl Exchange {
     }
 }
 
-/// Tells that the work is over, also where it panicked.
+/// Signals that the work is over, even where it panicked.
 struct Over<'e>(&'e Exchange);
 
 impl Drop for Over<'_> {
@@ -206,7 +207,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A world whose answers are given on another thread.
+/// A world that is asked on another thread.
 struct Remote<'e> {
     exchange: &'e Exchange,
 }

@@ -1,12 +1,15 @@
-//! Reachable objects and arrays to tables: who is there, and which row is whose.
+//! Tables of reachable objects and arrays, and the row of each.
 //!
 //! Here: [`Tables`], filled by walking from the base array and the roots along the slots that a [`Plan`] names. Not
-//! here: what is in the other slots ([`crate::pack`]).
+//! here: the values of the other slots ([`crate::pack`]).
 //! Invariant: from the start of a trace to the end of packing nothing allocates in Ruby's heap and no Ruby code runs;
 //! see [`crate::heap`].
 //!
-//! `trace/walk.rs` is the walk, `trace/beside.rs` and `trace/bids.rs` what workers do of it where there is much; `trace/again.rs` finds out whether tables of an
-//! earlier call will do.
+//! | module | what it does |
+//! | --- | --- |
+//! | `trace/walk.rs` | the walk |
+//! | `trace/beside.rs`, `trace/bids.rs` | what workers do of a walk over many objects |
+//! | `trace/again.rs` | revalidates the tables of an earlier call |
 
 use crate::buffer::Dtype;
 use crate::crew::{self, Lists, Span};
@@ -31,106 +34,109 @@ mod bids;
 mod order;
 mod walk;
 
-/// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
+/// A guard failure: why the compiled program does not fit the values of this call. The section is compiled again for
+/// these values.
 #[derive(Debug)]
 pub enum Misfit {
     /// A value of a kind that its place is not compiled for.
     Value,
-    /// A root that is not where it was taken to lie.
+    /// A root that does not meet its value-range assumption.
     Wide(Root),
-    /// What does not lie evenly ([`ikra_core::ir::Even`]).
+    /// A column or list without the assumed uniform stride ([`ikra_core::ir::Even`]).
     Uneven(Evenness),
     /// Integers that are not small ([`ikra_core::ir::Column::small`]).
     Large,
-    /// Elements that are not all objects of their classes ([`ikra_core::layout::schema::Schema::whole`]).
+    /// Elements that are not exactly the objects of their classes ([`ikra_core::layout::schema::Schema::whole`]).
     Scattered,
-    /// Symbols that are not in the table yet; nothing need be compiled.
+    /// Symbols that are not in the table yet. Nothing need be compiled.
     Symbols,
-    /// Hashes that were not laid out yet; nothing need be compiled.
+    /// Hashes that were not laid out yet. Nothing need be compiled.
     Hashes,
-    /// More objects or array elements than ids or offsets can tell apart.
+    /// More objects or array elements than ids or offsets can count.
     TooMany,
-    /// Elements that cannot be had.
+    /// Elements that cannot be fetched.
     Lost(ikra_core::error::Error),
 }
 
-/// What the identity map has of an object: class index + 1 in the upper half, row in the lower; of an array: this bit,
-/// kind index in the upper half, position in [`KindRows`] in the lower.
+/// The bit that marks an array in the identity map. An array's word has this bit, its kind index in the upper half, and
+/// its position in [`KindRows`] in the lower. An object's word has its class index + 1 in the upper half, and its row
+/// in the lower.
 const ARRAY: u64 = 1 << 63;
-/// Of a String: this bit, and its position in [`Strings`] in the lower half.
+/// The bit that marks a String. The lower half is its position in [`Strings`].
 const STRING: u64 = 1 << 62;
-/// Rows of one class, or arrays of one kind.
+/// The most rows of one class, or arrays of one kind.
 const MOST_ROWS: usize = u32::MAX as usize;
-/// Rows that are worked on together, so that an object is still in the cache when its ivars are read.
+/// Rows that are processed together, so that an object is still in the cache when its ivars are read.
 pub const CHUNK: usize = 256;
 
 /// Rows of one class.
 #[derive(Default)]
 pub struct ClassRows {
     pub objects: Table<Raw>,
-    /// Those that belong to one owned slot; empty where none may.
+    /// Whether each row belongs to an owned slot. Empty where none may.
     claimed: Vec<bool>,
     cursor: usize,
 }
 
-/// Arrays of one kind, one after the other in the element column.
+/// Arrays of one kind. Their elements lie one after the other in the element column.
 #[derive(Default)]
 pub struct KindRows {
     pub arrays: Table<Raw>,
-    /// First row of each.
+    /// The first row of each.
     pub offsets: Table<u32>,
     pub lengths: Table<u32>,
-    /// Rows of all.
+    /// The rows of all.
     pub rows: u64,
-    /// Rows behind them, for new ones.
+    /// Rows after them, for new arrays.
     pub room: u64,
-    /// Some are buffers.
+    /// Whether some are buffers.
     buffers: bool,
-    /// All of them, in pieces for workers, once somebody asked.
+    /// All of them, in pieces for workers. Made at the first request.
     pieces: OnceCell<Arc<[Lists]>>,
     claimed: Vec<bool>,
     cursor: usize,
 }
 
-/// Strings, one after the other in the column of bytes, after the program's literals.
+/// Strings. Their bytes lie one after the other in the column of bytes, after the program's literals.
 #[derive(Default)]
 pub struct Strings {
     pub strings: Vec<Raw>,
     pub words: Vec<StrWord>,
-    /// Rows of all, literals included.
+    /// The rows of all, literals included.
     pub rows: u64,
 }
 
-/// All that was reached.
+/// All objects and arrays that were reached.
 pub struct Tables {
     map: IdentityMap,
     pub classes: Vec<ClassRows>,
     pub kinds: Vec<KindRows>,
     pub strings: Strings,
-    /// Hashes, as they were laid out before.
+    /// The Hashes and their layouts, which were made before.
     pub hashes: Arc<Hashes>,
-    /// Class index and row of each element, which means nothing where it has no class. Empty where elements lead nowhere.
+    /// The class index of each element. `element_rows` has its row, which means nothing where it has no class. Empty
+    /// where elements lead nowhere.
     element_classes: Table<u16>,
     element_rows: Table<u32>,
-    /// How elements stood when these tables were last found to be those of what is there.
+    /// The order of the elements when these tables were last revalidated.
     order: Option<Order>,
-    /// First id of each class, by class index.
+    /// The first id of each class, by class index.
     pub bases: Vec<u32>,
-    /// End of the ids of each hierarchy.
+    /// The end of the ids of each hierarchy.
     pub ends: Vec<u32>,
-    /// First row of each heap.
+    /// The first row of each heap.
     pub starts: Vec<u64>,
 }
 
-/// Of elements that are no objects.
+/// The class index of elements that are no objects.
 pub const NO_CLASS: u16 = u16::MAX;
-/// Of elements that are arrays; the row is the position in [`KindRows`].
+/// The class index of elements that are arrays. The row is the position in [`KindRows`].
 const ARRAY_CLASS: u16 = u16::MAX - 1;
 
 type Result<T> = std::result::Result<T, Misfit>;
 
 impl Tables {
-    /// Whether an array is among those that the program writes.
+    /// Whether the program writes the kind of this array.
     pub fn writes_array(&self, plan: &Plan, array: Raw) -> bool {
         self.kinds.iter().zip(&plan.kinds).any(|(rows, kind)| kind.written && rows.arrays.contains(&array))
     }
@@ -140,7 +146,7 @@ impl Tables {
         self.kinds[kind].buffers
     }
 
-    /// The buffer that is the only array of a kind, none of whose rows the program makes.
+    /// The buffer that is the only array of a kind. The program makes no row of that kind.
     pub fn sole_buffer(&self, kind: usize) -> Option<(Dtype, Arc<Buffer>)> {
         let rows = &self.kinds[kind];
         match rows.arrays[..] {
@@ -149,7 +155,7 @@ impl Tables {
         }
     }
 
-    /// Empty ones, for a plan where nothing leads on.
+    /// Empty tables, for a plan in which no slot leads to other objects.
     pub fn empty(plan: &Plan) -> Self {
         Self {
             map: IdentityMap::default(),
@@ -169,7 +175,7 @@ impl Tables {
     /// Walks from the base array and the roots.
     ///
     /// # Errors
-    /// Something that the plan's program was not compiled for.
+    /// A value that the plan's program was not compiled for.
     pub fn trace(
         plan: &Plan,
         base: Option<&[Raw]>,
@@ -198,7 +204,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Gives each class its ids, and each heap its rows: behind those of what is there.
+    /// Gives ids to each class, and rows to each heap, after those of existing objects.
     fn number(&mut self, plan: &Plan, room: &Room) -> Result<()> {
         self.kinds.iter_mut().for_each(|kind| kind.room = 0);
         for hierarchy in 0..self.ends.len() {
@@ -223,7 +229,7 @@ impl Tables {
         Ok(())
     }
 
-    /// How an object or array is held in a register; None for one that was not reached.
+    /// The word of an object or array in a register. None for one that was not reached.
     #[inline]
     pub fn word(&self, value: Raw) -> Option<u64> {
         match self.map.get(value) {
@@ -246,17 +252,17 @@ impl Tables {
         }
     }
 
-    /// Where the rows of a class begin in a column.
+    /// The first row of a class in a column.
     pub fn first_row(&self, plan: &Plan, space: Space, class: usize) -> usize {
         let Space::Class { hierarchy, first, .. } = space else { return 0 };
         let first = plan.hierarchy(hierarchy as usize).start + first as usize;
         (self.bases[class] - self.bases[first]) as usize
     }
 
-    /// The ids of many values that are all to be objects.
+    /// The ids of many values, all of which must be objects.
     ///
     /// # Errors
-    /// One is none, or was not reached.
+    /// Where one is none, or was not reached.
     pub fn ids(&self, values: &[Raw], ids: &mut [u32]) -> Result<()> {
         self.each_object(values, |i, object| {
             (_, ids[i]) = object.ok_or(Misfit::Value)?;
@@ -264,10 +270,11 @@ impl Tables {
         })
     }
 
-    /// Tells class index and id of each of many values that are all to be objects or not to be in the tables, which is None.
+    /// Passes to `tell` class index and id of each of many values. Each must be an object, or not in the tables, for
+    /// which it gets None.
     ///
     /// # Errors
-    /// An array or a String, and what `tell` says.
+    /// An array or a String, and the errors of `tell`.
     #[inline]
     pub fn each_object(
         &self,
@@ -278,17 +285,17 @@ impl Tables {
             if entry == 0 {
                 return tell(i, None);
             }
-            // arrays and Strings have bits that no class has
+            // Arrays and Strings have bits that no class index has.
             let class = (entry as usize >> 32) - 1;
             let base = self.bases.get(class).ok_or(Misfit::Value)?;
             tell(i, Some((class, base.wrapping_add(entry as u32))))
         })
     }
 
-    /// The words of many values that are all to be arrays.
+    /// The words of many values, all of which must be arrays.
     ///
     /// # Errors
-    /// One is none, or was not reached.
+    /// Where one is none, or was not reached.
     pub fn arrays(&self, values: &[Raw], words: &mut [u64]) -> Result<()> {
         self.map.each(values, |i, entry| {
             if entry & ARRAY == 0 {
@@ -299,7 +306,7 @@ impl Tables {
         })
     }
 
-    /// How an element is held, by its index.
+    /// The word of an element, by its index.
     #[inline]
     pub fn element_word(&self, plan: &Plan, index: usize) -> Option<u64> {
         let row = *self.element_rows.get(index)?;
@@ -313,19 +320,20 @@ impl Tables {
         }
     }
 
-    /// Which object or array the element at an index is: equal for the same one, None for any other value.
+    /// The identity of the object or array that is the element at an index. None for any other value.
     #[inline]
     pub fn element_identity(&self, index: usize) -> Option<(u16, u32)> {
         let class = *self.element_classes.get(index)?;
         (class != NO_CLASS).then(|| (class, self.element_rows[index]))
     }
 
-    /// Class indices of all elements, more than there are classes for what is no object; none where elements lead nowhere.
+    /// The class indices of all elements. An element that is no object has an index above all classes. Empty where
+    /// elements lead nowhere.
     pub fn element_classes(&self) -> &[u16] {
         &self.element_classes
     }
 
-    /// Class index of the element at an index; [`NO_CLASS`] for what is no object.
+    /// The class index of the element at an index. [`NO_CLASS`] for a value that is no object.
     #[inline]
     pub fn element_class(&self, index: usize) -> u16 {
         match self.element_classes.get(index) {
@@ -341,7 +349,7 @@ impl Tables {
         Some((at, (id - self.bases[at]) as usize))
     }
 
-    /// The String whose bytes begin at an offset, one that no kernel made.
+    /// The String whose bytes begin at an offset. It existed before the launch.
     pub fn string(&self, offset: u32) -> Option<Raw> {
         let at = self.strings.words.binary_search_by_key(&offset, |word| word.offset()).ok()?;
         Some(self.strings.strings[at])
@@ -353,24 +361,24 @@ impl Tables {
         rows.offsets.binary_search(&offset).ok().map(|at| rows.arrays[at])
     }
 
-    /// Whether there are arrays of a kind that no kernel made.
+    /// Whether there are arrays of a kind that existed before the launch.
     pub fn has_arrays(&self, kind: usize) -> bool {
         !self.kinds[kind].arrays.is_empty()
     }
 
-    /// Objects, arrays and Strings.
+    /// The number of objects, arrays and Strings.
     pub fn rows(&self) -> usize {
         let objects: usize = self.classes.iter().map(|rows| rows.objects.len()).sum();
         let arrays: usize = self.kinds.iter().map(|rows| rows.arrays.len()).sum();
         objects + arrays + self.strings.strings.len()
     }
 
-    /// Whether objects have their numbers still.
+    /// Whether the tables still have the numbers of objects.
     pub fn knows_numbers(&self) -> bool {
         !self.map.is_empty()
     }
 
-    /// Frees what only the walk and packing need, but for what a later call begins with.
+    /// Frees what only the walk and packing need, except what revalidation in a later call begins with.
     pub fn forget_walk(&mut self) {
         self.forget_elements();
         self.classes.iter_mut().for_each(|rows| rows.claimed = Vec::new());
@@ -392,7 +400,7 @@ impl Tables {
 }
 
 impl KindRows {
-    /// All arrays, in pieces for workers; for who comes when all are there.
+    /// All arrays, in pieces for workers. Called only once all are there.
     pub fn pieces(&self) -> Arc<[Lists]> {
         self.pieces.get_or_init(|| crew::lists(&self.lengths).into()).clone()
     }
@@ -402,7 +410,7 @@ impl KindRows {
         self.offsets[span.list] as usize + span.from
     }
 
-    /// How many rows there are from the first one of some arrays to their last.
+    /// The number of rows from the first one of some arrays to their last.
     pub fn rows_of(&self, lists: &Lists) -> usize {
         match lists {
             Lists::Part(span) => span.len,

@@ -1,8 +1,8 @@
 //! Columns to objects: the write-back, results, and captured locals.
 //!
-//! Here: [`Unpacker`], what results and captured locals become, and what kernels made. Not here: what a launch did. `unpack/write_back.rs` writes to objects and
-//! Arrays.
-//! Invariant: where anything fails, nothing is changed, and no Ruby code runs between the first change and the last.
+//! Here: [`Unpacker`], which makes results, new values of captured locals, and objects that kernels made. Not here: the
+//! launch. `unpack/write_back.rs` writes to objects and Arrays.
+//! Invariant: where anything fails, nothing is changed. No Ruby code runs between the first change and the last.
 
 use crate::buffer::Dtype;
 use crate::crew::{self, PIECE};
@@ -28,7 +28,7 @@ use magnus::{Error, RArray, Ruby, Value};
 
 mod write_back;
 
-/// Makes Ruby's values of the columns of one launch.
+/// Makes Ruby's values from the columns of one launch.
 pub struct Unpacker<'a> {
     pub ruby: &'a Ruby,
     pub plan: &'a Plan,
@@ -36,12 +36,12 @@ pub struct Unpacker<'a> {
     pub schema: &'a Schema,
     pub tables: &'a Tables,
     pub columns: &'a [HostColumn],
-    /// Keeps what is made on the way.
+    /// Keeps new objects alive.
     pub holder: &'a LazyHolder,
     pub made: &'a Made,
-    /// The launch was ended by a trap, and the columns mean nothing.
+    /// Whether a trap ended the launch. Then the columns are undefined.
     pub trapped: bool,
-    /// Interrupts end it as long as nothing was written.
+    /// Checks for interrupts, which end unpacking as long as nothing was written.
     pub polls: &'a Polls,
 }
 
@@ -50,12 +50,12 @@ impl Unpacker<'_> {
         crate::errors::internal(self.ruby, &format!("{what} came back from a kernel"))
     }
 
-    /// What reads the columns.
+    /// The reader of the columns.
     fn decoder(&self) -> Decoder<'_> {
         Decoder { plan: self.plan, tables: self.tables, columns: self.columns }
     }
 
-    /// The value of one row of a slot, which may have to be made.
+    /// The value of one row of a slot. It may have to be made.
     fn value(&self, slot: &SlotPlan, row: usize) -> Result<Raw, Error> {
         self.make(self.row(slot, row)?)
     }
@@ -64,7 +64,7 @@ impl Unpacker<'_> {
         self.decoder().row(slot, row).map_err(|broken| self.broken(broken.0))
     }
 
-    /// The object of a row that the kernel took.
+    /// The object of a row that the kernel allocated.
     fn object(&self, class: usize, row: usize) -> Result<Raw, Error> {
         let base = u64::from(self.tables.bases[class]);
         if !self.stays(plan::Rows::Class(class), base + row as u64) {
@@ -83,7 +83,7 @@ impl Unpacker<'_> {
         self.made.own(plan.raw, class, row, parts, |raw| self.holder.add(self.ruby, raw))
     }
 
-    /// Whether a row was taken for good. What a trap tells of may also be a row that was its job's alone.
+    /// Whether a row was allocated for good. A trap may also refer to a row that only its job had.
     fn stays(&self, rows: plan::Rows, row: u64) -> bool {
         let heaps = self.program.heaps.iter().zip(&self.plan.heaps).zip(&self.tables.starts);
         heaps.filter(|((_, r), _)| **r == rows).any(|((heap, _), start)| {
@@ -92,7 +92,7 @@ impl Unpacker<'_> {
         })
     }
 
-    /// The array at an offset that the kernel took.
+    /// The array at an offset that the kernel allocated.
     fn array(&self, kind: usize, offset: u32, len: u32) -> Result<Raw, Error> {
         if !self.stays(plan::Rows::Kind(kind), offset.into()) {
             return Err(self.broken("an offset where no array begins"));
@@ -100,10 +100,10 @@ impl Unpacker<'_> {
         self.made.array(kind, offset as usize, len as usize, |raw| self.holder.add(self.ruby, raw))
     }
 
-    /// Fills all that was made, which may make more.
+    /// Fills all new objects, which may make more.
     ///
     /// # Errors
-    /// When memory ends, rows that mean nothing, and what interrupts raise.
+    /// NoMemoryError, rows that mean nothing, and what interrupts raise.
     pub fn fill_new(&self) -> Result<(), Error> {
         let mut orders: Vec<Option<(Vec<usize>, bool)>> = vec![None; self.plan.classes.len()];
         let mut ivars = Vec::new();
@@ -122,7 +122,8 @@ impl Unpacker<'_> {
                     for number in order.iter() {
                         let field = &fields[*number];
                         let value = self.value(&field.slot, self.start(class, &field.slot) + row)?;
-                        // an ivar that is nil without having been given is one that was never set; of a copy the origin knows
+                        // An ivar that is nil and was not given was never set. For a copy, the origin says which ivars
+                        // are set.
                         if origin.is_some() || field.given.is_some() || value != heap::NIL {
                             ivars.push((field.field, value));
                         }
@@ -144,7 +145,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// The host's object that one that was made is a copy of, if it is one.
+    /// The object of the host that a new object is a copy of, if it is one.
     fn origin(&self, column: ColumnId, class: usize, row: usize) -> Result<Option<Raw>, Error> {
         let start = self.tables.first_row(self.plan, self.program.columns[column.index()].space, class);
         let id = self.columns[column.index()].view::<u32>()[start + row];
@@ -157,7 +158,7 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Whether the program has an object of a class frozen.
+    /// Whether the program has frozen an object.
     fn is_frozen(&self, column: ColumnId, class: usize, row: usize) -> bool {
         let start = self.tables.first_row(self.plan, self.program.columns[column.index()].space, class);
         self.columns[column.index()].view::<u8>()[start + row] != 0
@@ -169,7 +170,7 @@ impl Unpacker<'_> {
             Decoded::Value(raw) => return Ok(raw),
             Decoded::Object(class, row) => return self.object(class, row),
             Decoded::Array(kind, offset, len) => return self.array(kind, offset, len),
-            // SAFETY: constructors of plain numbers; `protect` catches NoMemoryError.
+            // SAFETY: constructors of plain numbers. `protect` catches NoMemoryError.
             #[allow(unsafe_code)]
             Decoded::Float(f) => protect(|| unsafe { rb_sys::rb_float_new(f) })?,
             // SAFETY: as above.
@@ -184,7 +185,7 @@ impl Unpacker<'_> {
         Ok(raw)
     }
 
-    /// A String of bytes that a kernel chose; one that the program's text has frozen is the interned one.
+    /// A String of bytes that a kernel chose. A literal that the program's text has frozen is the interned String.
     fn string(&self, word: StrWord) -> Result<Raw, Error> {
         let (from, to) = (word.offset() as usize, word.offset() as usize + word.length());
         let bytes = match self.schema.bytes {
@@ -192,7 +193,7 @@ impl Unpacker<'_> {
             None => self.plan.literals.get(from..to),
         };
         let bytes = bytes.ok_or_else(|| self.broken("a String beyond all bytes"))?;
-        // SAFETY: constructors that copy `bytes`, with one of Ruby's own encodings; `protect` catches NoMemoryError.
+        // SAFETY: constructors that copy `bytes`, with one of Ruby's own encodings. `protect` catches NoMemoryError.
         #[allow(unsafe_code)]
         unsafe {
             let encoding = match word.encoding() {
@@ -209,7 +210,7 @@ impl Unpacker<'_> {
         }
     }
 
-    /// The values of trap words, as the site says how to read them.
+    /// The values of a trap's words, which the site says how to read.
     ///
     /// # Errors
     /// Words that mean nothing.
@@ -226,7 +227,7 @@ impl Unpacker<'_> {
                 }
                 _ => (0, next()),
             };
-            // a union's array may be of any kind: offsets of two kinds may be equal, and this is for messages only
+            // A union's array may be of any kind. Offsets of two kinds may be equal, but this is only for messages.
             let kind = match repr {
                 Repr::Array(kind) => self.plan.kinds.iter().position(|k| k.kind == *kind),
                 _ => (0..self.plan.kinds.len())
@@ -247,7 +248,7 @@ impl Unpacker<'_> {
     /// The block's values as an Array.
     ///
     /// # Errors
-    /// Rows that mean nothing, or what Ruby raises when memory ends.
+    /// Rows that mean nothing; NoMemoryError.
     pub fn results(&self, slot: &SlotPlan, len: usize) -> Result<RArray, Error> {
         let decoder = self.decoder();
         if matches!(slot.repr, Repr::Int | Repr::Float) && slot.value.is_some() {
@@ -256,7 +257,7 @@ impl Unpacker<'_> {
             return self.finished(slot, array, rest);
         }
         let pieces = (0..len).step_by(PIECE).collect();
-        // each in memory of its own, so that workers are the first to touch it
+        // Each piece has memory of its own, so that workers are the first to touch it.
         let read = crew::map(len, pieces, |first: usize| {
             let mut values = room::filled(heap::NIL, PIECE.min(len - first));
             decoder.rows(slot, first, &mut values).map(drop)?;
@@ -271,15 +272,17 @@ impl Unpacker<'_> {
                 room::push(&mut rest, first + i);
                 *value = heap::NIL;
             }
-            // SAFETY: the values are immediate or held by the tables' holder; Ruby copies them. The array is on the machine stack.
+            // SAFETY: the values are immediate or held by the tables' holder, and Ruby copies them. The array is on the
+            // machine stack.
             #[allow(unsafe_code)]
             protect(|| unsafe { rb_sys::rb_ary_cat(array.as_raw(), values.as_ptr(), values.len() as _) })?;
         }
         self.finished(slot, array, rest)
     }
 
-    /// The elements of the arrays that are the block's values, one array's after the other's; None where they are no numbers of one kind, or the kernel did
-    /// not make all arrays of that kind: of others it may not know the elements.
+    /// The elements of the arrays that are the block's values, one array after the other. None where they are not
+    /// numbers of one kind. None also where the kernel did not make all arrays of the kind, because it may not have the
+    /// elements of others.
     ///
     /// # Errors
     /// Rows that mean nothing.
@@ -300,7 +303,7 @@ impl Unpacker<'_> {
         for word in arrays {
             let (offset, length) = ((word >> 32) as usize, *word as u32 as usize);
             let (here, rest) = to.split_at_mut(length);
-            // an array of none may be anywhere
+            // An array without elements may have any offset.
             if length > 0 {
                 let rows = from.get(offset..offset + length);
                 here.copy_from_slice(rows.ok_or_else(|| self.broken("an array beyond all elements"))?);
@@ -310,7 +313,7 @@ impl Unpacker<'_> {
         Ok(Some((dtype, joined)))
     }
 
-    /// The block's values, with those that only Ruby makes.
+    /// The block's values, including those that only Ruby can make.
     fn finished(&self, slot: &SlotPlan, array: RArray, rest: Vec<usize>) -> Result<RArray, Error> {
         for index in rest {
             self.polls.look(self.ruby)?;
@@ -319,13 +322,13 @@ impl Unpacker<'_> {
         Ok(array)
     }
 
-    /// Where the rows of a class begin in the columns of a slot.
+    /// The first row of a class in the columns of a slot.
     fn start(&self, at: usize, slot: &SlotPlan) -> usize {
         let space = slot.value.or(slot.tag).map(|column| self.program.columns[column.index()].space);
         space.map_or(0, |space| self.tables.first_row(self.plan, space, at))
     }
 
-    /// The new value of a captured local; None where nobody wrote it. `path`: the block's file.
+    /// The new value of a captured local. None where the block did not write it. `path`: the block's file.
     ///
     /// # Errors
     /// IntegerOverflow; what Ruby raises for a start that is no number.
@@ -355,13 +358,13 @@ impl Unpacker<'_> {
         };
         let start = match heap::see(start.as_raw()) {
             Seen::Int(i) => Number::Int(i.into()),
-            // there are no bits of Floats, and `max` compares no NaN: Ruby says so
+            // Ruby raises for bit operations on Floats, and for a `max` with NaN.
             Seen::Float(f) if !(accumulator.combine.is_bitwise() || wording.is_list() && f.is_nan()) => {
                 Number::Float(f)
             }
             _ => return self.contributed(accumulator, wording, slot, start, (written, path)).map(Some),
         };
-        // Ruby's -0.0 - 0 is -0.0, while what is added here is 0, which makes it 0.0
+        // Ruby's -0.0 - 0 is -0.0. Adding a 0 here instead would make it 0.0.
         let mut all_zero = wording.operator == "-";
         let mut failed = None;
         let mut contribution = |i: usize| {
@@ -404,10 +407,11 @@ impl Unpacker<'_> {
         Ok(Some(value(self.make(decoded)?)))
     }
 
-    /// As [`Unpacker::combined`], by Ruby's own methods: element by element, since what these make of a start that is no number is not known.
+    /// As [`Unpacker::combined`], by Ruby's own methods. It goes element by element, because nothing is known of a
+    /// start that is no number.
     ///
     /// # Errors
-    /// What they raise.
+    /// What the methods raise.
     fn contributed(
         &self,
         accumulator: &Accumulator,
@@ -420,7 +424,7 @@ impl Unpacker<'_> {
         for index in (0..written.len()).filter(|index| written[*index] >= 0) {
             let mut part = value(self.value(slot, index)?);
             if wording.operator == "-" {
-                // kernels negate what is subtracted
+                // Kernels negate what is subtracted.
                 part = part.funcall("-@", ())?;
             }
             let (left, right) = if wording.local_first { (local, part) } else { (part, local) };

@@ -1,7 +1,8 @@
 //! Answers the core's questions about classes, methods and constants, by reflection.
 //!
 //! Here: [`LiveWorld`], one compilation's view of the live program, and the process-wide numbers of methods, scopes and
-//! constants. Every answer is logged as a guard ([`Guards`]), which later calls check before they use what was compiled.
+//! constants. Every answer is logged as a guard ([`Guards`]). Later calls check the guards before they use compiled
+//! code.
 //! Not here: values ([`crate::observe`] scans them; this file only fetches roots).
 //! Invariant: no lock is held while Ruby runs.
 
@@ -80,23 +81,23 @@ struct Method {
     iseq: Kept,
     /// The UnboundMethod. None for the code of a captured Proc.
     unbound: Option<Kept>,
-    /// Of a captured Proc: the fingerprint of the refinements in force there.
+    /// For a captured Proc: the fingerprint of the refinements in force there.
     in_force: u64,
     owner: Raw,
-    /// Under which its owner defined it.
+    /// The name under which its owner defined it.
     name: String,
     label: String,
-    /// Where `super` in it goes is not known.
+    /// Whether it is not known where `super` in it leads.
     lost: bool,
     /// For the code of a captured Proc: the Proc.
     around: Option<Root>,
     source: Option<MethodSource>,
 }
 
-/// A lexical scope: the classes and modules around a piece of code, innermost first, Object left out.
+/// A lexical scope: the classes and modules around a piece of code, innermost first, without Object.
 enum Scope {
     Known(Arc<[Raw]>),
-    /// Of a method, found out when a constant is first looked up.
+    /// The scope of a method, found out when a constant is first looked up.
     Method {
         method: MethodId,
     },
@@ -136,7 +137,7 @@ pub fn scope(nesting: &[Raw]) -> ScopeId {
 }
 
 impl Const {
-    /// The value now; None if it is not defined.
+    /// The current value. None if the constant is not defined.
     fn get(&self) -> Result<Option<Raw>, Error> {
         let id = self.id;
         if self.name.starts_with("@@") {
@@ -145,7 +146,7 @@ impl Const {
                 None => self.class_variable(id),
             };
         }
-        // SAFETY: classes and modules of scopes are kept; `protect` catches what `const_missing` and autoload raise.
+        // SAFETY: classes and modules of scopes are kept. `protect` catches what `const_missing` and autoload raise.
         #[allow(unsafe_code)]
         unsafe {
             match &self.from {
@@ -172,10 +173,10 @@ impl Const {
         }
     }
 
-    /// The value of a class variable now.
+    /// The current value of a class variable.
     fn class_variable(&self, id: rb_sys::ID) -> Result<Option<Raw>, Error> {
         let Some(module) = self.class_variable_module()? else { return Ok(None) };
-        // SAFETY: classes and modules of scopes are kept; `protect` catches what Ruby raises.
+        // SAFETY: classes and modules of scopes are kept. `protect` catches what Ruby raises.
         #[allow(unsafe_code)]
         unsafe {
             if protect(|| rb_sys::rb_cvar_defined(module, id))? == heap::FALSE {
@@ -192,8 +193,8 @@ impl Const {
         }
     }
 
-    /// The object whose attribute a class variable is in a section that assigns any, with the value of now. None: there is no such variable, or its class is
-    /// frozen.
+    /// The object that stands for a class variable in a section that assigns any, with the current value. None where
+    /// there is no such variable, or its class is frozen.
     fn cell(&self, variable: &str) -> Result<Option<Raw>, Error> {
         let ruby = Ruby::get().expect("constants are read under the GVL");
         let Some(now) = self.class_variable(registry::id(&ruby, variable))? else { return Ok(None) };
@@ -207,7 +208,7 @@ pub fn is_class_variable(root: &Root) -> bool {
     matches!(root, Root::Const(id) if variable_of(&NUMBERS.lock().consts[id.index()].name).is_some())
 }
 
-/// Gives a class variable what a section has written to its object; other roots are left alone.
+/// Assigns to a class variable what a section has written to its object. Other roots are left alone.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -233,7 +234,7 @@ fn class_variable_module(nesting: &[Raw]) -> Result<Option<Raw>, Error> {
     Ok(None)
 }
 
-/// The value of a constant now.
+/// The current value of a constant.
 ///
 /// # Errors
 /// What Ruby raises, autoload included.
@@ -252,35 +253,36 @@ fn number_constant(from: From, id: rb_sys::ID, name: &str) -> ConstId {
     ConstId::new(at)
 }
 
-/// What must still hold for a compiled section to be used again.
+/// The guards of a compiled section.
 #[derive(Default, Debug)]
 pub struct Guards {
     methods: Vec<MethodGuard>,
-    /// Constants with the class or module that each names; for others only that they are defined.
+    /// Constants, with the class or module that each names. For other values, only that they are defined.
     constants: Vec<(ConstId, Option<Raw>)>,
     missing: Vec<ConstId>,
-    /// Procs and Method objects that were captured, with their code and the fingerprint of the refinements in force there.
+    /// Procs and Method objects that were captured, with their code and the fingerprint of the refinements in force
+    /// there.
     outside: Vec<(Root, Raw, u64, Nature)>,
-    /// Roots that hold one and the same Proc.
+    /// Pairs of roots that hold the same Proc.
     same: Vec<(Root, Root)>,
     /// Methods in which refinements are in force, with their fingerprint: refinements may get more methods.
     refined: Vec<(MethodId, u64)>,
     /// Procs made of Symbols, with the names.
     symbols: Vec<(Root, String)>,
     live: Vec<Root>,
-    /// No exception was being handled, and it was asked.
+    /// The section asked whether an exception was being handled, and none was.
     unhandled: bool,
 }
 
 /// Whether `$!` is an exception.
 fn is_handling() -> Result<bool, Error> {
-    // SAFETY: the name ends with a zero byte, and a Ruby thread with the GVL asks.
+    // SAFETY: the name ends with a zero byte, and a Ruby thread with the GVL calls.
     let handled = protect(|| unsafe { rb_sys::rb_gv_get(c"$!".as_ptr()) })?;
     Ok(handled != heap::NIL)
 }
 
 impl Guards {
-    /// Whether the captured Procs are of the code that they were. Where they are not, others may fit again later.
+    /// Whether the captured Procs have the same code as before. Where they do not, the variant may fit again later.
     ///
     /// # Errors
     /// What Ruby raises.
@@ -313,7 +315,7 @@ impl Guards {
         Ok(!(self.unhandled && is_handling()?))
     }
 
-    /// Whether everything that was looked up is as it was.
+    /// Whether all look-ups still have the same results.
     ///
     /// # Errors
     /// What Ruby raises.
@@ -344,10 +346,11 @@ impl Guards {
     }
 }
 
-/// Objects of it and of its subclasses are live.
+/// The class whose objects are live, with its subclasses.
 static LIVE: OnceCell<Raw> = OnceCell::new();
 
-/// `Ikra.__live(class)`, told once: objects of it give lambdas for the methods that kernels may call, by `__kernel(name)`.
+/// `Ikra.__live(class)`, called once: for objects of this class, `__kernel(name)` gives lambdas for the methods that
+/// kernels may call.
 pub fn set_live(class: Value) {
     keep(class);
     let _ = LIVE.set(class.as_raw());
@@ -362,13 +365,13 @@ fn is_live(object: Value) -> bool {
     heap::is_object(object.as_raw()) && is_live_class(heap::class_word(object.as_raw()))
 }
 
-/// What may be called without being a method of an object.
+/// Code that can be called and is no method of an object.
 enum Code {
     Proc(Proc),
     Method,
 }
 
-/// What it is beside its code: one block may be that of a proc, of a lambda and of a method.
+/// How code is called: one block may be that of a proc, of a lambda and of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nature {
     Method,
@@ -393,7 +396,7 @@ impl Code {
     }
 }
 
-/// The value of a root now; of [`Root::Element`] there is none.
+/// The current value of a root. [`Root::Element`] has none.
 ///
 /// # Errors
 /// What Ruby raises.
@@ -414,7 +417,7 @@ pub fn captured(ruby: &Ruby, captures: &Captures, root: &Root) -> Result<Value, 
                 return Ok(ruby.qnil().as_value());
             }
             let id = registry::id(ruby, name);
-            // SAFETY: an ordinary object, of which the function reads an ivar; one that is not there is nil.
+            // SAFETY: an ordinary object, of which the function reads an ivar. A missing one is nil.
             #[allow(unsafe_code)]
             Ok(value(unsafe { rb_sys::rb_ivar_get(object.as_raw(), id) }))
         }
@@ -440,7 +443,7 @@ pub fn captured(ruby: &Ruby, captures: &Captures, root: &Root) -> Result<Value, 
 pub struct LiveWorld<'a> {
     ruby: &'a Ruby,
     captures: &'a Captures,
-    /// The base array; None for a Range.
+    /// The base array. None for a Range.
     base: Option<Value>,
     pub observer: Observer,
     pub guards: Guards,
@@ -546,7 +549,7 @@ impl<'a> LiveWorld<'a> {
         Ok(MethodFact::Foreign { what: label(found)? })
     }
 
-    /// The name of a core class or module that owns a method; for methods of a class itself, that class's.
+    /// The name of a core class or module that owns a method. For methods of a class itself, the name of that class.
     fn core_owner(&self, receiver: Receiver, owner: Raw) -> Result<Option<String>, Error> {
         let mut candidate = owner;
         if let Receiver::Module(module) = receiver {
@@ -689,7 +692,7 @@ impl<'a> LiveWorld<'a> {
         Ok(Some(Outside { method, lenient, same_as, is_method }))
     }
 
-    /// The farthest of the roots that a root leads through that holds the same Proc.
+    /// The farthest root, among those that lead to this one, that holds the same Proc.
     fn holder_of(&self, code: Value, root: &Root) -> Result<Option<Root>, Error> {
         let mut holder = None;
         for other in root.enclosing() {
@@ -756,7 +759,7 @@ impl<'a> LiveWorld<'a> {
         }
     }
 
-    /// Whether a module has a constant that may not be called by the module's name.
+    /// Whether a module has a private constant of this name, which may not be reached through the module.
     fn is_private(&self, module: Raw, name: &str) -> Result<bool, Error> {
         let name = self.ruby.to_symbol(name);
         let ask = |question: &str| -> Result<Value, Error> {
@@ -783,7 +786,7 @@ impl<'a> LiveWorld<'a> {
     }
 }
 
-/// Numbers a method with source; the same one again for the same definition.
+/// Numbers a method with source. The same definition always gets the same number.
 fn number_method(found: &Found, iseq: Value) -> Result<MethodId, Error> {
     let (name, label) = (found.original_name()?, label(found)?);
     keep(value(found.owner));
@@ -820,8 +823,8 @@ fn label(found: &Found) -> Result<String, Error> {
     })
 }
 
-/// The classes and modules around a method's code, innermost first: the `class` and `module` bodies around its text,
-/// each looked up in the one before; where that does not lead to its owner, the owner alone.
+/// The classes and modules around a method's code, innermost first. They are the `class` and `module` bodies around its
+/// text, each looked up in the one before. Where that does not lead to the method's owner, the owner alone.
 pub fn method_nesting(ruby: &Ruby, iseq: Value, owner: Raw) -> Result<Arc<[Raw]>, Error> {
     let bodies = Sequence::of(iseq).and_then(|sequence| {
         let (text, _) = sequence.text(ruby)?;
@@ -845,7 +848,7 @@ pub fn method_nesting(ruby: &Ruby, iseq: Value, owner: Raw) -> Result<Arc<[Raw]>
     Ok(nesting.into())
 }
 
-/// What `class A::B` opened, seen from the scope around it.
+/// What `class A::B` opened, as seen from the scope around it.
 fn open(ruby: &Ruby, nesting: &[Raw], body: &Body) -> Result<Option<Raw>, Error> {
     if body.opening == Opening::Singleton {
         return match nesting.first() {
@@ -939,13 +942,13 @@ impl World for LiveWorld<'_> {
         let list = reflect::ancestors(class);
         let Some(list) = self.caught(list) else { return foreign() };
         let list: Vec<Raw> = list.into_iter().map(|a| a.as_raw()).collect();
-        // a module may be an ancestor at several places, and it is not known from which of them the method runs
+        // A module may be an ancestor at several places, and it is not known from which of them the method runs.
         if list.iter().filter(|a| **a == owner).count() > 1 {
             return foreign();
         }
         let after = list.into_iter().skip_while(|a| *a != owner).skip(1);
         for ancestor in after.filter(|ancestor| !reflect::is_watcher(*ancestor)) {
-            // a method that comes between would be found here
+            // A method that is added in between would be found here.
             keep(value(ancestor));
             if self.guard(ancestor, &name).and_then(|()| self.guard_own(ancestor, &name)).is_none() {
                 return foreign();

@@ -1,7 +1,8 @@
-//! What a block becomes for the values that are there: a [`Variant`].
+//! Compiles a block for the values of one call, to a [`Variant`].
 //!
-//! Here: what it is compiled for ([`Form`]), the compilation, and what is known of the program behind it: where results may go, and whether it may run in parts, be told of
-//! later, or not be waited for. Not here: which variant fits ([`super`]), and any stage of the compiler ([`ikra_core::engine`]).
+//! Here: what it is compiled for ([`Form`]), the compilation, and what is known of the resulting program. That is where
+//! results may go, and whether it may run in parts, raise later, or not be waited for. Not here: which variant fits
+//! ([`super`]), and any stage of the compiler ([`ikra_core::engine`]).
 
 use super::{Form, MOST_VARIANTS, Section, Variant};
 use crate::backends;
@@ -30,16 +31,16 @@ use magnus::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a block became for a form.
+/// The outcome of compiling a block for a form.
 enum Attempt {
     Ready(Box<Variant>),
-    /// Elements without a value are to be filled with what suits a reduction, and there is none.
+    /// Elements without a value must get a neutral value of the reduction, which has none.
     Unfilled,
-    /// A stencil is to look at what another section has computed.
+    /// A stencil must read values that another section has computed.
     Cut,
 }
 
-/// What results are as elements of an array on the device; None: no such array holds them.
+/// The dtype of an array on the device that holds the results. None where no array can hold them.
 pub(super) fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
     let natural = match slot.repr {
         Repr::Int => Dtype::I64,
@@ -53,7 +54,7 @@ pub(super) fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
     }
 }
 
-/// The column of results, if all that a program does is store them, in numbers.
+/// The column of results, if the program only stores results, and these are numbers.
 fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
     let results = plan.result.as_ref()?.value?;
     let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
@@ -61,21 +62,21 @@ fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
     alone.then_some(results)
 }
 
-/// Whether a program's elements may be gone over in several sections.
+/// Whether a program's elements may be processed in several sections.
 fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
     let program = &lowered.program;
-    // what is looked for ends a section without a value
+    // A search ends a section without a value.
     let leaves = program.sites.iter().any(|site| site.trap == Trap::Break && !site.operands.is_empty());
     let only = if plan.result.is_some() { only_results(program, plan).is_some() } else { looks(program, plan) };
     only && !program.uses_random && !lowered.asks_index && !leaves
 }
 
-/// Whether all that a program does is look at elements.
+/// Whether a program only looks at elements.
 fn looks(program: &Program, plan: &Plan) -> bool {
     plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written)
 }
 
-/// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
+/// The places where a program raises, if its exceptions can be deferred and it only stores results that are numbers.
 fn later_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
     only_results(program, plan)?;
     let later = !sinks && program.jobs == Jobs::Identity && program.can_defer_errors();
@@ -83,7 +84,7 @@ fn later_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise
 }
 
 impl Section<'_> {
-    /// What a variant is to be compiled for.
+    /// The form that a variant must be compiled for.
     pub(super) fn form(&self) -> Form {
         let base = if self.range.is_some() { Base::Range } else { Base::Array };
         Form {
@@ -111,7 +112,7 @@ impl Section<'_> {
         }
     }
 
-    /// None: the section is to be cut in two.
+    /// Compiles a variant. None where the section must be cut in two.
     pub(super) fn compile(&mut self, form: &Form) -> Result<Option<Variant>, Error> {
         let marked = form.sieved.then_some(Holes::Marked);
         let filled = form.reduce.filter(|_| form.sieved).and_then(fold::neutral);
@@ -142,7 +143,7 @@ impl Section<'_> {
             told,
             ..
         } = self;
-        // looking at a million objects takes as long as making a device's context
+        // Observing a million objects takes as long as making a device's context.
         backend.get_ready();
         let mut facts = Facts::default();
         let whole;
@@ -162,7 +163,7 @@ impl Section<'_> {
         }
         let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base));
         let compiled = clock.measure(Phase::Infer, || {
-            // what is wrong with an element is told where the block looks at it
+            // An error of an element is reported where the block reads it.
             let _ = world.scan_root(&Root::Element, &mut facts);
             let elements = facts.get(&Place::Root(Root::Element)).unwrap_or_default();
             let shape = SectionShape {
@@ -172,7 +173,7 @@ impl Section<'_> {
                 reordered: form.code.reorder && Observer::mixed(&elements),
                 few: form.few,
                 single: form.single,
-                // a host waits for each launch
+                // The host waits for each launch.
                 joined: form.single && backend.store().is_some(),
                 whole,
                 results: form.results,
@@ -210,7 +211,7 @@ impl Section<'_> {
         let overwritten = compiled.lowered.schema.overwritten();
         let fold = form.reduce.and_then(|reduction| {
             let slot = plan.result.as_ref()?;
-            // true and false are counted, and nothing else; as results are, there are no other Integers
+            // Only true and false are counted. There are no other Integers, as results show.
             let dtype = is_dtype(settings.into.unwrap_or(Results::Numbers), slot)?;
             if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
                 return None;

@@ -1,21 +1,25 @@
 //! Sections that leave their columns where they are: `Ikra.resident`.
 //!
-//! Here: [`Scope`], what a Fiber's open scope has of each compiled block it ran ([`State`]): the tables of objects, and a buffer for
-//! each column; how columns pass from one block's state to another's, and back to the objects. Not here: how Ruby's own reads
-//! and writes are noticed (lib/ikra/resident.rb).
+//! Here: [`Scope`], what the open scope of a Fiber keeps of each compiled block it ran. Each block has a [`State`]: the
+//! tables of objects, and a buffer for each column. This file also moves columns from one block's state to another's,
+//! and back to the objects. Not here: how Ruby's own reads and writes are noticed (lib/ikra/resident.rb).
 //!
-//! # What is where
+//! # Versions of columns
 //!
-//! A *key* names an ivar of some classes, whatever program has it as a column. Each launch that writes a key makes a newer version
-//! of it, and so does Ruby where it writes a slot ([`slots`]). A state is run when every key that it has is of the newest version: older columns are taken over from the state that
-//! has the newest (buffers share contents, so nothing is copied), where both number the objects alike; else everything is
-//! written back to the objects, and packed anew.
+//! A *key* names an ivar of some classes, in whatever program it is a column. Each launch that writes a key makes a
+//! newer version of it. So does Ruby where it writes a slot ([`slots`]).
 //!
-//! Ruby sees what kernels did once [`Scope::write_back`] ran, and single slots before. What Ruby changes otherwise makes all states void ([`Scope::changed`]);
-//! arrays, which nobody can watch, are compared with what was packed of them. Where the scope says that arrays are fixed, they are compared only after some method of an object was
-//! called, from which the program may have one.
+//! A state runs only when each of its keys has the newest version. Older columns are taken over from the state that has
+//! the newest, where both states number the objects alike. Buffers share contents, so nothing is copied. Else
+//! everything is written back to the objects, and packed anew.
 //!
-//! Programs that make objects, freeze anything or ask what is frozen, write to arrays, or look at Strings that are not frozen have no state: they run as without a scope.
+//! Ruby sees what kernels did once [`Scope::write_back`] ran. Single slots it sees before. Any other change by Ruby
+//! makes all states void ([`Scope::changed`]). Nothing notices writes to arrays, so arrays are compared with what was
+//! packed of them. Where the scope says that arrays are fixed, they are compared only after a call of some method of an
+//! object, which may have given the program an array.
+//!
+//! Some programs have no state and run as without a scope. They make objects, freeze anything or ask what is frozen,
+//! write to arrays, or read Strings that are not frozen.
 
 use super::{Section, Site, Variant};
 use crate::buffer;
@@ -55,44 +59,45 @@ mod arrays;
 mod inside;
 mod slots;
 
-/// An ivar of some classes, and whether it is the tag of a union.
+/// The classes and names of an ivar, and whether the column is the tag of its union.
 type Key = (Vec<(Raw, String)>, bool);
 
-/// What a scope has of one compiled block over one list.
+/// What a scope keeps of one compiled block over one list.
 pub(super) struct State {
     site: Arc<Site>,
     variant: Arc<Variant>,
-    /// The list, or first element and length of a Range.
+    /// The list, and first element and length of a Range.
     base: (Raw, Option<(i64, usize)>),
     tables: Arc<Tables>,
-    /// By column: what stays.
+    /// By column: what the state keeps of it.
     kept: Vec<Option<Kind>>,
     lengths: Vec<usize>,
     biases: Vec<u64>,
     jobs: u64,
-    /// All that it knows.
+    /// All arrays in its tables.
     arrays: Arrays,
-    /// Newest version of each key that the state has, and whether objects lack it.
+    /// The newest version of each key that the state has, and whether the objects lack it.
     versions: Mutex<HashMap<Key, (u64, bool)>>,
-    /// Newest version of every key when it was packed, from objects that lacked none.
+    /// The newest version of every key at the time of packing. The objects lacked none.
     packed_at: HashMap<Key, u64>,
-    /// Objects lack some of them.
+    /// Whether the objects lack some version.
     ahead: AtomicBool,
-    /// How many launches ended that may have changed its columns.
+    /// The number of finished launches that may have changed its columns.
     launches: AtomicU64,
     fetched: Fetched,
-    /// When it was made, in the scope's count of changes from outside.
+    /// The value of the scope's `changes` at the time of packing.
     seen: u64,
-    /// One of all that there ever were.
+    /// A number that no other state has.
     serial: u64,
-    /// What was found out about the tables of other states, which are as these are for as long as there is either.
+    /// Results of comparisons with the tables of other states. Tables never change, so a result holds while both states
+    /// exist.
     compared: Mutex<HashMap<(u64, Compared), bool>>,
-    /// What marks the tables.
+    /// Marks the objects of the tables.
     holder: Kept,
     _base: Option<Kept>,
 }
 
-/// What two states' tables may have in common.
+/// What the tables of two states may have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Compared {
     /// The rows of a class.
@@ -101,43 +106,43 @@ enum Compared {
     Texts,
 }
 
-/// A column that stays.
+/// A column that the state keeps.
 struct Kind {
     buffer: Arc<Buffer>,
-    /// None: it never changes.
+    /// None where the column never changes.
     key: Option<Key>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// In the order in which they ran last.
+    /// States, in the order of their last runs.
     states: Vec<Arc<State>>,
     versions: HashMap<Key, u64>,
-    /// Changes that Ruby made.
+    /// How often Ruby changed objects.
     changes: u64,
     /// A method of a watched object was called since arrays were last compared.
     touched: bool,
-    /// The state that ran last, whose versions are the newest of all: it need not be compared with others.
+    /// The state that ran last. All its versions are the newest, so that it need not be compared with others.
     last: Option<Arc<State>>,
 }
 
 /// An open scope of a Fiber.
 pub(super) struct Scope {
     fiber: Number,
-    /// The program changes no Array.
+    /// The program changes no Array while the scope is open.
     fixed: bool,
     inner: Mutex<Inner>,
 }
 
-/// Scopes that are open.
+/// The open scopes.
 static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
-/// How many scopes each Fiber has for which objects' methods are watched; none has 0.
+/// For each Fiber that has any: the number of scopes for which methods of objects are watched.
 static SHOWN: Mutex<Vec<(Number, i32)>> = Mutex::new(Vec::new());
 static SERIAL: AtomicU64 = AtomicU64::new(0);
-/// So often columns are fetched while others run.
+/// The most attempts to fetch columns while other threads run.
 const MOST_ATTEMPTS: usize = 4;
-/// States that a scope keeps.
+/// The most states that a scope keeps.
 const MOST_STATES: usize = 32;
 
 /// The innermost scope of this Fiber.
@@ -149,14 +154,14 @@ pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
     SCOPES.lock().iter().rev().find(|scope| scope.fiber == fiber).cloned()
 }
 
-/// `Ikra.__resident_open(fixed)`: whether the program changes no Array in it.
+/// `Ikra.__resident_open(fixed)`: opens a scope. `fixed` says that the program changes no Array in it.
 ///
 /// # Errors
 /// As [`fiber::current`], and as [`fiber::let_gone_go`].
 pub fn open(ruby: &Ruby, fixed: bool) -> Result<(), Error> {
     fiber::let_gone_go(ruby)?;
     let fiber = fiber::current(ruby)?;
-    // one within another is the same
+    // A scope within another is the same scope.
     let new = || Arc::new(Scope { fiber, fixed, inner: Mutex::default() });
     let scope = scope(ruby).unwrap_or_else(new);
     OPEN.fetch_add(1, Ordering::Relaxed);
@@ -185,7 +190,7 @@ pub fn close(ruby: &Ruby) -> Result<(), Error> {
     written
 }
 
-/// Scopes of other Fibers than the one whose scope this is, if it has one: of this thread, and of others.
+/// The scopes of all other Fibers, of this thread and of others, except `own`.
 fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
     if !is_open() {
         return Vec::new();
@@ -194,7 +199,7 @@ fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
     SCOPES.lock().iter().filter(|scope| !is_own(scope)).cloned().collect()
 }
 
-/// Before a section looks at objects: those of other Fibers' scopes are as kernels left them.
+/// Before a section reads objects: writes back what kernels changed in scopes of other Fibers.
 ///
 /// # Errors
 /// As [`Scope::write_back`].
@@ -202,12 +207,12 @@ pub(super) fn read_others(ruby: &Ruby, own: Option<&Arc<Scope>>) -> Result<(), E
     others(own).iter().try_for_each(|scope| scope.write_back(ruby))
 }
 
-/// After a section may have changed objects.
+/// After a section may have changed objects: makes states in scopes of other Fibers void.
 pub(super) fn changed_for_others(own: Option<&Arc<Scope>>) {
     others(own).iter().for_each(|scope| scope.changed());
 }
 
-/// `Ikra.__resident_read`: objects are about to be looked at.
+/// `Ikra.__resident_read`: Ruby is about to read objects.
 ///
 /// # Errors
 /// As [`Scope::write_back`].
@@ -218,10 +223,10 @@ pub fn read(ruby: &Ruby) -> Result<(), Error> {
     fiber::let_gone_go(ruby)
 }
 
-/// Closes the scopes of Fibers that are gone.
+/// Closes the scopes of Fibers that cannot be resumed any more.
 ///
 /// # Errors
-/// As [`close`]; they are closed then, too.
+/// As [`close`]. The scopes are closed even then.
 pub fn let_gone_go(ruby: &Ruby, gone: &[Number]) -> Result<(), Error> {
     let scopes = SCOPES.lock().clone();
     let left: Vec<Arc<Scope>> = scopes.into_iter().filter(|scope| gone.contains(&scope.fiber)).collect();
@@ -233,14 +238,14 @@ pub fn let_gone_go(ruby: &Ruby, gone: &[Number]) -> Result<(), Error> {
     written
 }
 
-/// `Ikra.__resident_changed`: an object was changed.
+/// `Ikra.__resident_changed`: Ruby changed an object.
 pub fn changed() {
     let scopes = SCOPES.lock().clone();
     scopes.iter().for_each(|scope| scope.changed());
 }
 
-/// `Ikra.__resident_shown(more)`: counts `more` scopes of this Fiber, and says whether any Fiber has one. `Ikra::Resident` asks it what must be watched; it counts
-/// before a scope opens and after it is closed.
+/// `Ikra.__resident_shown(more)`: adds `more` to the number of watched scopes of this Fiber, and says whether any Fiber
+/// has one. `Ikra::Resident` calls it before a scope opens and after it is closed, to know what must be watched.
 ///
 /// # Errors
 /// As [`fiber::current`].
@@ -269,13 +274,13 @@ pub fn held() -> usize {
     buffer::on_device(states.iter().flat_map(|state| state.kept.iter().flatten()).map(|kind| &kind.buffer))
 }
 
-/// Tables of states that nobody needs any more.
+/// Gives the tables of states that are not needed any more to the graph cache.
 fn let_go(states: Vec<Arc<State>>) {
     states.into_iter().filter_map(Arc::into_inner).for_each(State::let_go);
 }
 
 impl Scope {
-    /// What states know is void.
+    /// Makes all states void.
     pub fn changed(&self) {
         let mut inner = self.inner.lock();
         inner.changes += 1;
@@ -285,7 +290,7 @@ impl Scope {
     /// Writes to the objects what they lack.
     ///
     /// # Errors
-    /// `Device`, FrozenError for objects that were frozen meanwhile, and what Ruby raises when memory ends.
+    /// `Device`; FrozenError for objects that were frozen meanwhile; NoMemoryError.
     pub fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
         let states = self.inner.lock().states.clone();
         for state in &states {
@@ -295,7 +300,7 @@ impl Scope {
                     versions.values_mut().for_each(|(_, lacking)| *lacking = false);
                     versions.iter().map(|(key, (version, _))| (key.clone(), *version)).collect()
                 };
-                // others that took the same version over need not write it again
+                // Other states that took over the same version need not write it again.
                 for other in states.iter().filter(|other| !Arc::ptr_eq(other, state)) {
                     let mut versions = other.versions.lock();
                     for (key, version) in &written {
@@ -311,7 +316,7 @@ impl Scope {
         Ok(())
     }
 
-    /// Drops what is void. What a kernel changed before Ruby made it so is written to the objects first.
+    /// Drops void states. What a kernel changed before Ruby made a state void is first written to the objects.
     pub(super) fn tidy(&self, ruby: &Ruby) -> Result<(), Error> {
         let lost = {
             let inner = self.inner.lock();
@@ -331,12 +336,12 @@ impl Scope {
         Ok(())
     }
 
-    /// Forgets how objects were numbered: states do not number them alike.
+    /// Drops the numbers of objects from all tables, because the states do not number them alike.
     fn forget(&self) {
         drop(self.take());
     }
 
-    /// Nobody runs in it any more.
+    /// Ends the scope: no section runs in it any more.
     fn end(&self) {
         let_go(self.take());
     }
@@ -344,18 +349,18 @@ impl Scope {
     fn take(&self) -> Vec<Arc<State>> {
         let mut inner = self.inner.lock();
         let mut all = std::mem::take(&mut inner.states);
-        // once more, mostly: who drops these drops all that there is of it
+        // Drops the last references to the states, and with them most of their memory.
         all.extend(inner.last.take());
         all
     }
 
-    /// Brings a state up to the newest versions; false where that is not possible.
+    /// Updates a state to the newest versions. False where that is not possible.
     fn update(&self, state: &State) -> bool {
         let (states, newest) = {
             let inner = self.inner.lock();
             (inner.states.clone(), inner.versions.clone())
         };
-        // all or nothing: a state with some columns of the newest version would write back the others, too
+        // All columns or none: a state with some columns of the newest version would also write back the others.
         let mut taken = Vec::new();
         for kind in state.kept.iter().flatten() {
             let Some(key) = &kind.key else { continue };
@@ -375,14 +380,16 @@ impl Scope {
             let Some((from, lacking)) = from else { return false };
             taken.push((kind, key, from, wanted, lacking));
         }
-        // what another block wrote since to an ivar that this one has in another column (of other classes, with a tag), or took to be of one value
+        // A version is newer where another block wrote the ivar after this state was packed. This state may have the
+        // ivar in another column (of other classes, with a tag), or treat it as a constant.
         let is_new = |key: &Key, version: u64| version > state.packed_at.get(key).copied().unwrap_or(0);
         let lacks = |key: &Key| !state.versions.lock().contains_key(key) && key.0.iter().any(|part| state.knows(part));
         if newest.iter().any(|(key, version)| is_new(key, *version) && lacks(key)) {
             return false;
         }
         if !taken.is_empty() {
-            // what the last one writes next is newer than what this has now, though this may raise and never run
+            // The versions that the last state writes next would be newer than those of this state. This state may
+            // raise and never run.
             let _gone = self.inner.lock().last.take();
         }
         for (kind, key, from, wanted, lacking) in taken {
@@ -393,7 +400,7 @@ impl Scope {
         true
     }
 
-    /// After a launch that ended well.
+    /// Registers the new versions, after a launch that ended well.
     pub(super) fn wrote(&self, state: &Arc<State>) {
         state.launches.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.inner.lock();
@@ -401,7 +408,7 @@ impl Scope {
             return;
         }
         inner.last = Some(state.clone());
-        // who ran last stands last: what it wrote is newer than what others have of the same keys
+        // The state that ran last stands last. Its versions are newer than those of other states with the same keys.
         inner.states.retain(|other| !Arc::ptr_eq(other, state));
         inner.states.push(state.clone());
         for (at, kind) in state.kept.iter().enumerate() {
@@ -416,14 +423,14 @@ impl Scope {
     }
 }
 
-/// Numbers, Symbols and what is one of a kind: the same bits whatever else there is.
+/// Whether a slot holds only Numbers, Symbols and other immediate values, whose bits do not depend on tables.
 fn is_plain(slot: &SlotPlan) -> bool {
     matches!(slot.repr, Repr::Int | Repr::Float | Repr::Bool | Repr::Sym)
 }
 
 impl State {
-    /// Whether both give the objects that a key is about the same rows, and what its columns refer to (objects, arrays, Strings)
-    /// the same numbers.
+    /// Whether both states give the same rows to the objects of a key, and the same numbers to what its columns refer
+    /// to (objects, arrays, Strings).
     fn numbers_as(&self, other: &State, key: &Key) -> bool {
         if !key.0.iter().all(|(class, _)| self.same_rows(other, *class)) {
             return false;
@@ -437,7 +444,7 @@ impl State {
         (!texts || self.same_texts(other)) && self.same_numbers(other)
     }
 
-    /// Whether the program has an ivar of a class.
+    /// Whether the program has this ivar of this class.
     fn knows(&self, (class, ivar): &(Raw, String)) -> bool {
         self.slot(*class, ivar).is_some()
     }
@@ -448,7 +455,7 @@ impl State {
         class.fields.iter().find(|field| field.name == ivar).map(|field| &field.slot)
     }
 
-    /// Compares tables once: they are long.
+    /// Compares tables, and remembers the result: tables are long.
     fn compare(&self, other: &State, what: Compared, same: impl FnOnce() -> bool) -> bool {
         let key = (other.serial, what);
         let known = self.compared.lock().get(&key).copied();
@@ -480,7 +487,7 @@ impl State {
         })
     }
 
-    /// Whether all Strings lie where they do in the other: the program's literals come first, so these count too.
+    /// Whether all Strings lie at the same offsets in both. The program's literals come first, so these count too.
     fn same_texts(&self, other: &State) -> bool {
         self.compare(other, Compared::Texts, || {
             self.variant.plan.literals == other.variant.plan.literals
@@ -488,7 +495,8 @@ impl State {
         })
     }
 
-    /// Lets the tables wait for whoever runs the block next over the same objects: a scope that is opened again, or no scope.
+    /// Gives the tables to the graph cache, for the next run of the block over the same objects, in a scope or without
+    /// one.
     fn let_go(self) {
         let holder = Obj::<Holder>::try_convert(self.holder.value());
         holder.expect("a holder is one").let_tables_go();
@@ -499,7 +507,7 @@ impl State {
         }
     }
 
-    /// Whether all arrays hold what was packed of them.
+    /// Whether all arrays still hold what was packed of them.
     fn arrays_hold(&self) -> bool {
         let Variant { plan, lowered, .. } = &*self.variant;
         let is_of_arrays = |at: usize| matches!(lowered.program.columns[at].space, Space::Array(_));
@@ -508,12 +516,14 @@ impl State {
             _ => Ok(HostColumn::zeroed(column.storage, 0)),
         };
         let columns: Result<Vec<_>, _> = lowered.program.columns.iter().enumerate().map(column).collect();
-        // what cannot be had is packed anew
+        // Arrays whose columns cannot be fetched are packed anew.
         columns.is_ok_and(|columns| self.arrays.hold(&Decoder { plan, tables: &self.tables, columns: &columns }))
     }
 
-    /// Writes to the objects what they lack; false: nothing. Other threads run while columns are fetched, and may launch, write back and assign: what was fetched is what objects
-    /// lack only if none did.
+    /// Writes to the objects what they lack. False where they lack nothing.
+    ///
+    /// Other threads run while columns are fetched, and may launch, write back and assign. The fetched columns are used
+    /// only if no thread did.
     fn write_back(&self, ruby: &Ruby) -> Result<bool, Error> {
         let (holder, made, polls) = (LazyHolder::default(), Made::default(), gvl::Polls::never());
         let mut attempts = 0;
@@ -534,9 +544,9 @@ impl State {
                 trapped: false,
                 polls: &polls,
             };
-            // while the device still computes; not where others may freeze something until it is done
+            // Looks while the device still computes. Not where other threads could freeze something before it is done.
             let looked = gvl::is_alone().then(|| unpacker.look());
-            // who launches again and again waits in the end
+            // After many attempts it waits with the GVL, so that no thread can launch again.
             let fetched = if attempts < MOST_ATTEMPTS { gvl::released(|| self.fetched()) } else { self.fetched() };
             let columns = fetched.map_err(|e| errors::core(ruby, e))?;
             if self.launches.load(Ordering::Relaxed) == launches && self.ahead.load(Ordering::Relaxed) {
@@ -549,15 +559,15 @@ impl State {
         }
     }
 
-    /// The columns that writing back looks at, on the host.
+    /// The columns that writing back reads, on the host.
     fn fetched(&self) -> ikra_core::error::Result<Vec<HostColumn>> {
         let Variant { plan, lowered, .. } = &*self.variant;
-        // both columns of a field that is assigned, though passes may have found that one of them, or either, keeps what it has
+        // Both columns of an assigned field, even though passes may have found that one of them never changes.
         let fields = plan.classes.iter().flat_map(|class| &class.fields).filter(|field| field.written);
         let assigned: Vec<ColumnId> = fields.flat_map(|field| [field.slot.value, field.slot.tag]).flatten().collect();
         let column = |(at, column): (usize, &Column)| {
             let id = Some(ColumnId::new(at));
-            // Strings are made of the bytes that words speak of
+            // Strings are made of the bytes that words refer to.
             let wanted = column.written || assigned.iter().any(|own| Some(*own) == id) || lowered.schema.bytes == id;
             match &self.kept[at] {
                 Some(kind) if wanted => kind.buffer.on_host(),
@@ -569,7 +579,7 @@ impl State {
 }
 
 impl Section<'_> {
-    /// A state that fits what is there, ready to run.
+    /// A state that fits the values of this call, ready to run.
     pub(super) fn kept_state(&mut self, scope: &Arc<Scope>) -> Result<Option<(Arc<State>, Packed)>, Error> {
         scope.tidy(self.ruby)?;
         let base = self.base_of_state();
@@ -612,7 +622,8 @@ impl Section<'_> {
             let Ok(params) = params else { continue };
             let newest = scope.inner.lock().last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state));
             if !newest && !scope.update(state) {
-                // some object is numbered in another way: through the objects themselves, numbered as they are met now
+                // Some object is numbered in another way. So write all back to the objects, which are then numbered as
+                // they are met now.
                 scope.write_back(self.ruby)?;
                 scope.forget();
                 return Ok(None);
@@ -626,7 +637,7 @@ impl Section<'_> {
         if self.range.is_some() { (heap::NIL, self.range) } else { (self.base.as_raw(), None) }
     }
 
-    /// Makes a state of what was packed, where the program is one that can have one.
+    /// Makes a state of the packed columns, where the program can have one.
     pub(super) fn make_state(
         &mut self,
         scope: &Arc<Scope>,
@@ -636,11 +647,11 @@ impl Section<'_> {
         holder: &LazyHolder,
     ) -> Result<(Option<Arc<State>>, Packed), Error> {
         let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
-        // bytes of Strings change without anybody being told
+        // Nothing notices writes to the bytes of Strings.
         let texts = !tables.strings.strings.iter().all(|string| heap::is_frozen(*string));
-        // and so do buffers, which arrays of a kind may be side by side
+        // The same holds for buffers, which arrays of a kind may be.
         let buffers = (0..tables.kinds.len()).any(|kind| tables.has_buffers(kind));
-        // and Hashes, which are laid out anew for each section
+        // And for Hashes, which are laid out anew for each section.
         let hashes = !tables.hashes.is_empty();
         if !variant.may_stay() || texts || buffers || hashes {
             return Ok((None, packed));
@@ -721,7 +732,7 @@ impl Section<'_> {
             _base: kept_base,
         });
         let mut inner = scope.inner.lock();
-        // objects lack nothing here: everything was written back before this was packed
+        // The objects lack nothing here: everything was written back before this was packed.
         if inner.states.len() >= MOST_STATES {
             inner.states.remove(0);
         }
@@ -731,7 +742,7 @@ impl Section<'_> {
         Ok((Some(state), packed))
     }
 
-    /// What was compiled does not fit any more.
+    /// Drops the state: what was compiled does not fit any more.
     pub(super) fn forget_state(&mut self) -> Result<(), Error> {
         let (Some(scope), Some(state)) = (&self.scope, self.state.take()) else { return Ok(()) };
         scope.write_back(self.ruby)?;
@@ -743,7 +754,7 @@ impl Section<'_> {
 }
 
 impl State {
-    /// The columns of one launch: those that stay, and new ones.
+    /// The columns of one launch: those of the state, and new ones.
     fn packed(&self, params: Vec<u64>) -> Packed {
         let program = &self.variant.lowered.program;
         let schema = &self.variant.lowered.schema;
@@ -766,11 +777,11 @@ impl State {
         let (biases, jobs) = (self.biases.clone(), self.jobs);
         Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true, sent: Vec::new() }
     }
-    /// Whether objects lack nothing that it has: so it is before its first launch.
+    /// Whether the objects have all that the state has, as they do before its first launch.
     pub(super) fn is_level(&self) -> bool {
         !self.ahead.load(Ordering::Relaxed)
     }
-    /// Whether a column stays.
+    /// Whether the state keeps a column.
     pub(super) fn keeps(&self, column: ColumnId) -> bool {
         self.kept[column.index()].is_some()
     }

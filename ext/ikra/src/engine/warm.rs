@@ -1,23 +1,22 @@
-//! The same block once more, over the elements of a buffer as they lie: a call in one step.
+//! The fast path: the same block once more, over the elements of a buffer as they lie, in one step.
 //!
-//! Here: [`Warm`], what a section leaves behind of itself where a later call of the same block may go the short way, and [`again`], that way. Not here: every other
-//! call, and whatever turns out to be otherwise than it was. Then [`again`] says so, and leaves nothing behind; who asked runs a section ([`super::section`]), which looks at
-//! everything.
+//! Here: [`Warm`], what a section leaves for later calls of the same block, and [`again`], the fast path itself. Not
+//! here: any other call. Where something is not as it was, [`again`] says so and leaves no trace. Its caller then runs
+//! a section ([`super::section`]), which checks everything.
 //!
-//! The short way is open to a block within `stored`, perhaps within what makes elements of its values, whose program reads that buffer and launch parameters, and writes its results,
-//! and nothing else. What a section checks is checked here, too:
+//! The fast path is open to a block within `stored`, perhaps within a method that makes elements of its values. Its
+//! program reads that buffer and launch parameters, and writes its results, and nothing else. What a section checks is
+//! checked here, too:
 //!
-//! | what | how |
-//! | --- | --- |
-//! | the code, and what it is within | they are the [`Site`]'s |
-//! | options | none; the defaults are those that it was compiled for ([`Settings::changes`]) |
-//! | the backend, and the process | `auto` chooses anew; the variant's form says of which process it is |
-//! | methods, constants, captured Procs | the variant's guards |
-//! | what is captured, `self`'s ivars | read anew, and encoded as packing does |
-//! | elements | of the same kind; fewer than a few, or not, as then |
-//! | scopes, profiles, explanations | none is open, on any thread |
+//! * The code, and the methods around it, are those of the [`Site`].
+//! * The call has no options. The defaults are those that it was compiled for ([`Settings::changes`]).
+//! * `auto` chooses the backend anew. The variant's form says of which process it is.
+//! * The variant's guards check methods, constants and captured Procs.
+//! * Captured variables and ivars of `self` are read anew, and encoded as packing does.
+//! * Elements are of the same kind. There are few of them, or not, as before.
+//! * No scope, profile or explanation is open, on any thread.
 //!
-//! What may raise later on a device leaves somebody to tell of it; that takes the long way.
+//! A program whose exception may be deferred on a device needs an error callback. It takes the normal path.
 
 use super::{Section, Site, Use, Variant, Within, known_site};
 use crate::backends;
@@ -53,38 +52,39 @@ use rb_sys::ID;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// So many elements are done before leaving the GVL, and coming back to it, would have been.
+/// The most elements that run with the GVL. Leaving the GVL and taking it again would take as long.
 const FEW: usize = 2048;
 
-/// What a layout knows of itself whose elements are all of a list from the first on, row after row, once it was asked: the Integer 1.
+/// The Integer 1. A layout stores it once it was asked whether its elements are all of a list from the first on, row
+/// after row, and they are.
 const PACKED: Raw = 3;
 
-/// As many ways of one block are remembered.
+/// The most fast paths of one block.
 const MOST_WARM: usize = 4;
 
-/// What is known of a block's section.
+/// The fast path of a block's section.
 pub(super) struct Warm {
     variant: Arc<Variant>,
     backend: Arc<dyn Backend>,
-    /// Which backend was asked for.
+    /// The backend that the call asked for.
     asked: Choice,
     /// How often the defaults had been changed.
     defaults: u64,
     lambda: bool,
-    /// The elements that it is given, and those that it makes.
+    /// The dtypes of the elements that it is given, and of those that it makes.
     given: Dtype,
     made: Dtype,
-    /// The column of what it is given, and the root that refers to it, where the program looks at it.
+    /// The column of the given elements, and the root that refers to it, where the program reads them.
     from: Option<(ColumnId, usize)>,
     to: ColumnId,
-    /// Of nothing.
+    /// Empty tables.
     tables: Tables,
     /// No job takes long, and none waits.
     straight: bool,
 }
 
 impl Warm {
-    /// Of a section that ended well, if a later one may go the short way.
+    /// The fast path that a section leaves, if it ended well and later calls may take it.
     pub(super) fn of(section: &Section<'_>, variant: &Arc<Variant>) -> Option<Self> {
         let plain = section.wrapped
             && !section.another
@@ -144,14 +144,14 @@ impl Warm {
         })
     }
 
-    /// Whether it is of calls like this one, as far as that is no affair of the block's.
+    /// Whether it fits a call, apart from what the block itself decides.
     fn fits(&self, lambda: bool, given: Dtype, few: bool, defaults: u64, process: u32) -> bool {
         let form = &self.variant.form;
         (self.lambda, self.given, self.defaults) == (lambda, given, defaults)
             && (form.few, form.process) == (few, process)
     }
 
-    /// The parameters of the launch; None where something does not fit.
+    /// The parameters of the launch. None where something does not fit.
     fn params(&self, ruby: &Ruby, captures: &Captures, buffer: &Buffer) -> Result<Option<SmallVec<[u64; 16]>>, Error> {
         let (plan, lowered) = (&self.variant.plan, &self.variant.lowered);
         let mut params: SmallVec<[u64; 16]> = smallvec![0; lowered.program.params.len()];
@@ -170,7 +170,7 @@ impl Warm {
         Ok(pack::in_range(lowered, &params).then_some(params))
     }
 
-    /// Whether the launch is over, or queued, in no time: nothing is to be waited for.
+    /// Whether the launch ends, or is queued, at once, so that there is nothing to wait for.
     fn is_quick(&self, from: &Buffer, count: usize) -> bool {
         let there = || match (self.backend.store(), from.residence()) {
             (Some(store), Residence::Device | Residence::Both) => self.variant.surely_ends && store.is_at_leisure(),
@@ -180,7 +180,7 @@ impl Warm {
         self.straight && count <= FEW && from.is_sure() && there()
     }
 
-    /// Runs it. What it makes is `results`' if it ends well.
+    /// Launches the kernel. If it ends well, `results` has the elements that it makes.
     fn launch(
         &self,
         number: u32,
@@ -210,7 +210,7 @@ impl Warm {
 }
 
 impl Site {
-    /// Remembers how later calls may go the short way.
+    /// Remembers a fast path for later calls.
     pub(super) fn remember(&self, new: Warm) {
         let mut warm = self.warm.lock();
         let now = Settings::changes();
@@ -221,7 +221,7 @@ impl Site {
         warm.insert(0, Arc::new(new));
     }
 
-    /// How a call may go the short way, as far as is known.
+    /// The fast path that a call may take, if one is known.
     fn warm(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<Warm>> {
         let (few, now, process) = (count < ikra_core::ir::SMALL_INT_LIMIT as usize, Settings::changes(), process::id());
         let warm = self.warm.lock().iter().find(|warm| warm.fits(lambda, given, few, now, process)).cloned()?;
@@ -230,23 +230,24 @@ impl Site {
     }
 }
 
-/// `Ikra.__again(block, storage, layout, class)`: what a section over an array's elements gives, of a block within `stored`, as an array of that class in the same layout; where that is
-/// nil, the buffer of its values, of which elements of the same kind are made, within the method that does. nil: it is to be run, if only to say why it cannot.
+/// `Ikra.__again(block, storage, layout, class)`: the value of a section over an array's elements, of a block within
+/// `stored`, as an array of `class` in the same layout. Where `class` is nil, it gives the buffer of the values, in
+/// which a method makes elements of the same kind. Gives nil where a section must run, if only to say why it cannot.
 ///
 /// # Errors
-/// What Ruby raises while it is asked, and interrupts.
+/// What Ruby raises meanwhile, and what interrupts raise.
 pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value) -> Result<Option<Value>, Error> {
     if super::resident::is_open() || profile::is_running() || explain::is_running() {
         return Ok(None);
     }
     let Some(iseq) = reflect::iseq_of(block.as_value())? else { return Ok(None) };
     let id = |name: &LazyId| name.into_id_with(ruby).as_raw();
-    // elements that are not there yet, objects, views and freed arrays are others' affair
+    // Elements that are not computed yet, objects, views and freed arrays take the normal path.
     if storage.is_nil() {
         return Ok(None);
     }
     let is_packed = match heap::ivar(layout.as_raw(), id(&names::PACKED)) {
-        // what is no layout has no such method
+        // An object that is no layout has no such method.
         heap::NIL => {
             layout.check_funcall::<_, _, Value>(*names::IS_PACKED, ()).transpose()?.is_some_and(Value::to_bool)
         }
@@ -283,7 +284,7 @@ pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Val
     let (cancel, mut timings) = (CancelToken::default(), Timings::default());
     let mut work = || warm.launch(number, (&buffer, &results, count), &params, &cancel, &mut timings);
     let outcome = if warm.is_quick(&buffer, count) { Some(work()) } else { gvl::run(ruby, &cancel, work)? };
-    // whatever else became of it is found out once more, and told, by who looks at everything
+    // On any other outcome the normal path runs everything again, and reports it.
     if !matches!(outcome, Some(Ok(Outcome::Done))) {
         random::give_back(number);
         return Ok(None);

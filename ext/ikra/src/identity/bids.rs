@@ -1,16 +1,17 @@
-//! Objects that several threads come to before any of them has a word.
+//! Deterministic reservations of objects that several threads meet before any of them has a word.
 //!
-//! Here: bids, which stand where words will. A thread bids for each object that it comes to with a place in some order, and the least bid stands, so that whoever made it knows, once all
-//! have bid, that nobody comes to this object before it; words are given then. Only where each slot has its own place: how regions get there is here, too. Not here: which order, and
-//! which words ([`crate::trace`]).
+//! Here: reservations, which stand in the table until words replace them. Each thread reserves every object that it
+//! meets with a place in some order, and the least place wins. Once all threads are done, the thread that made the
+//! winning reservation knows that no other meets the object before it. Then words are given. Only full regions hold
+//! reservations, so this file also makes regions full. Not here: the order, and the words ([`crate::trace`]).
 //!
-//! Between the first bid and the last word nobody asks for words: a bid is none.
+//! Between the first reservation and the last word, no words may be read: a reservation is no word.
 
 use super::codes::BID;
 use super::{FULL, FULLER, Found, IdentityMap, MOST, Ordering, SLOTS, SPARE, WASTE, WordMap};
 use std::sync::atomic::AtomicU32;
 
-/// Bids have lesser places, and words that are given then lesser rows.
+/// Places of reservations are less than this, and so are the rows of words that are given then.
 pub const MOST_PLACES: usize = super::codes::ROWS as usize;
 
 impl Found {
@@ -26,8 +27,9 @@ impl IdentityMap {
     pub fn is_full(&self, number: usize) -> bool {
         self.region_of(number).is_some_and(|region| region.from != 0)
     }
-    /// Gives regions that are not full a place for each slot if so many objects will come to them, some perhaps more than once, that these would have it soon, as long as that is no waste;
-    /// and makes codes for such upper halves of words. How many will come to others; None where there are no more codes.
+    /// Makes a region full if so many objects will come to it that it would become full soon, as long as that wastes
+    /// little memory. Some objects may come more than once. Also makes codes for the upper halves of words. Gives how
+    /// many objects will come to other regions. None where there are no codes left.
     pub fn prepare(&mut self, coming: &WordMap<usize, usize>, mut uppers: impl Iterator<Item = u32>) -> Option<usize> {
         let codes = self.codes.get_or_insert_default();
         if uppers.any(|upper| codes.give(upper).is_none()) {
@@ -36,7 +38,7 @@ impl IdentityMap {
         if self.regions.is_empty() {
             self.spread();
         }
-        // some come to one more than once
+        // Some values name the same object.
         let objects = *self.objects.get_mut() + coming.values().map(|count| (*count).min(SLOTS)).sum::<usize>();
         let mut others = 0;
         for (number, count) in coming {
@@ -56,31 +58,32 @@ impl IdentityMap {
         }
         Some(others)
     }
-    /// Bids for an object that has no word; whether nobody did before.
+    /// Reserves an object that has no word. Gives whether it is the first reservation.
     #[inline]
     pub fn bid(&self, found: Found, place: u32) -> bool {
         let (word, own) = (self.bids(found), BID | place);
         match word.load(Ordering::Relaxed) {
             0 if word.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() => return true,
-            // what many come to, most come to after others, and need not write to
+            // An object that many threads meet is mostly met late, and then needs no write.
             known if known != 0 && known < own => return false,
             _ => {}
         }
         word.fetch_min(own, Ordering::Relaxed);
         false
     }
-    /// Whether this bid stands.
+    /// Whether this reservation won.
     #[inline]
     pub fn stands(&self, found: Found, place: u32) -> bool {
         self.bids(found).load(Ordering::Relaxed) == BID | place
     }
-    /// Gives an object its word, after all have bid: one of an upper half that [`IdentityMap::prepare`] heard of, and of one of [`MOST_PLACES`] rows.
+    /// Gives an object its word, after all reservations are made. [`IdentityMap::prepare`] knows its upper half, and
+    /// its row is less than [`MOST_PLACES`].
     #[inline]
     pub fn give(&self, found: Found, word: u64) {
         let short = self.codes.as_deref().and_then(|codes| codes.shorten_all(word, 1));
         self.bids(found).store(short.expect("its upper half has a code, and its row is no larger"), Ordering::Relaxed);
     }
-    /// Notes that so many objects were given words.
+    /// Counts objects that were given words.
     pub fn gave(&mut self, count: usize) {
         *self.objects.get_mut() += count;
     }
@@ -99,7 +102,7 @@ mod tests {
     #[test]
     fn the_first_of_all_who_come_to_an_object_has_it_whichever_thread_is_faster() {
         let objects: Vec<Raw> = (0..5000).map(|at| (1 << 40) + at * APART as Raw).collect();
-        // some come twice and more, in an order of their own
+        // Some come twice or more, in an order of their own.
         let coming: Vec<Raw> = (0..20_000u64).map(|at| objects[(at * at * 31 % 4999) as usize]).collect();
         let mut map = IdentityMap::default();
         map.enter(objects[4999], 7 << 32);

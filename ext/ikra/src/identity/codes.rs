@@ -1,31 +1,35 @@
-//! Words in half their room.
+//! Words in half their size.
 //!
-//! Here: [`Codes`], which tells the upper halves of words apart by eight bits, of which a program has but a few, a class or a kind of Arrays each; the rows below them are hardly
-//! ever more than 24 bits have room for. Other words are in a map of their own, by whose they are, which takes several times as long and as much memory. Not here: where the words are ([`super::IdentityMap`]).
+//! Here: [`Codes`], which replaces the upper half of a word by a code of eight bits. A program has few upper halves:
+//! one for each class or kind of Arrays. The lower half is a row, which hardly ever needs more than 24 bits. Other
+//! words are in a separate map, by region and slot, which takes several times as long and as much memory. Not here:
+//! where short words are stored ([`super::IdentityMap`]).
 
 use super::{Raw, WordMap, place};
 use parking_lot::RwLock;
 
-/// A word of which the upper half has a code; 0: none.
+/// A word whose upper half is replaced by its code. 0: none.
 pub type Short = u32;
 
 const ROW_BITS: u32 = 24;
 pub const ROWS: u64 = 1 << ROW_BITS;
 const CODES: usize = 1 << (Short::BITS - ROW_BITS);
-/// Of words that have none.
+/// The short word of words that have no short form.
 const BEYOND: Short = Short::MAX;
-/// Of a bid, whose place is in the bits of the row ([`super::bids`]): the code before that one, which is no word's either.
+/// The short word of a reservation, with its place in the bits of the row ([`super::bids`]). Its code is the one before
+/// that of `BEYOND`, which no word has either.
 pub const BID: Short = (CODES as Short - 2) << ROW_BITS;
-/// Upper halves that are found at once.
+/// The most upper halves that are found without a search.
 const RECENT: usize = 512;
 
 /// Codes of upper halves.
 pub struct Codes {
-    /// By code, of which 0 is nobody's, the last is that of words beyond, and the one before it that of bids.
+    /// Upper halves by code. Code 0 is unused. The last code is that of words without a short form, and the one before
+    /// it that of reservations.
     uppers: [u32; CODES],
     used: usize,
     recent: [(u32, u32); RECENT],
-    /// By region and slot.
+    /// Words without a short form, by region and slot.
     beyond: RwLock<WordMap<(usize, usize), u64>>,
 }
 
@@ -36,7 +40,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// The code of an upper half that is found at once.
+    /// The code of an upper half that is found without a search.
     #[inline]
     fn at_once(&self, upper: u32) -> Option<u32> {
         let (known, code) = self.recent[recent(upper)];
@@ -48,7 +52,7 @@ impl Codes {
         self.at_once(upper)
             .or_else(|| self.uppers[1..self.used].iter().position(|known| *known == upper).map(|at| at as u32 + 1))
     }
-    /// The same, which gets one now if there are any left.
+    /// The same. An upper half without a code gets one now, if there are any left.
     #[inline]
     pub fn give(&mut self, upper: u32) -> Option<u32> {
         self.at_once(upper).or_else(|| self.give_slowly(upper))
@@ -67,13 +71,13 @@ impl Codes {
         self.recent[recent(upper)] = (upper, code);
         Some(code)
     }
-    /// The short one of so many words that follow each other; None where there is none of some.
+    /// The first short word of so many consecutive words. None where some have no short form.
     #[inline]
     pub fn shorten_all(&self, first: u64, count: usize) -> Option<Short> {
         let (code, row) = (self.find((first >> 32) as u32)?, first & u64::from(u32::MAX));
         (row + count as u64 <= ROWS).then_some(code << ROW_BITS | row as u32)
     }
-    /// The short one of an object's word. Where there is none, it is noted that the object has this one.
+    /// The short word of an object's word. A word without a short form is stored by its object.
     #[inline]
     pub fn shorten(&mut self, object: Raw, word: u64) -> Short {
         match self.give((word >> 32) as u32) {
@@ -81,7 +85,7 @@ impl Codes {
             _ => self.put_beyond(object, word),
         }
     }
-    /// Has a thread give an object the short one of its word, if it is the first that does.
+    /// Gives an object the short word of its word, by `claim`, which says whether this thread is the first that does.
     #[inline]
     pub fn claim(&self, object: Raw, word: u64, claim: impl FnOnce(Short) -> bool) -> bool {
         if let Some(short) = self.shorten_all(word, 1) {
@@ -98,7 +102,7 @@ impl Codes {
         self.beyond.write().insert(place(object), word);
         BEYOND
     }
-    /// The word of an object, by its short one.
+    /// The word of an object, from its short word.
     #[inline]
     pub fn word(&self, object: Raw, short: Short) -> u64 {
         if short == BEYOND {
@@ -110,10 +114,10 @@ impl Codes {
     fn word_beyond(&self, object: Raw) -> u64 {
         self.beyond.read().get(&place(object)).copied().unwrap_or(0)
     }
-    /// The words of those that have this upper half, by their short ones.
+    /// Expands short words that have this upper half.
     #[inline]
     pub fn with(&self, upper: u32) -> impl Fn(Short) -> Option<u64> + use<> {
-        // no short one has a code so high
+        // No short word has a code so high.
         let code = self.find(upper).unwrap_or(Short::MAX);
         move |short| (short >> ROW_BITS == code).then(|| u64::from(upper) << 32 | u64::from(short) & (ROWS - 1))
     }

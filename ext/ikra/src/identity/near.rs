@@ -1,14 +1,15 @@
 //! Objects that lie near each other.
 //!
-//! Here: [`Near`], the words of values that are objects of one full region, as those mostly are that were allocated one after the other. Where the words are is
-//! computed for all of them at once, in vectors, and as the region's are few and in the cache nobody asks for their memory ahead. Not here: others ([`IdentityMap`]).
+//! Here: [`Near`], the words of values that are all objects of one full region. Objects that were allocated one after
+//! the other mostly are. The indices of their words are computed for all of them at once, in vectors. The words of one
+//! region are few and in the cache, so they need no prefetch. Not here: other objects ([`IdentityMap`]).
 
 use super::codes::{Codes, Short};
 use super::{APART, IdentityMap, REGION_BITS, Raw, SLOTS, TOGETHER, place};
 use ikra_core::backend::vectors::{Work, widest};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Fewer are found one by one as fast.
+/// The fewest values for which this pays. Fewer are found one by one as fast.
 const SEVERAL: usize = 8;
 
 /// The words of objects of one full region.
@@ -17,13 +18,14 @@ pub struct Near<'a> {
     /// How many objects have words in full regions.
     objects: &'a AtomicUsize,
     codes: &'a Codes,
-    /// By object.
+    /// The slot of each object.
     slots: [u16; TOGETHER],
     count: usize,
 }
 
 impl IdentityMap {
-    /// The words of some values; None unless these are several, at most [`TOGETHER`], all of them objects, and in one full region.
+    /// The words of some values. None unless there are several, at most [`TOGETHER`], and all of them are objects in
+    /// one full region.
     #[inline]
     pub fn near(&self, values: &[Raw]) -> Option<Near<'_>> {
         let (first, last) = (values.first()?, values.last()?);
@@ -42,20 +44,21 @@ impl IdentityMap {
 }
 
 impl Near<'_> {
-    /// The words of the first values, as long as they have a short one with this upper half.
+    /// The words of the first values, up to the first that has no short word with this upper half.
     #[inline]
     pub fn known(&self, upper: u32) -> impl Iterator<Item = u64> {
         let with = self.codes.with(upper);
         let slots = self.slots[..self.count].iter();
         slots.map_while(move |slot| with(self.words[usize::from(*slot)].load(Ordering::Relaxed)))
     }
-    /// The words of these values, the ones that it is about; 0 for one that has none.
+    /// The words of all these values, which must be those of the look-up. 0 for one that has none.
     #[inline]
     pub fn all(&self, values: &[Raw]) -> impl Iterator<Item = u64> {
         let places = values.iter().zip(&self.slots);
         places.map(|(value, slot)| self.codes.word(*value, self.words[usize::from(*slot)].load(Ordering::Relaxed)))
     }
-    /// Gives the values from one on such words as follow each other, as long as they have none and `goes_along` with their position. How many.
+    /// Gives consecutive words to the values from one on, as long as they have none and `goes_along` accepts their
+    /// position. Gives how many.
     #[inline]
     pub fn fill(&self, from: usize, first: u64, mut goes_along: impl FnMut(usize) -> bool) -> usize {
         let Some(first) = self.codes.shorten_all(first, self.count - from) else { return 0 };
@@ -74,7 +77,8 @@ impl Near<'_> {
     }
 }
 
-/// Finds the slots of values, as [`place`] does, in lanes of 16 bits; whether all of them are objects in the region of the first.
+/// Computes the slots of values, as [`place`] does, in lanes of 16 bits. Also tests whether all of them are objects in
+/// the region of the first.
 struct Slots<'a> {
     values: &'a [Raw],
     slots: &'a mut [u16; TOGETHER],
@@ -86,7 +90,7 @@ impl Work for Slots<'_> {
     #[inline(always)]
     fn run(self) -> bool {
         let Self { values, slots } = self;
-        // no immediate has the lower bits and the region of an object
+        // No immediate has the lower bits and the region of an object.
         let differ = |a: Raw, b: Raw| (a ^ b) >> REGION_BITS | (a & 7);
         let mut different = 0;
         for (value, slot) in values.iter().zip(slots) {

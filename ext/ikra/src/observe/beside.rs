@@ -1,9 +1,10 @@
-//! What workers do of a scan.
+//! The part of a scan that workers do.
 //!
-//! Here: looking at a field of many objects, and at the elements of lists where these are many. A worker says what its piece comes to: the
-//! kinds of values, the classes, and where that was found first which is known already. What is new, and what it cannot tell, it leaves to
-//! the Ruby thread, which goes on with it in the order in which it would have seen it itself. So what is inferred is the same with any
-//! number of workers. Not here: what becomes of what is new ([`super`]).
+//! Here: scanning a field of many objects, and the elements of lists where these are many. A worker summarizes its
+//! piece: the kinds of values, the classes, and the known objects that were found there first. New objects, and values
+//! that it cannot classify, it leaves to the Ruby thread. That thread processes them in the order in which it would
+//! have met them itself, so the inferred types are the same with any number of workers. Not here: how new objects are
+//! noted ([`super`]).
 
 use super::{ClassTable, Entry, Observer, Result, Scan, is_large};
 use crate::crew::{self, PIECE, Span};
@@ -18,10 +19,10 @@ use ikra_core::world::Facts;
 use magnus::rb_sys::AsRawValue;
 use std::sync::Arc;
 
-/// Pieces that workers look at between two turns of the Ruby thread, where much is left to it: what one of them finds, all others leave to
-/// it too, and it should still be in the cache.
+/// Pieces that workers scan between two turns of the Ruby thread, where much is left to that thread. Several workers
+/// leave it the same new objects, and these should still be in the cache.
 const FEW: usize = 16;
-/// And where little is left.
+/// The same where little is left to the Ruby thread.
 const MANY: usize = 256;
 
 /// What a worker saw in a piece.
@@ -29,23 +30,23 @@ pub(super) struct Found {
     prims: u16,
     /// Some Integer is not small.
     large: bool,
-    /// By table: whether some object is of it.
+    /// By table: whether some object is in it.
     tables: Vec<bool>,
-    /// By place: whether something was found there first that is known.
+    /// By place: whether a known object was found there first.
     met: Vec<bool>,
     left: Vec<Left>,
-    /// What is to be looked at as soon as its memory is there.
+    /// Objects that are classified once they are in the cache.
     next: Vec<Raw>,
 }
 
 impl Found {
-    /// What must not vanish before the Ruby thread goes on with it.
+    /// The objects that must stay alive until the Ruby thread has processed them.
     pub fn left(&self) -> impl Iterator<Item = Raw> {
         self.left.iter().map(|left| left.raw)
     }
 }
 
-/// What is left to the Ruby thread.
+/// A value that is left to the Ruby thread.
 #[derive(Clone, Copy)]
 struct Left {
     raw: Raw,
@@ -54,13 +55,13 @@ struct Left {
 
 #[derive(Clone, Copy)]
 enum Is {
-    /// A new object for a table, of which nothing else need be noted.
+    /// A new object for a table, which needs nothing else.
     Object(u32),
-    /// The same of an Array.
+    /// The same for an Array.
     Array,
     /// Any value.
     Value,
-    /// An object of which the field is to be read.
+    /// An object whose field must be read.
     Owner,
 }
 
@@ -69,17 +70,17 @@ struct Look<'a> {
     map: &'a IdentityMap,
     class_index: &'a RawMap<usize>,
     tables: &'a [ClassTable],
-    /// How many there are.
+    /// The number of places.
     places: usize,
     facts: &'a Facts,
-    /// Of the arrays at the place.
+    /// The kind of the arrays at the place.
     kind: Option<ArrayKind>,
     string: Raw,
     range: Raw,
 }
 
 impl Observer {
-    /// Notes a field of a table's objects from `row` on, as long as there are many; the row that is next.
+    /// Notes a field of a table's objects from `row` on, as long as there are many. Gives the next row.
     pub(super) fn objects_beside(
         &mut self,
         scan: &mut Scan,
@@ -88,12 +89,12 @@ impl Observer {
         mut row: usize,
     ) -> Result<usize> {
         let class = self.tables[at].raw;
-        // what the first are is nearly always what most are
+        // The first objects nearly always show what most of them are.
         let mut window = 1;
         while crew::many(self.tables[at].objects.len() - row) {
             let table = &mut self.tables[at];
             let len = table.objects.len();
-            // no few are left over
+            // So that no small rest is left over.
             let end = if crew::many(len.saturating_sub(row + window * PIECE)) { row + window * PIECE } else { len };
             table.demands[demand].reader.learn(&heap::sample(&table.objects[row..end]), class);
             let (objects, reader) = (&self.tables[at].objects[row..end], &self.tables[at].demands[demand].reader);
@@ -121,7 +122,7 @@ impl Observer {
         Ok(row)
     }
 
-    /// Notes the elements of lists that have such lengths.
+    /// Notes the elements of lists of such lengths.
     pub(super) fn lists_beside(&mut self, scan: &mut Scan, lists: &[Raw], lengths: &[u32]) -> Result<()> {
         let pieces = crew::lists(lengths);
         let (mut rest, mut window) = (&pieces[..], 1);
@@ -134,7 +135,7 @@ impl Observer {
                     if at.is_multiple_of(CHUNK) {
                         heap::prefetch_all(lists[list..].iter().copied().take(CHUNK));
                     }
-                    // buffers are known, and Ruby may have been called since the others were measured
+                    // Buffers are known. Ruby may have been called since the others were measured.
                     let values = if len > 0 { heap::elements(lists[list]) } else { &[] };
                     look.list(&values[values.len().min(from)..values.len().min(from + len)], &mut found);
                 }
@@ -160,7 +161,7 @@ impl Observer {
         }
     }
 
-    /// Goes on with what workers found, of the field that a demand is about; how many pieces to look at next.
+    /// Processes what workers found, for the field of a demand. Gives how many pieces to scan next.
     fn go_on(&mut self, scan: &mut Scan, found: Arc<[Found]>, demand: Option<(usize, usize)>) -> Result<usize> {
         self.found = Some(found.clone());
         let done = found.iter().try_for_each(|piece| self.go_on_with(scan, piece, demand));
@@ -169,7 +170,7 @@ impl Observer {
         done.map(|()| if left < found.len() * PIECE / 8 { MANY.min(4 * found.len()) } else { FEW })
     }
 
-    /// The same with one piece.
+    /// The same for one piece.
     fn go_on_with(&mut self, scan: &mut Scan, piece: &Found, demand: Option<(usize, usize)>) -> Result<()> {
         gvl::poll();
         scan.summary.prims |= piece.prims;
@@ -213,7 +214,7 @@ impl Look<'_> {
 
     fn list(&self, values: &[Raw], found: &mut Found) {
         for values in values.chunks(CHUNK) {
-            // as nearly all Floats are, and what lists hold is mostly of one kind
+            // Nearly all Floats are flonums, and a list mostly holds values of one kind.
             if values.iter().all(|value| heap::is_flonum(*value)) {
                 found.prims |= Prims::FLOAT.0;
             } else {
@@ -222,7 +223,7 @@ impl Look<'_> {
         }
     }
 
-    /// Looks at a value: now, or with others.
+    /// Classifies a value: now, or together with others.
     #[inline]
     fn at(&self, value: Raw, found: &mut Found) {
         if heap::is_immediate(value) && self.left(value, found).is_none() {
@@ -235,7 +236,7 @@ impl Look<'_> {
         }
     }
 
-    /// Looks at what waits.
+    /// Classifies the values that wait.
     fn at_next(&self, found: &mut Found) {
         let mut next = std::mem::take(&mut found.next);
         next.retain(|value| {
@@ -253,7 +254,8 @@ impl Look<'_> {
         found.next = next;
     }
 
-    /// Notes what is known already; false where it is not, or there is more to note. It is not looked at itself.
+    /// Notes a value that is known already. False where it is not, or where there is more to note. The value itself is
+    /// not read.
     #[inline]
     fn knows(&self, entry: Entry, found: &mut Found) -> bool {
         match entry.kind() {
@@ -269,7 +271,7 @@ impl Look<'_> {
         true
     }
 
-    /// Notes what is not known; what of it is left to the Ruby thread, if anything is.
+    /// Notes an unknown value. Gives what is left to the Ruby thread, if anything is.
     #[inline]
     fn left(&self, value: Raw, found: &mut Found) -> Option<Is> {
         let class = || heap::class_word(value);

@@ -1,7 +1,8 @@
-//! What tables have to columns, by whoever goes over it anyway.
+//! Packs objects while other code goes over them.
 //!
-//! Here: [`TableColumns`], the columns of objects' fields and of arrays' elements, and which rows of them are not filled yet; [`ObjectsAlong`] and [`ArraysAlong`], by which
-//! the check of an earlier call's tables packs what it looks at as long as that is in the cache. Not here: how a value is held, and whoever packs what is left ([`super`]).
+//! Here: [`TableColumns`], the columns of objects' fields and of arrays' elements, with the rows that are not filled
+//! yet; [`ObjectsAlong`] and [`ArraysAlong`]. With these, revalidation of an earlier call's tables packs each object
+//! while it is in the cache. Not here: how a value is stored, and packing the remaining rows ([`super`]).
 
 use super::rows::{Cells, Rows, rows};
 use super::{Fields, Lender, Packer, Part};
@@ -19,30 +20,32 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// If a larger part of a class than this is not packed, all of it is, by all cores.
+/// Where more than this fraction of a class is not packed (one in so many objects), all of the class is packed by all
+/// cores.
 const FEW: usize = 16;
 
-/// The columns of what tables have.
+/// The columns of the objects and arrays of the tables.
 pub struct TableColumns {
-    /// As the program's. Those of other spaces are empty, and of kinds of which some arrays are buffers.
+    /// The program's columns. Those of other spaces are empty, and those of kinds in which some arrays are buffers.
     pub(super) columns: Vec<HostColumn>,
     pub(super) biases: Vec<u64>,
     /// By class: rows that are not packed. None: all of them.
     pub(super) objects: Vec<Option<Vec<u32>>>,
     /// By kind: arrays that are not packed. None: all of them.
     pub(super) arrays: Vec<Option<Vec<Span>>>,
-    /// By column: where its rows are on the device already; empty where none is.
+    /// By column: its rows on the device, if they are there already. Empty where no column has any.
     pub(super) sent: Vec<Option<Arc<dyn DeviceMemory>>>,
 }
 
-/// Columns that go to the device while others are filled: which ones, and where they are there, if there was room.
+/// Columns that are sent to the device while others are filled: their indices, their rows, and their memory on the
+/// device, if there was room.
 type Sent = Vec<(usize, HostColumn, Option<Arc<dyn DeviceMemory>>)>;
 
-/// With fewer bytes a column is not worth a thread.
+/// A column with fewer bytes is not worth a thread.
 const LONG: usize = 1 << 20;
 
 impl TableColumns {
-    /// For what tables have, of which nothing is packed yet.
+    /// The columns of tables of which nothing is packed yet.
     pub fn new(plan: &Plan, program: &Program, tables: &Tables, lender: Lender<'_>) -> Self {
         let packer = Packer { plan, tables, unknown: &Mutex::default() };
         let mut biases = vec![0; program.columns.len()];
@@ -68,7 +71,7 @@ impl TableColumns {
         Self { columns, biases, objects, arrays, sent: Vec::new() }
     }
 
-    /// Does something that fills columns, and meanwhile, where they are to stay on a device, sends those there that are filled.
+    /// Runs work that fills columns. Where columns stay on a device, those that are filled are sent there meanwhile.
     pub fn while_sending<R>(
         &mut self,
         plan: &Plan,
@@ -82,7 +85,7 @@ impl TableColumns {
         if full.is_empty() {
             return work(self);
         }
-        // taken one by one, so that they are there still where the system gives no thread
+        // Columns are taken one by one, so that all are still there where the system gives no thread.
         let waiting = Mutex::new(full);
         let send = || {
             let next = || waiting.lock().pop();
@@ -108,10 +111,10 @@ impl TableColumns {
         done
     }
 
-    /// Columns of which every row was packed, and that are long.
+    /// Takes the long columns of which every row is packed.
     fn take_full(&mut self, plan: &Plan, tables: &Tables, program: &Program) -> Vec<(usize, HostColumn)> {
         let packed_rows = Packer { plan, tables, unknown: &Mutex::default() }.packed_rows(program);
-        // others are filled behind this (which objects are frozen), or hold nothing
+        // Other columns are filled later (which objects are frozen), or hold nothing.
         let is_full = |(at, column): &(usize, &Column)| match column.space {
             _ if packed_rows[*at] != self.columns[*at].len() => false,
             Space::Class { hierarchy, first, last } => {
@@ -131,8 +134,8 @@ impl TableColumns {
         full.into_iter().map(take).collect()
     }
 
-    /// Objects of these classes are packed by whoever goes over them, in these pieces, each of which has rows of every class. Of each class some objects that
-    /// are alive.
+    /// Packers for the objects of these classes in these pieces, each of which has rows of every class. `alive` has
+    /// some objects of each class.
     pub fn objects_along<'a>(
         &'a mut self,
         plan: &'a Plan,
@@ -155,7 +158,7 @@ impl TableColumns {
         (ObjectsAlong { packer, fields }, sheets)
     }
 
-    /// The same for the arrays of a kind; None where none of them has a column that could be packed.
+    /// The same for the arrays of a kind. None where no column of theirs can be packed.
     pub fn arrays_along<'a>(
         &'a mut self,
         plan: &'a Plan,
@@ -173,43 +176,43 @@ impl TableColumns {
         Some((ArraysAlong { packer: Packer { plan, tables, unknown }, slot, kind }, sheets))
     }
 
-    /// All objects of a class were gone over, so many, and these rows left out.
+    /// Notes that all objects of a class were visited, and that these rows were left out.
     pub fn objects_left(&mut self, class: usize, all: usize, left: Vec<u32>) {
         self.objects[class] = Some(left).filter(|left| left.len() <= all / FEW);
     }
 
-    /// The same of the arrays of a kind.
+    /// The same for the arrays of a kind.
     pub fn arrays_left(&mut self, kind: usize, all: usize, mut left: Vec<Span>) {
-        // what could not be packed came to be known behind what was not looked at
+        // Arrays that could not be packed were noted after those that were not visited.
         left.sort_unstable_by_key(|span| (span.list, span.from));
         self.arrays[kind] = Some(left).filter(|left| left.len() <= all / FEW);
     }
 }
 
-/// Packs objects that somebody else goes over.
+/// Packs objects while other code goes over them.
 pub struct ObjectsAlong<'a> {
     packer: Packer<'a>,
     fields: Vec<Fields<'a>>,
 }
 
-/// Objects of one class that one thread goes over, and where their fields go.
+/// Objects of one class that one thread visits, and the rows of their fields.
 pub struct ObjectSheet<'a> {
     part: Part<'a>,
-    /// The row of the first.
+    /// The row of the first object.
     first: usize,
-    /// Objects that it went over.
+    /// The number of objects that were visited.
     next: usize,
     left: Vec<u32>,
 }
 
 impl ObjectSheet<'_> {
-    /// Leaves the next so many of them out.
+    /// Leaves out the next so many objects.
     pub fn leave(&mut self, count: usize) {
         let next = self.first + self.next;
         room::extend(&mut self.left, next as u32..(next + count) as u32);
         self.next += count;
     }
-    /// Rows that are not packed.
+    /// The rows that are not packed.
     pub fn left(mut self) -> Vec<u32> {
         self.leave(self.part.objects.len() - self.next);
         self.left
@@ -217,8 +220,8 @@ impl ObjectSheet<'_> {
 }
 
 impl ObjectsAlong<'_> {
-    /// Packs the next objects of a sheet, at most [`CHUNK`]: these, or, where one of the sheet's is left out, any other in its place. `ids`: of what the fields refer to that the
-    /// tracer follows, as far as that is known.
+    /// Packs the next objects of a sheet, at most [`CHUNK`]. Where one of the sheet's objects is left out, any other
+    /// stands in its place. `ids` has the ids of the objects that followed fields refer to, where they are known.
     pub fn pack(&self, sheet: &mut ObjectSheet<'_>, objects: &[Raw], ids: &[[u32; CHUNK]]) {
         let (count, ObjectSheet { part, first, next, left }) = (objects.len(), &mut *sheet);
         let Fields { class, slots, readers, leads, .. } = &self.fields[part.class];
@@ -240,14 +243,14 @@ impl ObjectsAlong<'_> {
     }
 }
 
-/// Packs arrays that somebody else goes over.
+/// Packs arrays while other code goes over them.
 pub struct ArraysAlong<'a> {
     packer: Packer<'a>,
     slot: &'a SlotPlan,
     kind: &'a KindRows,
 }
 
-/// Arrays of one kind that one thread goes over, and where their elements go.
+/// Arrays of one kind that one thread visits, and the rows of their elements.
 pub struct ArraySheet<'a> {
     rows: Rows<'a>,
     /// The row where it begins.
@@ -255,10 +258,11 @@ pub struct ArraySheet<'a> {
 }
 
 impl ArraysAlong<'_> {
-    /// Packs arrays of a sheet, whose elements these are; false where that cannot be. `ids`: of what they refer to, as far as that is known.
+    /// Packs arrays of a sheet, whose elements are `values`. False where that is not possible. `ids` has the ids of the
+    /// elements, where they are known.
     pub fn pack(&self, sheet: &mut ArraySheet<'_>, spans: &[Span], values: &[Raw], ids: &[u32]) -> bool {
         let mut from = 0;
-        // an array without elements has a row, and some are left out
+        // An array without elements has a row, and some arrays are left out.
         let mut runs = spans.chunk_by(|span, next| self.kind.start(*span) + span.len == self.kind.start(*next));
         runs.all(|run| {
             let len: usize = run.iter().map(|span| span.len).sum();
@@ -272,15 +276,15 @@ impl ArraysAlong<'_> {
     }
 }
 
-/// What no object has for its id: there are fewer rows.
+/// An id that no object has: there are fewer rows.
 pub const NO_ID: u32 = u32::MAX;
 
-/// Fills rows with ids, if these are what they hold, and all are known.
+/// Fills rows with ids, if the column holds ids, and all are known.
 fn copy_ids(plan: &Plan, slot: &SlotPlan, rows: &mut Rows<'_>, ids: &[u32]) -> bool {
     let Cells::Halves(out) = &mut rows.values else { return false };
     let tag = match slot.repr {
         Repr::Ref(_) => None,
-        // of objects, beside what has no id
+        // A union of objects and values without an id.
         Repr::Union => match slot.sole_tag(plan) {
             None => return false,
             tag => tag,

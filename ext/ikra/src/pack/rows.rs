@@ -12,11 +12,11 @@ use std::ops::Range;
 pub(super) struct Rows<'a> {
     len: usize,
     pub values: Cells<'a>,
-    /// Empty where there are none.
+    /// Empty where the slot has no tags.
     pub tags: &'a mut [u8],
 }
 
-/// The column of a slot's values, whatever they are.
+/// The column of a slot's values, by the width of a row.
 #[derive(Default)]
 pub(super) enum Cells<'a> {
     #[default]
@@ -54,12 +54,12 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// So many rows of slots from some row on. Slots may have a column in common, but no rows.
+/// For each wanted slot, so many rows from some row on. Slots may have a column in common, but no rows.
 pub(super) fn rows<'a>(columns: &'a mut [HostColumn], wanted: &[(&SlotPlan, usize, usize)]) -> Vec<Rows<'a>> {
     let mut taken: Vec<Rows<'a>> = wanted.iter().map(|(_, _, len)| Rows { len: *len, ..Rows::default() }).collect();
     let parts = wanted.iter().enumerate().flat_map(|(i, (slot, start, len))| {
         let part = move |column: ColumnId, is_tag| (column.index(), *start, *len, i, is_tag);
-        // of none the column may be elsewhere
+        // A slot without rows needs no column, which may be elsewhere.
         let columns = (*len > 0).then_some([(slot.value, false), (slot.tag, true)]).into_iter().flatten();
         columns.filter_map(move |(column, is_tag)| column.map(|column| part(column, is_tag)))
     });
@@ -93,7 +93,7 @@ impl<'a> Rows<'a> {
         Rows { len: rows.len(), values, tags }
     }
 
-    /// The next so many rows, which it then has no longer.
+    /// Splits off the next so many rows.
     pub fn take(&mut self, len: usize) -> Rows<'a> {
         let Rows { len: all, values, tags } = std::mem::take(self);
         let (values, others) = values.split_at(len);

@@ -1,22 +1,25 @@
-//! The tables of an earlier call, for what is there now.
+//! Revalidates the tables of an earlier call for the objects of this one.
 //!
-//! Here: [`Tables::again`], which finds out whether a walk from the base array and the roots would reach just what these tables
-//! have, by all cores where there is much. Not here: who keeps tables between calls ([`crate::kept`]), and numbers and other values that
-//! lead nowhere, which packing checks at every call. What is looked at is packed on the way, as long as it is in the cache ([`TableColumns`]).
+//! Here: [`Tables::again`], which checks whether a walk from the base array and the roots would reach exactly the
+//! objects of these tables. All cores work where there are many. Not here: the graph cache ([`crate::kept`]), and
+//! numbers and other values that lead nowhere, which packing checks at every call. Objects are packed while they are
+//! checked and in the cache ([`TableColumns`]).
 //!
 //! # What is checked
 //!
-//! Tables that wait hold nothing: what they name may be gone, or something else may be in its place. So nothing in them is looked at
-//! before something that is alive was seen to refer to it: the elements and roots first, then what these refer to, and so on. Of whatever is reached,
+//! Cached tables hold no objects: an address in them may be free, or belong to another object. So an object of the
+//! tables is read only once a live object was seen to refer to it. The elements and roots come first, then what these
+//! refer to, and so on. For each object that is reached, these conditions are checked:
 //!
-//! * its address is in the tables, its class is the one that the tables say (a singleton class is another), and the slot takes that class;
-//! * an array has the length, and a String the length and encoding, that the tables have room for;
-//! * what programs write is not frozen;
-//! * what a slot owns is reached through that slot alone, and no element is there twice.
+//! * Its address is in the tables, its class is that of the tables (a singleton class is another), and the slot takes
+//!   that class.
+//! * An array has the length of the tables, and a String the length and encoding.
+//! * Objects that programs write are not frozen.
+//! * An owned object is reached only through its owning slot, and no element occurs twice.
 //!
-//! In the end everything in the tables was reached. Then they are what a walk would make of it now, but for the order of rows, which
-//! nothing depends on: not which error is told, nor the order of jobs or of what is written. What refers to what may have changed. Where anything is not so, the walk
-//! is done anew.
+//! In the end every object of the tables must have been reached. Then the tables are those of a walk now, except for
+//! the order of rows. Nothing depends on that order: neither which error is raised, nor the order of jobs or of writes.
+//! References between objects may have changed. Where a condition fails, the walk is done anew.
 
 use super::order::{Guess, Order, PieceOrder};
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
@@ -35,27 +38,28 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// What there is differs from what the tables have.
+/// The objects differ from those of the tables.
 pub(super) struct Differs;
 
 type Result<T> = std::result::Result<T, Differs>;
 
-/// So many that wait are worth waking workers for.
+/// The fewest waiting objects for which workers are woken.
 const SEVERAL: usize = 256;
-/// How many of them are a worker's at a time.
+/// The number of waiting objects that a worker takes at a time.
 const FEW: usize = crew::GROUP;
 
 /// Reached, from anywhere.
 const SHARED: u8 = 1;
 /// Reached through the slot that owns it.
 const OWNED: u8 = 2;
-/// It was looked at.
+/// Checked.
 const DONE: u8 = 4;
 
-/// By row: what is known of it. Goes from 0 to reached by one exchange, and on to done by whoever looks at it.
+/// The state of each row. It changes once from 0 to reached, by an atomic exchange. The thread that checks the row then
+/// sets done.
 struct States {
     rows: Table<AtomicU8>,
-    /// Nobody else exchanges anything: then none need be locked, which would be a ninth of a check.
+    /// Only one thread exchanges states. Then exchanges need not be atomic, which saves a ninth of a check.
     alone: bool,
 }
 
@@ -65,12 +69,12 @@ impl States {
         states.iter_mut().for_each(|state| *state = AtomicU8::default());
         Self { rows: states, alone: crew::THREADS.count() == 1 }
     }
-    /// Whether it was reached already, and others may reach it, too.
+    /// Whether it was reached already, and may be reached from several places.
     #[inline]
     fn is_shared(&self, row: usize) -> bool {
         self.rows[row].load(Relaxed) & SHARED != 0
     }
-    /// True for the first who reaches it.
+    /// Notes that a row is reached. True for the first reference.
     #[inline]
     fn reach(&self, row: usize, owned: bool) -> Result<bool> {
         let state = &self.rows[row];
@@ -101,7 +105,7 @@ impl States {
         let state = self.rows[row].load(Relaxed);
         state != 0 && state & DONE == 0
     }
-    /// By the only one who looks at the row, after it was reached.
+    /// Notes that a row is checked. Only the thread that checks it calls this, after it was reached.
     #[inline]
     fn done(&self, row: usize) {
         self.rows[row].store(self.rows[row].load(Relaxed) | DONE, Relaxed);
@@ -110,7 +114,7 @@ impl States {
         let count_few = |states: &mut [AtomicU8]| -> u8 {
             states.iter_mut().map(|state| u8::from(*state.get_mut() & bits != 0)).sum()
         };
-        // as many at a time as a byte can count, so that bytes are all that is added
+        // As many at a time as a byte can count, so that only bytes are added.
         self.rows.chunks_mut(u8::MAX.into()).map(|states| usize::from(count_few(states))).sum()
     }
 }
@@ -118,23 +122,23 @@ impl States {
 struct Checker<'a> {
     plan: &'a Plan,
     tables: &'a Tables,
-    /// By class, for each slot that leads on.
+    /// By class, for each slot that leads to other objects.
     readers: Vec<Vec<FieldReader>>,
     classes: Vec<States>,
     kinds: Vec<States>,
     strings: States,
 }
 
-/// Whether what an entry is about is looked at in any case.
+/// Whether the current round checks an entry in any case.
 type Comes<'a> = dyn Fn(u64) -> bool + Sync + 'a;
 
-/// What a check found out about the elements.
+/// What the check found out about the elements.
 #[derive(Default)]
 struct Checked {
-    /// Their rows and classes, if anybody asks for them.
+    /// Their rows and classes, if they are needed.
     rows: Table<u32>,
     classes: Table<u16>,
-    /// How they stand, if they do not stand as they did.
+    /// Their order, if it is another than before.
     order: Option<Order>,
     stand: bool,
 }
@@ -142,29 +146,29 @@ struct Checked {
 /// Elements that were found.
 #[derive(Default)]
 struct Elements {
-    /// Entries of those to look at, where they are not many, and of Strings.
+    /// Entries of elements to check, where these are few, and of Strings.
     reached: Vec<u64>,
-    /// How many have a row.
+    /// The number of elements that have a row.
     count: usize,
     order: PieceOrder,
 }
 
-/// What workers give back of a piece.
+/// A worker's results for a piece.
 #[derive(Default)]
 struct Piece {
-    /// Entries of what was reached for the first time.
+    /// Entries of objects that were reached for the first time.
     reached: Vec<u64>,
-    /// Entries of what the Ruby thread is to look at.
+    /// Entries that the Ruby thread must check.
     left: Vec<u64>,
     /// By class, rows that are not packed.
     objects_left: Vec<(usize, Vec<u32>)>,
-    /// Arrays that are not.
+    /// Arrays that are not packed.
     arrays_left: Vec<Span>,
 }
 
 impl Tables {
-    /// Makes tables of an earlier call those of what is there now, numbered as they are, and packs what it comes by; None where that cannot be, and they are
-    /// void.
+    /// Revalidates tables of an earlier call. They keep their numbers, and objects are packed on the way. None where
+    /// the tables do not fit, and are void.
     #[allow(clippy::too_many_arguments, reason = "what is traced, and what is packed meanwhile")]
     pub fn again(
         &mut self,
@@ -189,14 +193,14 @@ impl Tables {
     }
 }
 
-/// Makes lists of what belongs to some rows such of all rows: others have what one of these has.
+/// Expands lists over some rows to lists over all rows. The other rows get the entries of one of these.
 fn spread(all: &Range<usize>, rows: &[usize], objects: &mut Vec<Raw>, ids: &mut [[u32; CHUNK]]) {
     let mut before = rows.len();
     objects.resize(all.len(), heap::NIL);
     if before == all.len() {
         return;
     }
-    // from the last on, so that nothing is written over that is to be read: no list gets shorter in front of a row
+    // From the last row on, so that nothing is overwritten that is still to be read: no entry moves to the front.
     for (at, row) in all.clone().enumerate().rev() {
         while before > 1 && rows[before - 1] > row {
             before -= 1;
@@ -206,7 +210,7 @@ fn spread(all: &Range<usize>, rows: &[usize], objects: &mut Vec<Raw>, ids: &mut 
     }
 }
 
-/// Where what is looked at is packed to.
+/// Where checked objects are packed to.
 struct Packing<'a> {
     program: &'a Program,
     columns: &'a mut TableColumns,
@@ -242,12 +246,12 @@ impl<'a> Checker<'a> {
             let found = self.elements(slot, base, &mut checked)?;
             let different: usize =
                 self.classes.iter_mut().chain(&mut self.kinds).map(|states| states.count(SHARED)).sum();
-            // a program that goes over all rows has no place for what has none
+            // A program that goes over all rows has no place for elements without a row.
             if !plan.grouped && different != found.count || plan.whole && found.count != base.len() {
                 return Err(Differs);
             }
             reached = found.reached;
-            // an element that is there twice is looked at once
+            // An element that occurs twice is checked once.
             if plan.grouped {
                 reached.sort_unstable();
                 reached.dedup();
@@ -263,7 +267,7 @@ impl<'a> Checker<'a> {
         if whole { Ok(checked) } else { Err(Differs) }
     }
 
-    /// Finds the rows of the elements, if anybody asks for them, and how they stand.
+    /// Finds the rows of the elements, if they are needed, and their order.
     fn elements(&self, slot: &SlotPlan, base: &[Raw], checked: &mut Checked) -> Result<Elements> {
         let Checked { rows, classes, .. } = checked;
         let few = !crew::many(base.len());
@@ -290,7 +294,7 @@ impl<'a> Checker<'a> {
         Ok(all)
     }
 
-    /// Whether the elements of a piece stand as they did.
+    /// Whether the elements of a piece are in the same order as before.
     fn stand(&self, order: &Order, piece: usize, values: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> bool {
         let states: SmallVec<[&[AtomicU8]; 8]> = self.classes.iter().map(|states| &states.rows[..]).collect();
         order.holds(self.tables, piece, piece * PIECE, values, |i, class, row| {
@@ -317,7 +321,7 @@ impl<'a> Checker<'a> {
             room::extend(&mut found.reached, Some(entry).filter(|_| few));
             found.order.add(i, entry);
             let (states, row) = self.states(entry);
-            // nobody else is looking yet; who is there twice is found by counting
+            // No other thread checks yet. Elements that occur twice are found by counting.
             states.rows[row].store(SHARED, Relaxed);
             if let (Some(row), Some(class)) = (rows.get_mut(i), classes.get_mut(i)) {
                 *row = entry as u32;
@@ -353,7 +357,7 @@ impl<'a> Checker<'a> {
         Ok(found)
     }
 
-    /// The entry of what a slot holds, as the map has it; None for what leads nowhere.
+    /// The entry of a slot's value in the map. None for a value that leads nowhere.
     #[inline(always)]
     fn entry(&self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<Option<u64>> {
         if entry == 0 {
@@ -367,22 +371,22 @@ impl<'a> Checker<'a> {
         } else {
             slot.takes(upper - 1)
         };
-        // a Range in a launch parameter may have a row as what something else refers to
+        // A Range in a launch parameter may have a row, because something else refers to it.
         if fits { Ok(Some(entry)) } else { Self::leads_nowhere(slot, value).map(|()| None) }
     }
 
-    /// Makes sure that what is not in the map need not be there.
+    /// Checks that a value without an entry needs none.
     fn leads_nowhere(slot: &SlotPlan, value: Raw) -> Result<()> {
         match heap::see(value) {
             Seen::Object | Seen::Array | Seen::Buffer | Seen::Str | Seen::Hash | Seen::Number => Err(Differs),
-            // one in a launch parameter has no row
+            // A Range in a launch parameter has no row.
             Seen::Struct if !slot.prims.intersects(Prims::RANGE) => Err(Differs),
-            // as the walk: what else there is is checked when it is packed
+            // As in the walk, other values are checked when they are packed.
             _ => Ok(()),
         }
     }
 
-    /// The state of what an entry is about.
+    /// The state of an entry's row.
     #[inline(always)]
     fn states(&self, entry: u64) -> (&States, usize) {
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
@@ -395,7 +399,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What an entry is about.
+    /// The object of an entry.
     #[inline(always)]
     fn named(&self, entry: u64) -> Raw {
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
@@ -415,16 +419,17 @@ impl<'a> Checker<'a> {
         if !slot.owned && states.is_shared(row) {
             return Ok(false);
         }
-        // The map tells objects apart that are alive together. Once it is known that this one is alive, nobody else has its entry; and before
-        // that, no worker may hear that it was reached and look at it.
+        // The map distinguishes objects that are alive together. Once this one is known to be alive, no other object
+        // has its entry. Before that, no worker may learn that it was reached, and read it.
         if states.is_new(row) && self.named(entry) != value {
             return Err(Differs);
         }
-        // nobody writes to Strings, so nobody owns one
+        // Programs do not write Strings, so no slot owns one.
         states.reach(row, slot.owned && entry & STRING == 0)
     }
 
-    /// Reaches values that a slot holds. `new` hears of those that were not reached before, `each` of the entry of every one, 0 where there is none.
+    /// Reaches the values of a slot. `new` gets the entries that were not reached before. `each` gets the entry of
+    /// every value, 0 where it has none.
     #[inline]
     fn look(
         &self,
@@ -444,11 +449,12 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Looks at everything that was reached, and at what that leads to. `packing`: there are more than these, which are packed.
+    /// Checks everything that was reached, and what that leads to. With `packing` there are more objects than these,
+    /// which are packed.
     fn settle(&mut self, mut reached: Vec<u64>, packing: Option<Packing<'_>>) -> Result<()> {
         if let Some(packing) = packing {
             self.all_that_wait(&mut reached, packing)?;
-            // to some it came already
+            // Some were checked meanwhile.
             reached.retain(|entry| self.waits(*entry));
         }
         loop {
@@ -469,7 +475,7 @@ impl<'a> Checker<'a> {
         states.waits(row)
     }
 
-    /// Workers look at all of these; what they reached.
+    /// Workers check all of these. Gives what they reached.
     fn round(&mut self, waiting: &[u64]) -> Result<Vec<u64>> {
         let this = &*self;
         let found = crew::share(waiting.chunks(FEW).collect(), |waiting: &[u64]| {
@@ -489,16 +495,17 @@ impl<'a> Checker<'a> {
         Ok(reached)
     }
 
-    /// What a worker gives back: the Ruby thread looks at what was left to it.
+    /// Takes a worker's results. The Ruby thread checks what was left to it.
     fn keep(&mut self, Piece { reached: more, left, .. }: Piece, reached: &mut Vec<u64>) -> Result<()> {
         room::extend(reached, more);
         left.into_iter().try_for_each(|entry| self.expand(entry, reached))
     }
 
-    /// Workers look at everything that waits, class after class and kind after kind. Added to `reached` is what that reached, but for what they come to
-    /// anyway.
+    /// Workers check everything that waits, by class and by kind. Adds to `reached` what was reached, except what this
+    /// round checks anyway.
     fn all_that_wait(&mut self, reached: &mut Vec<u64>, mut packing: Packing<'_>) -> Result<()> {
-        // Elements of all classes lie among each other. Whoever else waits is looked for class by class, so that those are found to whom classes before lead.
+        // Elements of all classes are mixed in memory, so they are checked together. The others follow class by class,
+        // so that a class comes after those whose objects lead to it.
         let is_first = |at: usize| self.classes[at].rows.first().is_some_and(|state| state.load(Relaxed) == SHARED);
         let (first, others): (Vec<usize>, Vec<usize>) = (0..self.classes.len()).partition(|at| is_first(*at));
         let comes = |entry: u64, from: usize| {
@@ -521,7 +528,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The objects of some classes that wait, in the order of rows, which is about the order in which they lie in memory. `comes`: the round comes to it.
+    /// Checks the waiting objects of some classes in the order of rows, which is about their order in memory. `comes`:
+    /// whether this round checks an entry.
     fn objects(
         &mut self,
         some: &[usize],
@@ -529,7 +537,7 @@ impl<'a> Checker<'a> {
         reached: &mut Vec<u64>,
         packing: &mut Packing<'_>,
     ) -> Result<()> {
-        // readers learn the forms of some that are alive
+        // Readers learn the forms of some live objects.
         let mut alive: Vec<Vec<Raw>> = Vec::with_capacity(some.len());
         for at in some {
             let (class, objects) = (&self.plan.classes[*at], &self.tables.classes[*at].objects[..]);
@@ -593,7 +601,7 @@ impl<'a> Checker<'a> {
                 fields.all(|(reader, values)| reader.peek_all(some, class.raw, values))
             };
             if !read(&some) {
-                // all but those of forms that are not known
+                // All but those of unknown forms.
                 let known = |object| readers.iter().all(|reader| reader.peek(object, class.raw).is_some());
                 let left = waiting.iter().filter(|row| !known(objects[**row]));
                 room::extend(&mut piece.left, left.map(|row| (at as u64 + 1) << 32 | *row as u64));
@@ -616,16 +624,16 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The id of an object by its entry; of anything else [`NO_ID`].
+    /// The id of an object by its entry. [`NO_ID`] for anything else.
     #[inline]
     fn id(&self, entry: u64) -> u32 {
-        // arrays and Strings have bits that no class has
+        // Arrays and Strings have bits that no class index has.
         let class = (entry as usize >> 32).checked_sub(1);
         let base = class.and_then(|class| self.tables.bases.get(class));
         base.map_or(NO_ID, |base| base.wrapping_add(entry as u32))
     }
 
-    /// The arrays of a kind that wait; long ones in parts.
+    /// Checks the waiting arrays of a kind. Long arrays are checked in parts.
     fn arrays(
         &mut self,
         at: usize,
@@ -649,7 +657,7 @@ impl<'a> Checker<'a> {
             this.some_arrays(at, comes, lists, along.as_ref().zip(sheet))
         });
         let is_packed = along.is_some();
-        // who looks at a part of an array does not know whether others have looked at theirs
+        // A worker that checks a part of an array does not know whether the other parts are done.
         long.into_iter().for_each(|row| states.done(row));
         let mut found = found.into_iter().collect::<Result<Vec<Piece>>>()?;
         if is_packed {
@@ -716,7 +724,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether an object that is alive is one of a class of the plan still.
+    /// Whether a live object is still of a class of the plan.
     #[inline]
     fn is_as_known(&self, at: usize, object: Raw) -> Result<()> {
         let class = &self.plan.classes[at];
@@ -724,7 +732,7 @@ impl<'a> Checker<'a> {
         if as_known && !(class.must_not_be_frozen && heap::is_frozen(object)) { Ok(()) } else { Err(Differs) }
     }
 
-    /// The elements of an array that is alive; None for a buffer.
+    /// The elements of a live array. None for a buffer.
     #[inline]
     fn elements_of(&self, at: usize, row: usize) -> Result<Option<&[Raw]>> {
         let rows = &self.tables.kinds[at];
@@ -737,7 +745,7 @@ impl<'a> Checker<'a> {
         if elements.len() == rows.lengths[row] as usize && !frozen { Ok(Some(elements)) } else { Err(Differs) }
     }
 
-    /// Looks at one that is alive, or leaves it.
+    /// Checks a live object or array, or leaves it.
     fn expand_beside(&self, entry: u64, piece: &mut Piece) -> Result<()> {
         let (at, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
         let Piece { reached, left, .. } = piece;
@@ -755,7 +763,7 @@ impl<'a> Checker<'a> {
             let (at, object) = (at - 1, self.tables.classes[at - 1].objects[row]);
             self.is_as_known(at, object)?;
             let (class, readers) = (&self.plan.classes[at], &self.readers[at]);
-            // what is left is looked at as a whole
+            // What is left is checked as a whole.
             let values: Option<SmallVec<[Raw; 8]>> =
                 readers.iter().map(|reader| reader.peek(object, class.raw)).collect();
             let Some(values) = values else {
@@ -769,7 +777,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Looks at one that is alive; for the Ruby thread.
+    /// Checks a live object or array, on the Ruby thread.
     fn expand(&mut self, entry: u64, reached: &mut Vec<u64>) -> Result<()> {
         let (plan, tables) = (self.plan, self.tables);
         let (at, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);

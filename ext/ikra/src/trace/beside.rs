@@ -1,9 +1,10 @@
-//! What workers do of the walk.
+//! The part of a walk that workers do.
 //!
-//! Here: numbering the elements of a long base array, and looking at the slots of many objects and arrays: a worker says which of
-//! the values it saw are not known yet, and the Ruby thread follows these in the order in which it would have seen them itself, or slot by slot where what
-//! these hold has no rows in common; where they are many, workers enter them in that order ([`super::bids`]). So rows are the same with any number of workers, and arrays lie evenly, if
-//! they do. Not here: what following is ([`super::walk`]).
+//! Here: numbering the elements of a long base array, and reading the slots of many objects and arrays. A worker
+//! reports which values are not known yet. The Ruby thread follows these in the order in which it would have met them
+//! itself. Where the slots of a class lead to different tables, it follows slot by slot. Where there are many new
+//! values, workers enter them in the same order ([`super::bids`]). So rows are the same with any number of workers, and
+//! uniform strides are preserved. Not here: how a value is followed ([`super::walk`]).
 
 use super::bids::New;
 use super::walk::Tracer;
@@ -16,31 +17,35 @@ use crate::plan::SlotPlan;
 use ikra_core::memory::room;
 use smallvec::SmallVec;
 
-/// Slots, or elements, that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report. Where there are enough to enter what is new themselves, they are
-/// four times as many, as they wait for each other four times then.
+/// Slots, or elements, that workers read between two turns of the Ruby thread. Several workers report the same unknown
+/// values. With enough threads to enter new values themselves, there are four times as many, because workers wait for
+/// each other four times.
 fn window() -> usize {
     if several() { 64 * PIECE } else { 16 * PIECE }
 }
 
-/// Rows that the Ruby thread follows by itself before it knows whether most of what they lead to is new, and as long as it is: what is new it has to look at once more after
-/// workers have, in less time than it takes to be told, and what they looked at is in their caches. Where there are enough to enter what is new, they look first, and once more after it
-/// has followed the second number of rows, as there was something among what they saw that is not theirs.
+/// Rows that the Ruby thread follows by itself at first, and as long as most of what they lead to is new. It must read
+/// new objects again after workers have, and reading takes less time than a report. What it read is then in the
+/// workers' caches.
+///
+/// With enough threads to enter new values, workers read first. They do so again after the Ruby thread has followed the
+/// second number of rows, where they met values that only that thread can enter.
 const FIRST_ALONE: usize = PIECE;
 const ALONE: usize = 64 * PIECE;
-/// With fewer threads they gain nothing by going over elements twice, to count and to number them.
+/// The fewest threads with which it pays to go over elements twice, to count and to number them.
 const ENOUGH: usize = 4;
-/// With fewer they take longer to enter what is new than the Ruby thread alone, where objects lie in order.
+/// The fewest threads that enter new values faster than the Ruby thread alone, where objects lie in order.
 const SEVERAL: usize = 6;
-/// With fewer of so many new the Ruby thread follows these.
+/// Where less than one in so many values is new, the Ruby thread follows them.
 const NEW: usize = 8;
 
 fn several() -> bool {
     crew::THREADS.count() >= SEVERAL
 }
 
-/// What the elements of one piece are.
+/// The counts of the elements of one piece.
 struct Counted {
-    /// By class.
+    /// How many there are of each class.
     objects: Vec<usize>,
     /// How many are in each region of the heap.
     regions: WordMap<usize, usize>,
@@ -55,7 +60,8 @@ impl Counted {
 }
 
 impl Tracer<'_> {
-    /// Gives elements, none of which is known yet, their rows; false where there are few, or others than objects of their own.
+    /// Gives rows to elements, none of which is known yet. False where there are few, or where some are no objects, or
+    /// occur twice.
     pub fn elements_beside(
         &mut self,
         slot: &SlotPlan,
@@ -77,7 +83,7 @@ impl Tracer<'_> {
         let counts = |class: usize| counted.iter().any(|piece| piece.objects[class] > 0);
         let some = (0..self.plan.classes.len()).filter(|class| counts(*class));
         self.tables.map.reserve(&regions, some.map(|class| class as u32 + 1));
-        // where the objects of each piece begin, by class
+        // By class, the row where the objects of each piece begin.
         let mut next: Vec<usize> = self.tables.classes.iter().map(|rows| rows.objects.len()).collect();
         let mut starts = Vec::with_capacity(counted.len());
         for piece in &counted {
@@ -92,7 +98,7 @@ impl Tracer<'_> {
             if class.ownable {
                 room::resize(&mut rows.claimed, *len, false);
             }
-            // memory that workers are the first to touch
+            // Workers are the first to touch this memory.
             tails.push(rows.objects.add(*len - rows.objects.len()));
         }
         let map = &self.tables.map;
@@ -125,11 +131,11 @@ impl Tracer<'_> {
             }
             alone
         });
-        // an element that was known, or is there twice
+        // An element was known, or occurs twice.
         if alone.contains(&false) { Err(Misfit::Value) } else { Ok(true) }
     }
 
-    /// Finds the classes of elements; None where some are neither objects nor without a row.
+    /// Finds the classes of elements. None where some need a row but are no objects.
     fn count(&self, slot: &SlotPlan, values: &[Raw], classes: &mut [u16]) -> Result<Option<Counted>> {
         let mut counted = Counted { objects: vec![0; self.plan.classes.len()], regions: WordMap::default() };
         let (mut last, mut region) = ((0, 0), (0, 0));
@@ -166,11 +172,11 @@ impl Tracer<'_> {
         Ok(Some(counted))
     }
 
-    /// Follows the slots of a class's objects from `row` on, as long as there are many; the row that is next.
+    /// Follows the slots of a class's objects from `row` on, as long as there are many. Gives the next row.
     pub fn objects_beside(&mut self, at: usize, mut row: usize) -> Result<usize> {
         let plan = self.plan;
         let class = &plan.classes[at];
-        // rows that are followed next before workers look; 0: they look first
+        // Rows that the Ruby thread follows before workers read. 0: workers read first.
         let mut alone = if several() { 0 } else { FIRST_ALONE };
         while crew::pays(self.tables.classes[at].objects.len() - row) {
             if alone > 0 {
@@ -209,7 +215,7 @@ impl Tracer<'_> {
                             room::push(&mut unknown, New::seen(first + i, lead, values[i]))
                         })?;
                     }
-                    // those that are apart have their own rows each; what was read of one slot is in order
+                    // Slots that lead to different tables have rows of their own. The values of one slot are in order.
                     if slots.len() > 1 || unread {
                         unknown[before..].sort_unstable_by_key(|new| {
                             let (at, lead) = (new.place, u32::from(new.lead));
@@ -248,9 +254,9 @@ impl Tracer<'_> {
         Ok(row)
     }
 
-    /// The same of the elements of a kind's arrays.
+    /// The same for the elements of a kind's arrays.
     pub fn arrays_beside(&mut self, at: usize, mut row: usize, slot: &SlotPlan) -> Result<usize> {
-        // as of objects
+        // As for objects.
         let mut alone = if several() { 0 } else { FIRST_ALONE as u64 };
         loop {
             let rows = &self.tables.kinds[at];
@@ -273,7 +279,7 @@ impl Tracer<'_> {
             let end = rows.offsets.partition_point(|offset| u64::from(*offset) <= first + window() as u64).max(row + 1);
             let (begin, pieces) = (row, crew::lists(&rows.lengths[row..end]));
             row = end;
-            // one array may have more elements than are looked at together
+            // One array may have more elements than are read together.
             for pieces in pieces.chunks(window() / PIECE) {
                 let (this, rows) = (&*self, &self.tables.kinds[at]);
                 let (arrays, lengths) = (&rows.arrays[begin..end], &rows.lengths[begin..end]);
@@ -299,14 +305,14 @@ impl Tracer<'_> {
         }
     }
 
-    /// What is not known yet of the elements of some arrays.
+    /// The unknown values among the elements of some arrays.
     fn look(&self, slot: &SlotPlan, arrays: &[Raw], lengths: &[u32], lists: &Lists) -> Result<Vec<New>> {
         let mut unknown = self.spare();
-        // several that lead to few, or parts of one
+        // Several short arrays, or parts of one.
         let (mut values, mut count) = ([heap::NIL; TOGETHER], 0);
         lists.spans(lengths).for_each(|span| heap::prefetch(arrays[span.list]));
         for Span { list, from, len } in lists.spans(lengths) {
-            // a buffer holds numbers, which lead nowhere
+            // A buffer holds numbers, which lead nowhere.
             if heap::see(arrays[list]) != Seen::Array {
                 continue;
             }
@@ -323,23 +329,23 @@ impl Tracer<'_> {
         Ok(unknown)
     }
 
-    /// An empty list, which has room if one was kept.
+    /// An empty list. It reuses the memory of a kept one, if there is any.
     fn spare(&self) -> Vec<New> {
         self.spare.lock().pop().unwrap_or_default()
     }
 
-    /// Keeps lists for what is looked at next: pages that are touched for the first time take longer than to fill them.
+    /// Keeps lists for later use: touching new pages takes longer than filling them.
     fn keep(&self, mut lists: Vec<Vec<New>>) {
         lists.iter_mut().for_each(Vec::clear);
         self.spare.lock().append(&mut lists);
     }
 
-    /// Tells which of the values that a slot holds are to be followed.
+    /// Passes to `tell` the positions of a slot's values that are to be followed.
     #[inline]
     fn unknown(&self, slot: &SlotPlan, values: &[Raw], mut tell: impl FnMut(usize)) -> Result<()> {
         self.tables.map.each(values, |i, entry| {
             if entry != 0 {
-                // which object belongs to whom is noted when it is first seen, and looked up here
+                // Ownership is noted when an object is first met, and checked here.
                 self.again(slot, entry, false)?;
             } else if !heap::is_immediate(values[i]) {
                 tell(i);

@@ -1,8 +1,10 @@
-//! What workers do where most of what many slots lead to is new.
+//! The part of a walk that workers do where most values are new.
 //!
-//! Here: giving new objects and arrays their rows, by all workers at once. Each bids for what it comes to with its place in the order in which the Ruby thread would have come there
-//! ([`crate::identity`]'s `bids`): the least bid stands, and how many others stand before it, of the same class or kind, says which row it is. So rows are those of a walk by one
-//! thread. Not here: who finds what is new ([`super::beside`]); a window in which there are Strings, Hashes, buffers or what does not fit, which the Ruby thread follows.
+//! Here: giving rows to new objects and arrays, by all workers at once, through deterministic reservations
+//! ([`crate::identity`]'s `bids`). Each worker reserves what it meets with its place in the order of a walk by one
+//! thread. The least place wins. The number of winners before it, of the same class or kind, is its row. So rows are
+//! those of a walk by one thread. Not here: how new values are found ([`super::beside`]). A window with Strings,
+//! Hashes, buffers or misfits is left to the Ruby thread.
 
 use super::walk::{Tracer, make_room};
 use super::{ARRAY, Misfit, Result, Tables};
@@ -13,22 +15,22 @@ use crate::plan::SlotPlan;
 use ikra_core::memory::room;
 use ikra_core::types::Prims;
 
-/// What a slot holds, where nothing is known of it yet.
+/// A slot's value that is not known yet.
 pub(super) struct New {
-    /// Or the object whose slot a worker could not read.
+    /// The value, or the object whose slot a worker could not read.
     pub value: Raw,
-    /// First which object of a piece it is a slot of, then where it is among all that are new.
+    /// First the index of its object in a piece, then its index among all new values.
     pub place: u32,
     found: Found,
-    /// Of an array.
+    /// The length of an array.
     len: u32,
-    /// Which table it is for: that of a class, or, behind those, of a kind.
+    /// The table that it belongs to: that of a class, or, after those, of a kind.
     table: u16,
-    /// The slot.
+    /// The index of the slot.
     pub lead: u16,
 }
 
-/// Of what a worker could not read.
+/// The table of a slot that a worker could not read.
 const UNREAD: u16 = u16::MAX;
 
 impl New {
@@ -44,11 +46,11 @@ impl New {
     }
 }
 
-/// Rows of one table.
+/// Numbers of rows of one table.
 #[derive(Clone, Copy, Default)]
 struct Count {
     rows: usize,
-    /// Of arrays.
+    /// Numbers of elements of arrays.
     elements: u64,
 }
 
@@ -59,16 +61,16 @@ impl Count {
     }
 }
 
-/// What a worker came to, in order.
+/// The new values of one worker, in order.
 struct Piece<'a> {
     new: &'a mut Vec<New>,
     /// By table.
     counts: Vec<Count>,
-    /// To which regions that are not full, and how often.
+    /// How many values are in each region that is not full.
     coming: WordMap<usize, usize>,
-    /// Those in regions that are not full, among the new.
+    /// The indices of these values among the new ones.
     apart: Vec<usize>,
-    /// Others were there first: what it is, and in which slot.
+    /// Values for which another reservation won, with the index of their slot.
     late: Vec<(u16, Raw)>,
 }
 
@@ -76,20 +78,20 @@ struct Piece<'a> {
 #[derive(Default)]
 struct Part<'a> {
     values: &'a mut [Raw],
-    /// Empty where nobody owns any.
+    /// Empty where no slot owns any.
     claimed: &'a mut [bool],
-    /// Of arrays.
+    /// The offsets of arrays.
     offsets: &'a mut [u32],
     lengths: &'a mut [u32],
-    /// How many were written.
+    /// The number of rows that are written.
     count: usize,
-    /// The word of the first, and the first element of the next array.
+    /// The word of the first row, and the first element of the next array.
     first: u64,
     element: u64,
 }
 
 impl<'a> Part<'a> {
-    /// The first rows, which the rest is then without.
+    /// Splits off the first rows.
     fn split(&mut self, count: Count) -> Self {
         fn cut<'a, T>(rows: &mut &'a mut [T], count: usize) -> &'a mut [T] {
             let count = count.min(rows.len());
@@ -108,7 +110,7 @@ impl<'a> Part<'a> {
         self.element += count.elements;
         part
     }
-    /// Writes the next row; its word.
+    /// Writes the next row. Gives its word.
     #[inline]
     fn write(&mut self, new: &New, owned: bool) -> u64 {
         let at = self.count;
@@ -126,7 +128,8 @@ impl<'a> Part<'a> {
 }
 
 impl Tracer<'_> {
-    /// Gives rows to what workers came to in these slots, `seen`; false where that is none of theirs, and nothing has rows: at most there are regions and codes for their words.
+    /// Gives rows to the values that workers met in these slots, `seen`. False where workers cannot enter them. Then
+    /// nothing has rows, though regions and codes for their words may have been made.
     pub(super) fn enter_beside(&mut self, slots: &[&SlotPlan], seen: &mut [Vec<New>]) -> Result<bool> {
         let total = seen.iter().map(Vec::len).sum();
         if !crew::pays(total) || total > MOST_PLACES {
@@ -150,14 +153,14 @@ impl Tracer<'_> {
         let full = pieces.iter().map(|piece| piece.new.len() - piece.apart.len()).sum();
         self.tables.map.gave(full);
         apart.into_iter().for_each(|(value, word)| _ = self.tables.map.enter(value, word));
-        // somebody may own what they came to, or it may be of another kind
+        // Such an object may be owned, or be of another kind.
         for (lead, value) in pieces.iter().flat_map(|piece| &piece.late) {
             self.again(slots[usize::from(*lead)], self.tables.map.get(*value), false)?;
         }
         Ok(true)
     }
 
-    /// What these are; None where some are none of the workers'.
+    /// Classifies the new values, in pieces. None where workers cannot enter some of them.
     fn tell_apart<'b>(&self, slots: &[&SlotPlan], all: &'b mut Vec<New>, place: u32) -> Option<Piece<'b>> {
         let plan = self.plan;
         let mut counts = vec![Count::default(); plan.classes.len() + plan.kinds.len()];
@@ -207,7 +210,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Makes room for their words; how many have none ready. None where there are more rows than short words tell apart.
+    /// Makes room for their words. Gives how many are in regions that are not full. None where there are more rows than
+    /// short words can hold.
     fn prepare(&mut self, pieces: &[Piece]) -> Option<usize> {
         let mut coming: WordMap<usize, usize> = WordMap::default();
         for (region, count) in pieces.iter().flat_map(|piece| &piece.coming) {
@@ -224,7 +228,7 @@ impl Tracer<'_> {
         map.prepare(&coming, some.iter().map(|(table, ..)| (first_word(classes.len(), *table) >> 32) as u32))
     }
 
-    /// Bids for all of them, and keeps those whose bids stand.
+    /// Makes reservations for all of them, and keeps the winners.
     fn bid(&self, slots: &[&SlotPlan], total: usize, pieces: &mut [Piece]) {
         let map = &self.tables.map;
         let alone = crew::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
@@ -255,7 +259,7 @@ impl Tracer<'_> {
             return;
         }
         let plan = self.plan;
-        // an array is of the kind that the first slot says, which others may not take
+        // An array is of the kind of its first slot, which other slots may not take.
         let mut kinds = slots.iter().filter_map(|slot| slot.kind);
         let several = kinds.next().is_some_and(|first| kinds.any(|kind| kind != first));
         let matters = |table: usize| match table.checked_sub(plan.classes.len()) {
@@ -287,7 +291,8 @@ impl Tracer<'_> {
         });
     }
 
-    /// Puts them behind the rows that there are; those whose words are to be entered yet.
+    /// Adds the winners to the tables, and gives them words. Gives the words that are yet to be entered in regions that
+    /// are not full.
     fn give_rows(&mut self, slots: &[&SlotPlan], total: usize, pieces: &[Piece]) -> Result<Vec<(Raw, u64)>> {
         let (plan, expected) = (self.plan, self.expected);
         let counts = |table: usize| pieces.iter().map(move |piece| piece.counts[table]);
@@ -354,7 +359,7 @@ impl Tracer<'_> {
     }
 }
 
-/// The word of a table's first row, of so many classes.
+/// The word of a table's first row. There are so many classes.
 fn first_word(classes: usize, table: usize) -> u64 {
     match table.checked_sub(classes) {
         Some(kind) => ARRAY | (kind as u64) << 32,

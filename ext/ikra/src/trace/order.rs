@@ -1,21 +1,22 @@
-//! Which rows elements have, without asking the map for each.
+//! Rows of elements, without a look-up in the map for each.
 //!
-//! Here: [`Order`], in which elements stood at an earlier call, and [`Guess`], for where they do not stand so any more. Not here: what follows from it ([`super::again`]). Both look at
-//! addresses alone.
+//! Here: [`Order`], the order of the elements at an earlier call; and [`Guess`], which predicts rows where the order is
+//! another now. Not here: what follows from a match ([`super::again`]). Both compare only addresses.
 
 use super::{ARRAY, Tables};
 use crate::heap::{self, Raw};
 use ikra_core::memory::room;
 
-/// Classes that either knows of.
+/// The most classes that either knows.
 const CLASSES: usize = 8;
 
-/// The classes of elements that stand, class by class, in the order of their rows, from each class's first on.
+/// The classes of elements whose objects are, class by class, in the order of their rows, from each class's first row
+/// on.
 #[derive(Default)]
 pub struct Order {
     /// Index of each element's class.
     classes: Vec<u8>,
-    /// By piece: the row of each class that comes next.
+    /// By piece: the next row of each class.
     next: Vec<[u32; CLASSES]>,
 }
 
@@ -27,7 +28,7 @@ pub(super) struct PieceOrder {
 }
 
 impl PieceOrder {
-    /// Of no element that is known.
+    /// The class of unknown elements.
     const UNKNOWN: u8 = u8::MAX;
 
     pub fn of(len: usize) -> Self {
@@ -37,10 +38,10 @@ impl PieceOrder {
     pub fn is_none(&self) -> bool {
         self.classes.is_empty()
     }
-    /// Hears of an element.
+    /// Notes an element.
     #[inline]
     pub fn add(&mut self, at: usize, entry: u64) {
-        // arrays have a bit that no class has
+        // Arrays have a bit that no class index has.
         let class = (entry >> 32).wrapping_sub(1) as usize;
         if let (Some(place), Some(count)) = (self.classes.get_mut(at), self.count.get_mut(class)) {
             *place = class as u8;
@@ -50,7 +51,8 @@ impl PieceOrder {
 }
 
 impl Order {
-    /// Of all pieces, if their classes are known. Whether rows follow each other is seen when it is used.
+    /// The order of all pieces, if their classes are known. Whether rows follow each other is checked when the order is
+    /// used.
     pub(super) fn of(pieces: &[PieceOrder], elements: usize) -> Option<Self> {
         let mut order = Self::default();
         let mut next = [0; CLASSES];
@@ -63,7 +65,8 @@ impl Order {
         known.then_some(order)
     }
 
-    /// Whether the elements of a piece, the one that begins at `from`, stand in it; `each` hears of class and row of every one up to the first that does not.
+    /// Whether the elements of a piece, which begins at `from`, are in this order. `each` gets class and row of every
+    /// one up to the first that is not.
     pub(super) fn holds(
         &self,
         tables: &Tables,
@@ -90,25 +93,26 @@ impl Order {
     }
 }
 
-/// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
+/// Predicts elements that mostly did not move: after each object of a class comes the one in the next row, in the order
+/// of a walk.
 pub(super) struct Guess<'a> {
     tables: &'a Tables,
-    /// Who comes next in some class; of classes that were not seen, or are over, nobody. By themselves, as all of them are compared with each element: which class it is of
-    /// is anybody's guess.
+    /// The predicted next object of some classes, or NOBODY for unknown and finished classes. They are in an array of
+    /// their own, because each element is compared with all of them: its class is not predictable.
     next: [Raw; CLASSES],
-    /// Their entries, and who comes behind them.
+    /// Their entries, and the objects after them.
     behind: [(u64, &'a [Raw]); CLASSES],
     count: usize,
 }
 
 impl<'a> Guess<'a> {
-    /// No element is this.
+    /// No element has this word.
     const NOBODY: Raw = heap::UNDEF;
 
     pub fn of(tables: &'a Tables) -> Self {
         Self { tables, next: [Self::NOBODY; CLASSES], behind: [(0, &[]); CLASSES], count: 0 }
     }
-    /// The entry of one who comes next in its class.
+    /// The entry of an element that was predicted for its class.
     #[inline]
     pub fn entry(&mut self, value: Raw) -> Option<u64> {
         let mut at = CLASSES;
@@ -124,12 +128,12 @@ impl<'a> Guess<'a> {
         }
         Some(found)
     }
-    /// Hears of one who did not come next.
+    /// Notes an element that was not predicted.
     pub fn learn(&mut self, entry: u64) {
         if entry & ARRAY != 0 {
             return;
         }
-        // entries have their class in the upper half
+        // Entries have their class in the upper half.
         let known = self.behind[..self.count].iter().position(|(known, _)| known >> 32 == entry >> 32);
         let Some(at) = known.or_else(|| Some(self.count).filter(|count| *count < CLASSES)) else { return };
         self.count = self.count.max(at + 1);

@@ -1,7 +1,8 @@
 //! The walk over reachable objects.
 //!
-//! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed. Objects are numbered in
-//! the order of a breadth-first search, whoever reads them: from elements, and then from roots, but where a list is taken to have its objects in order
+//! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed.
+//! Objects are numbered in the order of a breadth-first search, whichever thread reads them. The search starts from
+//! elements, and then from roots. Where a list is assumed to have its objects in order, roots come first
 //! ([`Plan::roots_first`]).
 
 use super::bids::New;
@@ -17,10 +18,10 @@ use ikra_core::types::{Prims, StrWord};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-/// Places for class words.
+/// Entries of the cache of class words.
 pub(super) const RECENT: usize = 16;
 
-/// Where a class word is among those that were looked up.
+/// The entry of a class word in the cache.
 #[inline]
 fn recent(class: Raw) -> usize {
     class.wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - RECENT.trailing_zeros())
@@ -32,21 +33,21 @@ const BATCH: usize = 2 * AHEAD;
 pub(super) struct Tracer<'a> {
     pub plan: &'a Plan,
     pub tables: &'a mut Tables,
-    /// By class, for each slot that leads on.
+    /// By class, for each slot that leads to other objects.
     pub readers: Vec<Vec<FieldReader>>,
     /// Hashes that were not laid out yet.
     pub unknown: &'a mut Vec<Raw>,
-    /// Class words that were looked up, with their indices.
+    /// A cache of class words and their indices.
     pub recent: [(Raw, usize); RECENT],
-    /// Rows of a table that is not short: as many as there are elements.
+    /// The expected rows of a table that is not short: as many as there are elements.
     pub expected: usize,
     /// Lists that workers used before.
     pub spare: Mutex<Vec<Vec<New>>>,
 }
 
-/// What a slot was found to hold.
+/// The value that was found in a slot.
 pub(super) struct Reached {
-    /// As in the identity map; 0 for what is neither object nor array.
+    /// As in the identity map. 0 for a value that is neither object nor array.
     entry: u64,
     known: bool,
 }
@@ -55,12 +56,12 @@ impl Reached {
     const NOTHING: Self = Self { entry: 0, known: false };
 }
 
-/// What a slot usually holds.
+/// The values that a slot usually holds.
 struct Usual {
     rows: Rows,
-    /// Also such as are known.
+    /// Whether known values may be in the slot, too.
     shared: bool,
-    /// The next one's entry.
+    /// The entry of the next new value.
     first: u64,
     what: heap::What,
 }
@@ -73,7 +74,7 @@ impl Tracer<'_> {
     pub fn walk(&mut self, base: Option<&[Raw]>, roots: &[Raw]) -> Result<()> {
         let plan = self.plan;
         if plan.roots_first {
-            // elements that refer to a list's objects, in whatever order, have no say in it
+            // The order of a list's objects must not depend on elements that refer to them.
             self.roots(roots)?;
             self.settle()?;
         }
@@ -96,8 +97,9 @@ impl Tracer<'_> {
 
     fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
         let (mut rows, mut classes) = (Table::unset(base.len()), Table::unset(base.len()));
-        // What the first element leads to is numbered from there outwards: neighbours get near rows. From many elements at
-        // once, the wavefronts would interleave, and each step to a neighbour go to another cache line.
+        // What the first element leads to is numbered from there outwards, so that neighbours get near rows. From many
+        // elements at once, the wavefronts would interleave, and each step to a neighbour would go to another cache
+        // line.
         let (first, rest) = base.split_at(base.len().min(1));
         let (first_row, rest_rows) = rows.split_at_mut(first.len());
         let (first_class, rest_classes) = classes.split_at_mut(first.len());
@@ -130,7 +132,8 @@ impl Tracer<'_> {
             };
             Ok(())
         })?;
-        // While they are in the cache; but an element that others lead to has to be known as one first.
+        // Follows them while they are in the cache. But an element that others lead to must first be known as an
+        // element.
         if self.plan.linked { Ok(()) } else { self.settle() }
     }
 
@@ -144,14 +147,14 @@ impl Tracer<'_> {
         Some(recent.1)
     }
 
-    /// Notes what a slot holds, where that is an object or array.
+    /// Notes the value of a slot, where that is an object or array.
     fn follow(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<Reached> {
         if heap::is_immediate(value) {
             return Ok(Reached::NOTHING);
         }
         let (word, place) = self.tables.map.look(value);
         if word != 0 {
-            // what is known is not read again
+            // Known objects are not read again.
             return self.again(slot, word, element);
         }
         let entry = self.fresh(slot, value, element)?;
@@ -161,8 +164,8 @@ impl Tracer<'_> {
         Ok(if entry & STRING == 0 { Reached { entry, known: false } } else { Reached::NOTHING })
     }
 
-    /// The same of many values, which are in these slots in turn; `each` hears of every one, in their order. Where the words of all of them are, and the memory of those that
-    /// have none, is asked for before the first is followed.
+    /// The same for many values, which are in these slots in turn. `each` gets every result, in order. All words, and
+    /// all objects without one, are prefetched before the first value is followed.
     #[inline]
     pub(super) fn follow_all(
         &mut self,
@@ -197,7 +200,8 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// Follows values of one slot that lie near each other, as long as they are what it usually holds: such as are known, and then new ones. How many.
+    /// Follows values of one slot that lie near each other, as long as they are usual: known ones first, and then new
+    /// ones. Gives how many.
     #[inline]
     fn follow_near(
         &mut self,
@@ -222,7 +226,7 @@ impl Tracer<'_> {
         Ok(known + count)
     }
 
-    /// Follows values of one slot as long as they are what it usually holds: new ones, and such as are known. How many.
+    /// Follows values of one slot as long as they are usual: new ones, and known ones. Gives how many.
     #[inline]
     fn follow_usual(
         &mut self,
@@ -253,7 +257,7 @@ impl Tracer<'_> {
         Ok(followed)
     }
 
-    /// Gives what a slot usually holds its rows.
+    /// Gives rows to new usual values of a slot.
     #[inline]
     fn add(&mut self, slot: &SlotPlan, rows: Rows, fresh: &[Raw], element: bool) -> Result<()> {
         let claimed = slot.owned && !element;
@@ -263,7 +267,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// What a slot holds that holds objects of one class alone, or Arrays.
+    /// The usual values of a slot that holds only objects of one class, or Arrays.
     #[inline]
     fn usual(&self, slot: &SlotPlan) -> Option<Usual> {
         let (rows, first, shared, what) = match (slot.kind, slot.sole_class) {
@@ -280,11 +284,11 @@ impl Tracer<'_> {
             }
             _ => return None,
         };
-        // with fewer rows left they are added one by one, until adding fails
+        // With fewer rows left they are added one by one, until adding fails.
         ((first as u32 as usize) < MOST_ROWS - TOGETHER).then_some(Usual { rows, shared, first, what })
     }
 
-    /// As [`Tracer::follow_usual`], of objects of several classes.
+    /// As [`Tracer::follow_usual`], for objects of several classes.
     #[inline]
     fn follow_mixed(
         &mut self,
@@ -294,14 +298,14 @@ impl Tracer<'_> {
         each: &mut impl FnMut(Reached) -> Result<()>,
     ) -> usize {
         let (plans, known_classes, expected) = (&self.plan.classes[..], &self.recent, self.expected);
-        // a Range in a launch parameter has no row
+        // A Range in a launch parameter has no row.
         let structs = !slot.prims.intersects(Prims::RANGE);
         let Tables { map, classes, .. } = &mut *self.tables;
         map.fill_while(values, found, |value, known| {
             let reached = match known {
                 Known::Immediate => Reached::NOTHING,
                 Known::Word(entry) => {
-                    // arrays and Strings have bits that no class has
+                    // Arrays and Strings have bits that no class index has.
                     let class = (entry >> 32) as usize - 1;
                     (slot.takes(class) && !plans[class].ownable).then_some(Reached { entry, known: true })?
                 }
@@ -329,7 +333,7 @@ impl Tracer<'_> {
         })
     }
 
-    /// Notes an object or array of which nothing is known: its entry.
+    /// Notes an unknown object or array, and gives its entry.
     #[inline]
     fn fresh(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<u64> {
         if heap::is_object(value) {
@@ -353,20 +357,20 @@ impl Tracer<'_> {
                 }
                 self.object(slot, value, element)
             }
-            // a Range in a launch parameter has no row
+            // A Range in a launch parameter has no row.
             Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(0),
             Seen::Struct | Seen::Number if self.class_index(heap::class_word(value)).is_some() => {
                 self.object(slot, value, element)
             }
-            // other values are checked when they are packed
+            // Other values are checked when they are packed.
             _ => Ok(0),
         }
     }
 
-    /// Sees to it that what is known may be in a slot, too.
+    /// Checks that a known value may be in this slot, too.
     #[inline(always)]
     pub(super) fn again(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
-        // arrays and Strings have bits that no class has
+        // Arrays and Strings have bits that no class index has.
         let class = (entry >> 32) as usize - 1;
         if slot.takes(class) && !self.plan.classes[class].ownable {
             return Ok(Reached { entry, known: true });
@@ -377,7 +381,7 @@ impl Tracer<'_> {
     #[cold]
     fn again_slowly(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
         if entry & STRING != 0 {
-            // nobody writes to Strings, so nobody owns one
+            // Programs do not write Strings, so no slot owns one.
             let fits = slot.prims.intersects(Prims::STR);
             return if fits { Ok(Reached::NOTHING) } else { Err(Misfit::Value) };
         }
@@ -391,7 +395,7 @@ impl Tracer<'_> {
         let claimed = claimed.get(row).copied().unwrap_or(false);
         let is_range = || slot.prims.intersects(Prims::RANGE) && entry & ARRAY == 0;
         if !fits && is_range() && heap::see(tables.classes[upper - 1].objects[row]) == Seen::Struct {
-            // in a launch parameter it has no row, though it may have one as what something else refers to
+            // A Range in a launch parameter has no row, even where it has one because something else refers to it.
             return Ok(Reached::NOTHING);
         }
         if fits && !claimed && (element || !slot.owned) {
@@ -411,7 +415,7 @@ impl Tracer<'_> {
         Ok((class as u64 + 1) << 32 | row as u64)
     }
 
-    /// Gives objects of a class their rows.
+    /// Gives rows to objects of a class.
     #[inline]
     fn add_objects(&mut self, class: usize, objects: &[Raw], claimed: bool) -> Result<()> {
         let rows = &mut self.tables.classes[class];
@@ -454,7 +458,7 @@ impl Tracer<'_> {
         Ok(ARRAY | (kind as u64) << 32 | at as u64)
     }
 
-    /// Gives arrays of a kind their rows.
+    /// Gives rows to arrays of a kind.
     #[inline]
     fn add_arrays(&mut self, kind: usize, arrays: &[Raw], claimed: bool, len: impl Fn(Raw) -> usize) -> Result<()> {
         let rows = &mut self.tables.kinds[kind];
@@ -462,7 +466,7 @@ impl Tracer<'_> {
         add(&mut rows.arrays, arrays, self.expected);
         make_room(&mut rows.offsets, arrays.len(), self.expected);
         make_room(&mut rows.lengths, arrays.len(), self.expected);
-        // of all lengths, so that it is as large as the longest
+        // The union of the bits of all lengths, which is at least as large as the greatest.
         let mut bits = 0;
         let lengths = rows.lengths.add(arrays.len());
         for (length, array) in lengths.iter_mut().zip(arrays) {
@@ -483,7 +487,7 @@ impl Tracer<'_> {
         if many { Err(Misfit::TooMany) } else { Ok(()) }
     }
 
-    /// Follows every slot that leads on, until nothing new turns up.
+    /// Follows every slot that leads to other objects, until nothing new is found.
     fn settle(&mut self) -> Result<()> {
         let plan = self.plan;
         loop {
@@ -492,7 +496,7 @@ impl Tracer<'_> {
                 let mut row = self.tables.classes[at].cursor;
                 if !class.leads.is_empty() {
                     let followed = self.objects_beside(at, row)?;
-                    // what workers came to may be of a class that was passed
+                    // Workers may have met objects of a class that was passed already.
                     progress |= followed > row;
                     row = followed;
                 }
@@ -521,7 +525,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Follows the slots of a class's objects from one row on, to another or the last, and passes Arrays that these lead to; the row that is next.
+    /// Follows the slots of a class's objects from one row on, to another or the last, and passes known Arrays that
+    /// these lead to. Gives the next row.
     pub(super) fn objects_alone(&mut self, at: usize, mut row: usize, end: usize) -> Result<usize> {
         let mut lead_to_known = true;
         while row < end.min(self.tables.classes[at].objects.len()) {
@@ -532,7 +537,7 @@ impl Tracer<'_> {
         Ok(row)
     }
 
-    /// Follows the slots of some of a class's objects, from a row on: of how many.
+    /// Follows the slots of some of a class's objects, from a row on. Gives how many.
     fn objects(&mut self, at: usize, row: usize) -> Result<usize> {
         let class = &self.plan.classes[at];
         let mut some = [heap::NIL; BATCH];
@@ -550,7 +555,7 @@ impl Tracer<'_> {
         for (reader, values) in self.readers[at].iter_mut().zip(values.chunks_mut(some.len())) {
             reader.get_all(some, class.raw, values);
         }
-        // one object after the other, as a search that looks at one at a time
+        // One object after the other, as in a search that reads one at a time.
         let ordered: SmallVec<[Raw; 4 * BATCH]> =
             (0..some.len()).flat_map(|i| values[i..].iter().step_by(some.len())).copied().collect();
         let slots: SmallVec<[&SlotPlan; 8]> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
@@ -558,13 +563,13 @@ impl Tracer<'_> {
         Ok(some.len())
     }
 
-    /// The same of the elements of a kind's arrays.
+    /// The same for the elements of a kind's arrays.
     pub(super) fn arrays(&mut self, at: usize, row: usize, slot: &SlotPlan) -> Result<usize> {
         let mut some = [heap::NIL; BATCH];
         let some = batch(&self.tables.kinds[at].arrays[row..], &mut some);
-        // no row so far becomes one of a buffer
+        // No later row turns these arrays into buffers.
         let buffers = self.tables.kinds[at].buffers;
-        // several that lead to few, or parts of one
+        // Several short arrays, or parts of one.
         let (mut values, mut count) = ([heap::NIL; TOGETHER], 0);
         for array in some {
             for element in elements_of(*array, buffers) {
@@ -580,8 +585,9 @@ impl Tracer<'_> {
         Ok(some.len())
     }
 
-    /// Passes the next arrays of each kind, short ones, that lead to nothing but what is known, unless these have so many elements that workers look at them. So nobody gets
-    /// another number than if they were followed later, and they are in the cache now. Whether these were all.
+    /// Passes the next short arrays of each kind that lead only to known values, unless they have so many elements that
+    /// workers read them. They are in the cache now, and numbers are the same as if they were followed later. Gives
+    /// whether these were all arrays.
     fn known_arrays(&mut self) -> bool {
         let plan = self.plan;
         let slots = plan.kinds.iter().map(|kind| kind.slot.as_ref().filter(|slot| slot.leads_on()));
@@ -605,7 +611,8 @@ impl Tracer<'_> {
         })
     }
 
-    /// How many arrays from a row on, of those that are looked at together, lead to nothing but what is known; a long one is none, as it would be looked at in vain each time.
+    /// The number of arrays from a row on, among those that are read together, that lead only to known values. A long
+    /// array does not count, because it would be read in vain each time.
     fn lead_to_known(&self, at: usize, row: usize, slot: &SlotPlan) -> usize {
         let rows = &self.tables.kinds[at];
         let (mut values, mut count, mut arrays) = ([heap::NIL; TOGETHER], 0, 0);
@@ -619,7 +626,7 @@ impl Tracer<'_> {
         if self.are_known(slot, &values[..count]) { arrays } else { 0 }
     }
 
-    /// Whether all of these are known, as what may be in a slot, or lead nowhere.
+    /// Whether all of these are known and fit the slot, or lead nowhere.
     fn are_known(&self, slot: &SlotPlan, values: &[Raw]) -> bool {
         if let Some(Usual { shared: true, first, .. }) = self.usual(slot)
             && let Some(near) = self.tables.map.near(values)
@@ -631,20 +638,21 @@ impl Tracer<'_> {
         self.tables.map.each(values, each_is).is_ok()
     }
 
-    /// Not a part of the loop that collects them, which is short.
+    /// A separate function keeps the loop short that collects the elements.
     #[inline(never)]
     fn follow_elements(&mut self, slot: &SlotPlan, values: &[Raw]) -> Result<()> {
         self.follow_all(&[slot], values, false, |_| Ok(()))
     }
 }
 
-/// What an array leads to: a buffer, which may be among some, holds numbers, which lead nowhere.
+/// The elements of an array that may lead to objects. A buffer, which may be among `buffers`, holds numbers, which lead
+/// nowhere.
 #[inline]
 fn elements_of<'a>(array: Raw, buffers: bool) -> &'a [Raw] {
     if buffers && heap::see(array) != Seen::Array { &[] } else { heap::elements(array) }
 }
 
-/// Puts rows at the end of a table, of which nobody knows how long it gets.
+/// Adds rows to a table whose final length is not known.
 #[inline]
 fn add(table: &mut Table<Raw>, rows: &[Raw], expected: usize) {
     make_room(table, rows.len(), expected);
@@ -660,19 +668,19 @@ pub(super) fn make_room<T: Row>(table: &mut Table<T>, rows: usize, expected: usi
 
 #[cold]
 fn widen<T: Row>(table: &mut Table<T>, rows: usize, expected: usize) {
-    // what is never touched costs addresses alone
+    // Pages that are never touched take only addresses.
     let more = if table.len() + rows < 1024 { BATCH } else { expected };
     table.reserve(more.max(rows));
 }
 
-/// The first of these rows, a batch of them; asks for the memory of the next ones.
+/// A batch of the first of these rows. Prefetches the next ones.
 #[inline]
 fn batch<'a>(rows: &[Raw], some: &'a mut [Raw; BATCH]) -> &'a [Raw] {
     let batch = |from: usize| &rows[rows.len().min(from)..rows.len().min(from + BATCH)];
     let some = &mut some[..rows.len().min(BATCH)];
     some.copy_from_slice(batch(0));
     batch(2 * BATCH).iter().for_each(|row| heap::prefetch(*row));
-    // others are mostly like the first and the last
+    // The others are mostly like the first and the last.
     if let [first, .., last] = batch(BATCH)
         && [first, last].iter().any(|row| heap::has_body(**row))
     {

@@ -1,11 +1,14 @@
 //! Columns to objects and Arrays.
 //!
-//! Here: [`Unpacker::write_back`]. Not here: results and captured locals ([`super`]), and what columns hold ([`crate::decode`]).
-//! Invariant: everything that can fail happens before the first change, and no Ruby code runs between the first change and the last.
+//! Here: [`Unpacker::write_back`]. Not here: results and captured locals ([`super`]), and what columns hold
+//! ([`crate::decode`]).
+//! Invariant: everything that can fail happens before the first change, and no Ruby code runs between the first change
+//! and the last.
 //!
-//! Of most objects nothing can fail but that they were frozen meanwhile, which their first word tells, and that a number needs an object, which the columns tell. So
-//! workers look at these first, and leave what is not plain to the Ruby thread, which works out and makes what that is to hold. Then workers compare what each object
-//! holds with its row, and write what differs at once.
+//! For most objects only two things can go wrong. The object was frozen meanwhile, which its first word shows; or a
+//! number needs an object, which the columns show. Workers check these first. All other cases they leave to the Ruby
+//! thread, which computes and makes the values. Then workers compare each object with its row, and write what differs
+//! at once.
 
 use super::Unpacker;
 use crate::crew;
@@ -49,9 +52,9 @@ struct Class<'a> {
 
 struct Field<'a> {
     plan: &'a FieldPlan,
-    /// Where the class's rows begin in the columns.
+    /// The first row of the class in the columns.
     start: usize,
-    /// Knows where objects keep it.
+    /// Finds the field in objects.
     reader: FieldReader,
 }
 
@@ -63,16 +66,16 @@ struct Place {
     row: usize,
 }
 
-/// What a worker gives back.
+/// A worker's results.
 #[derive(Default)]
 struct Written {
-    /// Objects that were assigned one that the GC has to know of.
+    /// Pairs of an object and a value that was assigned to it, which the GC must know of.
     assigned: Vec<(Raw, Raw)>,
     /// Fields that objects do not have yet.
     absent: Vec<Place>,
 }
 
-/// Objects of some classes that are written by one worker, and those that are not, by chunks of each class.
+/// Objects of some classes that one worker writes, and those that it does not write, in chunks of each class.
 struct Piece {
     rows: Vec<Range<usize>>,
     left: Vec<(usize, Range<usize>)>,
@@ -86,14 +89,15 @@ struct Rest {
     elements: Vec<(Raw, usize, Raw)>,
 }
 
-/// What was found out of the objects that are to be written by looking at them alone.
+/// What the objects to be written show by themselves.
 pub struct Looked<'a> {
     classes: Vec<Class<'a>>,
     pieces: Vec<Piece>,
 }
 
 impl<'a> Unpacker<'a> {
-    /// Looks at the objects that are to be written, before there are columns. It is void as soon as Ruby code may have run.
+    /// Checks the objects to be written, before the columns are there. The result is void as soon as Ruby code may have
+    /// run.
     pub fn look(&self) -> Looked<'a> {
         let classes = self.written_classes();
         let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
@@ -102,11 +106,12 @@ impl<'a> Unpacker<'a> {
         Looked { classes, pieces }
     }
 
-    /// Writes to objects and Arrays what differs from what they hold, and fills all that was made. The objects were looked at.
+    /// Writes to objects and Arrays what differs from the columns, and fills all new objects. `looked` has the checks
+    /// of the objects.
     ///
     /// # Errors
-    /// FrozenError for an object that was frozen meanwhile, and the like. Then nothing was changed, unless memory ended while an object was given an ivar that it
-    /// never had.
+    /// FrozenError for an object that was frozen meanwhile, and the like. Then nothing was changed, unless memory ended
+    /// while an object was given an ivar that it never had.
     pub fn write_back(&self, mut looked: Looked<'a>) -> std::result::Result<(), Error> {
         let arrays = self.plan.kinds.iter().any(|kind| kind.written);
         if looked.classes.is_empty() && !arrays && !self.plan.freezes() {
@@ -127,15 +132,15 @@ impl<'a> Unpacker<'a> {
             if !self.polls.ran() {
                 break (classes, pieces, rest);
             }
-            // what was made is there by now, and only what was looked at is to be looked at again
+            // New objects exist by now, so only the checks must be repeated.
             looked = self.look();
         };
-        // from here on something has changed, and is not to be done twice
+        // From here on something has changed, and must not be done twice.
         room::note_change();
-        // not before: what was made may have had the GC begin to mark
+        // Not earlier: making objects may have started a marking phase of the GC.
         let marking = heap::is_marking();
         let written = self.write_beside(&classes, pieces, marking);
-        // all of them before anything allocates
+        // All of these come before anything allocates.
         for Written { assigned, .. } in &written {
             for (at, (object, new)) in assigned.iter().enumerate() {
                 if let Some((object, new)) = assigned.get(at + heap::AHEAD) {
@@ -154,7 +159,7 @@ impl<'a> Unpacker<'a> {
         for (place, new) in rest.fields {
             classes[place.class].set(place, new)?;
         }
-        // SAFETY: live Arrays that are not frozen and whose bodies are their own, at indices that they have.
+        // SAFETY: live Arrays that are not frozen and own their bodies, at existing indices.
         #[allow(unsafe_code)]
         protect(|| unsafe {
             for (array, index, new) in &rest.elements {
@@ -165,7 +170,7 @@ impl<'a> Unpacker<'a> {
         self.freeze()
     }
 
-    /// Freezes what the program has frozen of what was there.
+    /// Freezes existing objects that the program has frozen.
     fn freeze(&self) -> std::result::Result<(), Error> {
         let mut frozen = Vec::new();
         for (at, class) in self.plan.classes.iter().enumerate() {
@@ -181,7 +186,7 @@ impl<'a> Unpacker<'a> {
             let of_kind = arrays.filter(|(_, offset)| flags[**offset as usize] != 0).map(|(array, _)| *array);
             of_kind.filter(|array| heap::see(*array) != Seen::Buffer).for_each(|array| room::push(&mut frozen, array));
         }
-        // SAFETY: live objects and Arrays; `protect` catches NoMemoryError.
+        // SAFETY: live objects and Arrays. `protect` catches NoMemoryError.
         #[allow(unsafe_code)]
         protect(|| unsafe {
             for object in &frozen {
@@ -207,7 +212,7 @@ impl<'a> Unpacker<'a> {
         classes
     }
 
-    /// Workers write what no Ruby thread need.
+    /// Workers write all objects that do not need the Ruby thread.
     fn write_beside(&self, classes: &[Class<'_>], pieces: Vec<Piece>, marking: bool) -> Vec<Written> {
         let rows = classes.iter().map(|class| class.objects.len()).sum();
         let decoder = self.decoder();
@@ -244,7 +249,8 @@ impl<'a> Unpacker<'a> {
         Ok(rest)
     }
 
-    /// What one field of at most [`CHUNK`] objects is to hold that it does not, made where it has to be.
+    /// The new values of one field of at most [`CHUNK`] objects, where they differ. Objects are made where a value
+    /// needs one.
     fn compare(
         &self,
         class: Raw,
@@ -276,7 +282,7 @@ impl<'a> Unpacker<'a> {
     fn arrays(&self, at: usize, slot: &SlotPlan, elements: &mut Vec<(Raw, usize, Raw)>) -> Result<()> {
         let rows = &self.tables.kinds[at];
         for (i, array) in rows.arrays.iter().enumerate() {
-            // its new version is not known to anybody yet
+            // No other code knows its new version yet.
             if heap::see(*array) == Seen::Buffer {
                 continue;
             }
@@ -310,7 +316,7 @@ impl<'a> Unpacker<'a> {
                 }
             }
             if touched {
-                // SAFETY: a live Array; after this its body is its own, so that storing cannot fail.
+                // SAFETY: a live Array. After this it owns its body, so that storing cannot fail.
                 #[allow(unsafe_code)]
                 protect(|| unsafe {
                     rb_sys::rb_ary_modify(*array);
@@ -328,7 +334,7 @@ impl Class<'_> {
         self.fields.iter_mut().for_each(|field| field.reader.learn(&some, self.raw));
     }
 
-    /// Whether a worker can give at most [`CHUNK`] objects whatever values.
+    /// Whether a worker can assign any values to at most [`CHUNK`] objects.
     fn is_plain(&self, rows: &Range<usize>) -> bool {
         let objects = &self.objects[rows.clone()];
         objects.iter().for_each(|object| heap::prefetch(*object));
@@ -336,7 +342,7 @@ impl Class<'_> {
             && self.fields.iter().all(|field| field.reader.knows_all(objects, self.raw))
     }
 
-    /// Whether nothing has to be made for what these objects are to hold.
+    /// Whether no new value of these objects needs an object to be made.
     fn has_values(&self, rows: &Range<usize>, decoder: &Decoder<'_>) -> bool {
         let mut new = [heap::NIL; CHUNK];
         let has_values = |field: &Field<'_>| {
@@ -346,7 +352,7 @@ impl Class<'_> {
         self.fields.iter().all(has_values)
     }
 
-    /// Writes what differs of at most [`CHUNK`] plain objects.
+    /// Writes what differs in at most [`CHUNK`] plain objects.
     fn write(&self, at: usize, rows: Range<usize>, decoder: &Decoder<'_>, marking: bool, written: &mut Written) {
         let objects = &self.objects[rows.clone()];
         heap::prefetch_all(objects.iter().copied());
@@ -369,17 +375,17 @@ impl Class<'_> {
         }
     }
 
-    /// Assigns a field, for the Ruby thread.
+    /// Assigns a field, on the Ruby thread.
     fn set(&mut self, place: Place, new: Raw) -> std::result::Result<(), Error> {
         let (object, field) = (self.objects[place.row], &mut self.fields[place.field]);
-        // the first of its form: from here the reader knows where the ivar is
+        // The first object of its form: from here on the reader knows where the ivar is.
         field.reader.get(object, self.raw);
         if field.reader.set(object, self.raw, new) { Ok(()) } else { heap::set_field(object, field.plan.field, new) }
     }
 }
 
-/// Workers look at objects of all classes side by side, and leave to the Ruby thread, beside those that are left to it already, those that are not plain: something is to
-/// be made or raised, or their form is not known.
+/// Workers check objects of all classes side by side. They leave to the Ruby thread those that are left to it already,
+/// and those that are not plain. For these something must be made or raised, or their form is not known.
 fn leave(
     classes: &[Class<'_>],
     pieces: Vec<Piece>,
@@ -399,7 +405,7 @@ fn leave(
     })
 }
 
-/// Some rows, at most [`CHUNK`] at a time.
+/// Ranges of rows, at most [`CHUNK`] each.
 fn chunks(rows: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let end = rows.end;
     rows.clone().step_by(CHUNK).map(move |first| first..end.min(first + CHUNK))

@@ -1,7 +1,8 @@
-//! Whether Arrays changed, which nobody can watch.
+//! Detects whether Arrays changed. Nothing notices a write to an Array.
 //!
-//! Here: [`Arrays`], which compares Arrays with what was packed of them, and the list that a block runs over, of which not all is packed, with a copy that Ruby shares with it
-//! until one of the two is written, so that its address tells. Not here: when that is asked ([`super`]).
+//! Here: [`Arrays`], which compares Arrays with what was packed of them. Of the list that a block runs over, not all is
+//! packed. So it is compared with a copy, whose elements Ruby shares with the list until one of the two is written:
+//! then the address of the elements changes. Not here: when Arrays are compared ([`super`]).
 
 use crate::crew::{self, GROUP, Lists};
 use crate::decode::{Decoder, same};
@@ -25,23 +26,25 @@ pub(super) struct Arrays {
 /// All arrays of a kind.
 struct Kind {
     pieces: Arc<[Lists]>,
-    /// What was packed of each piece, as Ruby has it, once somebody asked: [`heap::UNDEF`] where only an object can hold it. None: it means nothing.
+    /// What was packed of each piece, as Ruby's values, decoded at the first comparison. A value that only an object
+    /// can hold is [`heap::UNDEF`]. None where the bits mean nothing.
     packed: Box<[OnceCell<Option<Vec<Raw>>>]>,
 }
 
 struct Copied {
     array: Raw,
     copy: Raw,
-    /// Where the copy's elements are: where the Array's are, too, if the two still share them.
+    /// The address of the copy's elements. The list has the same while both share them.
     elements: usize,
     len: usize,
 }
 
 impl Arrays {
-    /// Those of tables, and the list that a block runs over, which are alive for as long as these are, and so is what `holder` has.
+    /// The arrays of the tables, and the list that a block runs over. All are alive for as long as these are, and so is
+    /// what `holder` has.
     ///
     /// # Errors
-    /// What Ruby raises when memory ends.
+    /// NoMemoryError.
     pub fn now(ruby: &Ruby, holder: &LazyHolder, base: Option<Raw>, tables: &Tables) -> Result<Self, Error> {
         let base = base.map(|base| Copied::now(ruby, holder, base)).transpose()?;
         let kind = |rows: &KindRows| {
@@ -51,7 +54,7 @@ impl Arrays {
         Ok(Self { base, kinds: tables.kinds.iter().map(kind).collect() })
     }
 
-    /// Whether no Array was changed since it was packed.
+    /// Whether no Array changed since it was packed.
     pub fn hold(&self, packed: &Decoder<'_>) -> bool {
         if !self.base.iter().all(Copied::holds) {
             return false;
@@ -68,7 +71,7 @@ impl Arrays {
     }
 }
 
-/// Whether some arrays of a kind hold what was packed of them.
+/// Whether some arrays of a kind still hold what was packed of them.
 fn holds(
     packed: &Decoder<'_>,
     slot: Option<&SlotPlan>,
@@ -78,13 +81,13 @@ fn holds(
 ) -> bool {
     let first = rows.start(lists.first());
     let decode = || {
-        // without a slot, lengths are all that anybody looks at
+        // Without a slot the program reads only lengths.
         let Some(slot) = slot else { return Some(Vec::new()) };
         let mut values = vec![heap::NIL; rows.rows_of(lists)];
         packed.rows(slot, first, &mut values).is_ok().then_some(values)
     };
     let Some(values) = known.get_or_init(decode) else { return false };
-    // of an array and a part of it from some element on
+    // Compares a part of an array, from some element on.
     let is_same = |array: Raw, list: usize, from: usize, len: usize| {
         let elements = heap::elements(array);
         if elements.len() != rows.lengths[list] as usize || !heap::is_of_array(array) {

@@ -1,7 +1,9 @@
-//! Objects in the middle of whose methods the sections of a scope run: what such a method reads and writes, nobody notices.
+//! Objects whose methods are running while a section of a scope runs. Nothing notices what such a method reads and
+//! writes.
 //!
-//! Here: [`Inside`], which finds out at each section that they are as they were last seen, as they mostly are. Not here: who they are, and what is done
-//! where they are not (`lib/ikra/resident.rb`, `entered` and `left`), for which this may always ask.
+//! Here: [`Inside`], which checks at each section whether these objects are as they were last seen. Mostly they are.
+//! Not here: which objects they are, and what is done where they changed (`entered` and `left` in
+//! `lib/ikra/resident.rb`). This file may always leave the decision to that code.
 
 use crate::block::Captures;
 use crate::fiber;
@@ -17,7 +19,7 @@ use parking_lot::Mutex;
 /// Classes whose objects kernels write.
 static WRITTEN: Mutex<Vec<Raw>> = Mutex::new(Vec::new());
 
-/// That kernels write objects of a class, which is kept.
+/// Notes that kernels write objects of a class, which is kept for good.
 pub fn is_written(class: Raw) {
     let mut written = WRITTEN.lock();
     if !written.contains(&class) {
@@ -25,18 +27,18 @@ pub fn is_written(class: Raw) {
     }
 }
 
-/// What a section knows of them.
+/// What a section knows of these objects.
 pub enum Inside {
     /// There are none.
     Nobody,
-    /// All of them are as they were seen: by object, whether it is frozen, and its ivars with their values.
+    /// All are as they were last seen. The Hash has, by object, whether it is frozen, and its ivars with their values.
     Same(RHash),
     /// Ruby code has to look.
     Unknown,
 }
 
 impl Inside {
-    /// Those of this Fiber, of whom one is the `self` of a section's block.
+    /// The objects of this Fiber. One of them is the `self` of the section's block.
     ///
     /// # Errors
     /// What Ruby raises.
@@ -67,14 +69,15 @@ impl Inside {
     }
 }
 
-/// The most frequent of those that are never among them (`CORE`): what a program's outermost lines are run by, and nobody. Of others Ruby code knows.
+/// Whether a receiver is of the most frequent kinds that `CORE` leaves out: nil, and plain Objects such as the main
+/// object. Ruby code checks the others.
 fn is_left_out(ruby: &Ruby, receiver: Value) -> bool {
     receiver.is_nil() || class_of(receiver.as_raw()) == ruby.class_object().as_raw()
 }
 
-/// The class, whatever methods the object has of its own.
+/// The class of an object, without its singleton class.
 fn class_of(object: Raw) -> Raw {
-    // SAFETY: any live VALUE has a class, which is found without allocating or raising.
+    // SAFETY: any live VALUE has a class, which the function finds without allocating or raising.
     #[allow(unsafe_code)]
     unsafe {
         rb_sys::rb_obj_class(object)
@@ -90,7 +93,7 @@ fn are_same(inside: RHash) -> Result<bool, Error> {
     Ok(same)
 }
 
-/// Whether it is known that an object is what was seen (`Ikra::Resident.values`), and that kernels do not write it.
+/// Whether an object is known to be as it was seen (`Ikra::Resident.values`), and kernels do not write it.
 fn is_same(object: Raw, seen: &[Raw]) -> bool {
     let (Some(is_frozen), true) = (seen.first(), heap::is_object(object)) else { return false };
     if *is_frozen != if heap::is_frozen(object) { heap::TRUE } else { heap::FALSE } {

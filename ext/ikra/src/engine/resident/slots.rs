@@ -1,8 +1,9 @@
-//! One slot of one object, as Ruby's own readers and writers look at it.
+//! One slot of one object, for Ruby's own readers and writers of attributes.
 //!
-//! Here: what a reader gives where objects lack what a kernel wrote, without fetching more than that slot, and when it is time to fetch all; what a writer gives an object,
-//! in the column that the next kernel looks at, so that nothing else is packed anew. Not here: which methods are readers and writers (lib/ikra/resident.rb), and writing
-//! back ([`super::State::write_back`]).
+//! Here: what a reader gives where an object lacks what a kernel wrote. It fetches only that slot, or everything once
+//! many slots were fetched. A writer stores the value in the object and in the column that the next kernel reads, so
+//! that nothing has to be packed anew. Not here: which methods are readers and writers (lib/ikra/resident.rb), and
+//! writing back ([`super::State::write_back`]).
 
 use super::{Key, Kind, Scope, State, Variant, is_plain};
 use crate::decode::{Decoded, Decoder};
@@ -21,15 +22,15 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// So many slots are fetched one by one before all that objects lack is written to them.
+/// The most slots that are fetched one by one. After these all is written back that objects lack.
 const FEW: u32 = 4;
 
-/// How many slots were fetched since the launch of that number.
+/// The number of the last launch, and how many slots were fetched since.
 #[derive(Default)]
 pub(super) struct Fetched(Mutex<(u64, u32)>);
 
 impl Fetched {
-    /// Whether one more is fetched by itself.
+    /// Whether one more slot is fetched by itself.
     fn one_more(&self, launches: u64) -> bool {
         let mut fetched = self.0.lock();
         if fetched.0 != launches {
@@ -40,7 +41,7 @@ impl Fetched {
     }
 }
 
-/// Where a value goes that Ruby gives an object.
+/// The column and row for a value that Ruby assigns.
 struct Target<'a> {
     state: &'a Arc<State>,
     buffer: &'a Buffer,
@@ -49,7 +50,7 @@ struct Target<'a> {
     bytes: [u8; 8],
 }
 
-/// An ivar of an object in a state: its class' index and its row there.
+/// An ivar of an object in a state: the index of its class, and its row there.
 struct Found<'a> {
     written: bool,
     slot: &'a SlotPlan,
@@ -57,13 +58,13 @@ struct Found<'a> {
     row: usize,
 }
 
-/// What is known of an ivar of an object in a scope.
+/// Where the current value of an object's ivar is.
 enum Known {
-    /// The object has it itself. Whether it is a number or the like, from which nothing leads on.
+    /// In the object. `plain`: it is a number or the like, from which no other object can be reached.
     There { plain: bool },
-    /// A state has it, in a row of a column.
+    /// In a row of a column of a state.
     In(Arc<State>, ColumnId, usize, Repr),
-    /// Everything is to be written back.
+    /// Not known: everything must be written back.
     Unknown,
 }
 
@@ -74,7 +75,8 @@ fn only_scope() -> Option<Arc<Scope>> {
     scopes.iter().all(|scope| Arc::ptr_eq(scope, first)).then(|| first.clone())
 }
 
-/// `Ikra.__resident_slot(object, ivar)`: before a reader of an ivar, or of a Struct's member, looks at it: what it is to give, or nil, where the object has it by now.
+/// `Ikra.__resident_slot(object, ivar)`: called before a reader of an ivar, or of a Struct's member. Gives the value
+/// for the reader, or nil where the object has it by now.
 ///
 /// # Errors
 /// As [`super::read`].
@@ -86,7 +88,7 @@ pub fn slot(ruby: &Ruby, object: Value, ivar: Symbol) -> Result<Option<Value>, E
     match scope.known(object.as_raw(), &ivar.name()?) {
         Known::There { plain } => {
             if !plain {
-                // it may be an Array, which the program changes
+                // The value may be an Array, which the program may change.
                 scope.inner.lock().touched = true;
             }
             Ok(None)
@@ -104,11 +106,12 @@ pub fn slot(ruby: &Ruby, object: Value, ivar: Symbol) -> Result<Option<Value>, E
     }
 }
 
-/// `Ikra.__resident_store(object, ivar, value)`: what a writer of an ivar, or of a Struct's member, does, and no interrupt may come between: columns have the value, and the object.
-/// False: nothing was done; as before and after any method, everything is to be written back, and what is known of objects is void.
+/// `Ikra.__resident_store(object, ivar, value)`: does what a writer of an ivar, or of a Struct's member, does. No
+/// interrupt comes between its steps: it stores the value in columns and in the object. False where nothing was done.
+/// Then everything must be written back, and all states are void, as before and after any method.
 ///
 /// # Errors
-/// `Device`, where the column cannot be had.
+/// `Device`, where the column cannot be fetched.
 pub fn store(ruby: &Ruby, object: Value, ivar: Symbol, value: Value) -> Result<bool, Error> {
     let name = ivar.name()?;
     let Some(scope) = only_scope().filter(|_| !heap::is_frozen(object.as_raw())) else { return Ok(false) };
@@ -135,7 +138,7 @@ impl Scope {
             let inner = self.inner.lock();
             (inner.states.clone(), inner.changes, inner.versions.clone())
         };
-        // where it is the newest of all; who has an older one takes it over
+        // Writes where the column is the newest. States with an older one take this over.
         let mut into: Option<Target<'_>> = None;
         for state in &states {
             let Some(Found { slot, class, row, .. }) = state.find(object, ivar) else { continue };
@@ -144,7 +147,7 @@ impl Scope {
             let Some(bytes) = bytes_of(value, slot.repr, buffer.storage()) else { return Ok(false) };
             let (version, lacking) = state.versions.lock().get(key).copied().unwrap_or_default();
             let writes = state.variant.lowered.program.columns[column.index()].written;
-            // what objects lack is written back from where a kernel wrote it
+            // Writing back takes what objects lack from the state whose kernel wrote it.
             if version == newest.get(key).copied().unwrap_or(0) && (writes || !lacking) {
                 let row = row + state.first_row(column, class);
                 if into.as_ref().is_some_and(|other| other.key != key) {
@@ -154,7 +157,8 @@ impl Scope {
             }
         }
         let Some(Target { state, buffer, key, row, bytes }) = into else {
-            // no kernel of the scope looks at it, or those that do would take something older
+            // A kernel of the scope that reads the ivar would take over an older version. So nothing was done, unless
+            // no kernel reads it.
             let looks = |state: &Arc<State>| {
                 state.variant.plan.classes.iter().flat_map(|class| &class.fields).any(|field| field.name == ivar)
             };
@@ -200,7 +204,7 @@ impl Scope {
                 }
                 (_, Some((_, _, false))) => is_plain_there |= is_plain(slot),
                 (_, None) if !written => is_plain_there |= is_plain(slot),
-                // no number; or a value that is always the same, and has no column
+                // No number, or a value that is always the same and has no column.
                 _ => return Known::Unknown,
             }
         }
@@ -208,7 +212,7 @@ impl Scope {
     }
 }
 
-/// A value as a column holds it; None: it does not, or has another form for it.
+/// A value as a column stores it. None where the column cannot hold it, or has another form for it.
 fn bytes_of(value: Seen, repr: Repr, storage: Storage) -> Option<[u8; 8]> {
     Some(match (value, repr, storage) {
         (Seen::Int(i), Repr::Int, Storage::I64) => i.to_le_bytes(),
@@ -226,13 +230,13 @@ impl State {
         Some(Found { written: field.written, slot: &field.slot, class, row })
     }
 
-    /// Where the rows of a class begin in a column.
+    /// The first row of a class in a column.
     fn first_row(&self, column: ColumnId, class: usize) -> usize {
         let Variant { plan, lowered, .. } = &*self.variant;
         self.tables.first_row(plan, lowered.program.columns[column.index()].space, class)
     }
 
-    /// One row of a column, as Ruby's value; None: that is not there yet.
+    /// One row of a column as a Ruby value. None where an object for it does not exist yet.
     fn fetch(&self, ruby: &Ruby, column: ColumnId, row: usize, repr: Repr) -> Result<Option<Value>, Error> {
         let Some(kind) = &self.kept[column.index()] else { return Ok(None) };
         let storage = kind.buffer.storage();
