@@ -2,7 +2,8 @@
 
 require_relative "ikra/library"
 
-# The parallel methods are Array's and Range's own, and through +to_a+ those of Hash, Set and Enumerator; +require "ikra/refinements"+ gives them without this.
+# This file adds the parallel methods to Array and Range. Hash, Set and Enumerator get them through +to_a+. +require
+# "ikra/refinements"+ offers the methods without these changes.
 Array.include(Ikra::Parallel, Ikra::Parallel::OfArrays)
 Array.extend(Ikra::Parallel::Making)
 Range.include(Ikra::Parallel)

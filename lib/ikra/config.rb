@@ -1,23 +1,27 @@
 # frozen_string_literal: true
 
 module Ikra
-  # Options and their defaults. Each can be given per call (+array.pmap(backend: :cpu) { … }+), in {Ikra.configure}, and as
-  # an environment variable (+IKRA_BACKEND=cpu+), which is read when Ikra is loaded.
+  # Options and their defaults. Each can be given per call (+array.pmap(backend: :cpu) { … }+), in {Ikra.configure}, and
+  # as an environment variable (+IKRA_BACKEND=cpu+), which is read when Ikra is loaded.
   #
-  # [+backend+] +:auto+ (the default: a GPU where there is one and the work is worth it, else the CPU), +:cpu+, +:cuda+,
-  #   +:reference+ (a slow interpreter, to compare with), +:cuda_shim+ (the GPU's code on the CPU, for tests)
-  # [+overflow+] +:raise+ an IntegerOverflow when an Integer leaves 64 bits, or +:wrap+
-  # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic
-  # [+blas+] +true+: on a GPU, cuBLAS multiplies large matrices of Floats where it is installed; +false+: Ikra's own kernel does, as on the CPU, bit for bit
-  # [+precision+] +:f64+, or +:f32+: what a block's methods of numbers, and functions of Math, take and give is rounded to 32 bits, so
-  #   that GPUs compute in 32 bits where that is the same; what MDArrays compute without a block stays as it is
-  # [+check+] +nil+, or +:races+ to run sections in the interpreter and raise a RaceError where two elements of one tick
-  #   touch a slot that they share, and one of them writes it; +:associative+ to try blocks of +preduce+ and +pscan+ on some
-  #   elements in both orders first, and raise an ArgumentError where that makes a difference
-  # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a warning
-  # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result
-  # [+blocks+] blocks per launch: a hint that no backend takes yet
-  # [+memory_limit+] bytes of device memory that the process may hold, launches included; not per call
+  # [+backend+] the machine that runs blocks. +:auto+, the default, takes a GPU where there is one and the work is worth
+  #   it, else the CPU. The others are +:cpu+, +:cuda+, +:reference+ (a slow interpreter, to compare with) and
+  #   +:cuda_shim+ (the GPU's code on the CPU, for tests).
+  # [+overflow+] +:raise+ an IntegerOverflow when an Integer leaves 64 bits, or +:wrap+.
+  # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic.
+  # [+blas+] +true+: on a GPU, cuBLAS multiplies large matrices of Floats where it is installed. +false+: Ikra's own
+  #   kernel does, with the same bits as on the CPU.
+  # [+precision+] +:f64+, or +:f32+. With +:f32+, arguments and results of methods of numbers, and of functions of Math,
+  #   are rounded to 32 bits in blocks. GPUs compute in 32 bits where that gives the same. Expressions of MDArrays
+  #   without a block do not change.
+  # [+check+] +nil+, +:races+ or +:associative+. +:races+ runs sections in the interpreter. It raises a RaceError where
+  #   two elements of one tick touch the same slot, and one of them writes it. +:associative+ tries blocks of +preduce+
+  #   and +pscan+ on some elements in both orders first. It raises an ArgumentError where that makes a difference.
+  # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a
+  #   warning.
+  # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result.
+  # [+blocks+] blocks per launch: a hint that no backend takes yet.
+  # [+memory_limit+] bytes of device memory that the process may hold, launches included; not per call.
   class Config
     DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, blas: true, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil, memory_limit: nil }.freeze
 
@@ -86,7 +90,7 @@ module Ikra
       config
     end
 
-    # Where warnings go; nil (the default) is Ruby's own +warn+.
+    # The receiver of warnings. With nil (the default) Ikra calls Ruby's own +warn+.
     # @return [Logger, nil]
     attr_accessor :logger
 

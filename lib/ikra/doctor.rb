@@ -2,7 +2,7 @@
 
 module Ikra
   class << self
-    # Says what Ikra finds on this machine, and what to do about what is missing.
+    # Prints what Ikra finds on this machine, and how to add what is missing.
     #
     # @param output [IO]
     # @return [void]

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Ikra
-  # What a parallel method gives without a block: an Enumerator whose +with_index+ and +each+ are parallel, too.
+  # The result of a parallel method without a block: an Enumerator whose +with_index+ and +each+ are parallel, too.
   #
   # @example
   #   %i[a b].pmap.with_index(1) { |name, i| i } # => [1, 2], 1 kernel
   class Enumerator < ::Enumerator
     # @api private
-    # @param elements [#size, #each] what it goes over
+    # @param elements [#size, #each] what it enumerates
     def initialize(base, operation, args, options, elements = base)
       super(elements.size) { |yielder| elements.each { |element| yielder << element } }
       @base = base
@@ -16,7 +16,7 @@ module Ikra
       @options = options
     end
 
-    # The operation, with this block.
+    # Runs the operation with this block.
     #
     # @return [Object] what the method gives with a block; without one self
     def each(*more, &block)
@@ -25,7 +25,7 @@ module Ikra
       Operation.call(@base, @operation, @options, block, *@args)
     end
 
-    # The operation, with a block that is given the index beside the element.
+    # Runs the operation with a block that gets each element and its index.
     #
     # @param offset [Integer] the first index
     # @yieldparam element
@@ -38,7 +38,7 @@ module Ikra
       Operation.call(@base, @operation, @options, block, *@args, offset: offset)
     end
 
-    # The same from 0.
+    # Runs the same with indices from 0.
     def each_with_index(&block)
       users?(block) ? with_index(0, &block) : super
     end
@@ -48,7 +48,7 @@ module Ikra
 
     private
 
-    # What Enumerable's own methods go over the elements with is no block of the user's.
+    # Whether a block is the user's. Enumerable's own methods pass blocks of their own.
     def users?(block) = !block.nil? && (block.lambda? || !block.source_location.nil?)
   end
 end

@@ -1,33 +1,34 @@
 # frozen_string_literal: true
 
 module Ikra
-  # In every exception of Ikra's own, so that one +rescue Ikra::Error+ catches all. What a block raises by itself is none
-  # of these, but Ruby's own class with Ruby's own message.
+  # Included in every exception of Ikra's own, so that one +rescue Ikra::Error+ catches all. An exception that a block
+  # raises has Ruby's own class and Ruby's own message.
   module Error
   end
 
-  # A block that Ikra cannot run: what, where, why, and what to write instead.
+  # A block that Ikra cannot run. The message says what, where and why, and what to write instead.
   class CompileError < StandardError
     include Error
   end
 
-  # Two elements touched the same place, and one of them wrote it.
+  # Two elements touched the same slot, and one of them wrote it.
   class RaceError < StandardError
     include Error
   end
 
-  # The machine: a driver, a device or a compiler that is missing or failed.
+  # A driver, a device or a compiler is missing or failed.
   class DeviceError < StandardError
     include Error
   end
 
-  # What a section needs does not fit the device's memory. The message says who holds the memory.
+  # A section needs more memory than the device has. The message says what holds the memory.
   class DeviceMemoryError < DeviceError
-    # Kinds of holders that the message names.
+    # The most holders that the message names.
     MOST = 8
     private_constant :MOST
 
-    # @return [Array(String, Integer)] who held memory of the device, and how many bytes: arrays of one kind and shape together
+    # @return [Array(String, Integer)] what held memory of the device, and how many bytes. Arrays of one kind and shape
+    #   count together.
     attr_reader :holders
 
     def initialize(message = nil)
@@ -47,7 +48,7 @@ module Ikra
     end
   end
 
-  # An Integer beyond 64 bits came up in a kernel.
+  # An Integer in a kernel went beyond 64 bits.
   class IntegerOverflow < RangeError
     include Error
   end
@@ -57,7 +58,7 @@ module Ikra
     include Error
   end
 
-  # Which element raised, and when.
+  # The element that raised, and its tick.
   Position = Struct.new(:index, :tick)
 
   # Extends an exception that a block raised.
@@ -68,7 +69,7 @@ module Ikra
 
   class << self
     # @api private
-    # What a captured variable becomes of one contribution, where it is no number that kernels combine.
+    # The new value of a captured variable after one contribution, where it is no number that kernels combine.
     def __contributed(operator, left, right, local, part)
       case operator
       when "+" then left + right
@@ -85,7 +86,8 @@ module Ikra
     end
 
     # @api private
-    # What +raise+ makes of its arguments: +source+ is a class, of which +args+ and +keywords+ make an object where given.
+    # The exception that +raise+ makes of its arguments. +source+ is a class. Where +args+ and +keywords+ are given,
+    # they make an object of it.
     def __raised(source, args, keywords, message)
       source = source.new(*args, **keywords) if args
       exception = source.exception(*message)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Ikra
-  # What became of the sections that {Ikra.explain} watched.
+  # An account of the sections that {Ikra.explain} watched.
   class Explanation
     # @return [Object] what the block of {Ikra.explain} gave
     attr_reader :value
@@ -12,7 +12,8 @@ module Ikra
     # @return [Array<Chain>] chains of +plazy+ whose values were asked for
     attr_reader :chains
 
-    # @return [Array<Operation>] those that were more than their sections, or had none, in the order in which they ended
+    # @return [Array<Operation>] operations with more than their sections, or with none, in the order in which they
+    #   ended
     attr_reader :operations
 
     # @api private
@@ -24,7 +25,7 @@ module Ikra
     end
 
     # @api private
-    # What elements are, in a few words.
+    # A short description of the elements.
     def self.kind(elements)
       case elements
       when Integer, Range then "Integer"
@@ -36,7 +37,7 @@ module Ikra
     end
 
     KINDS = { i64: "Integer", f64: "Float", bool: "true and false" }.freeze
-    # Elements that are looked at where they are not all of one kind of number.
+    # The most elements that are looked at where they are not all of one kind of number.
     SAMPLE = 1000
     private_constant :KINDS, :SAMPLE
 
@@ -50,27 +51,28 @@ module Ikra
       "#<#{self.class} #{[*sections, *operations].map { |part| "#{part.operation} at #{part.path}:#{part.line}" }.uniq.join(", ")}>"
     end
 
-    # What goes over all elements at once, without a block: a sum of numbers, a sort by keys that a section has computed, a list made of an MDArray.
+    # Work on all elements at once, without a block: a sum of numbers, a sort by keys that a section has computed, a
+    # list made from an MDArray.
     #
-    # [+what+] +"sum"+, +"sort"+, +"grouping"+
-    # [+elements+], [+kind+] how many, and what they are
-    # [+backend+], [+why+] where, and why there
-    # [+seconds+] how long it took
+    # [+what+] +"sum"+, +"sort"+, +"grouping"+.
+    # [+elements+], [+kind+] how many, and what they are.
+    # [+backend+], [+why+] where it ran, and why there.
+    # [+seconds+] how long it took.
     Step = Struct.new(:what, :elements, :kind, :backend, :why, :seconds) do
       def to_s = "#{what} over #{Explanation.count(elements)} of #{kind}, on #{backend} (#{why}): #{format("%.3f ms", seconds * 1e3)}"
     end
 
-    # One call of a method of Ikra's that is not its sections alone.
+    # One call of a method of Ikra's that consists of more than its sections.
     #
-    # [+operation+] +:psort_by+
-    # [+path+], [+line+] where its block is, or where it was called
-    # [+elements+], [+kind+] how many it goes over, and what they are; nil where its steps say that
-    # [+backend+] what it ran on; +:ruby+ where it is a method of Ruby's own
-    # [+why+] why it is one
-    # [+seconds+] how long it took
-    # [+phases+] seconds by phase, as those of {Profile}
-    # [+runs+] how many sections it ran
-    # [+steps+] what else it did
+    # [+operation+] +:psort_by+.
+    # [+path+], [+line+] where its block is, or where it was called.
+    # [+elements+], [+kind+] how many elements it has, and what they are; nil where its steps say that.
+    # [+backend+] what it ran on; +:ruby+ where it is a method of Ruby's own.
+    # [+why+] why it is one.
+    # [+seconds+] how long it took.
+    # [+phases+] seconds by phase, as those of {Profile}.
+    # [+runs+] how many sections it ran.
+    # [+steps+] what else it did.
     Operation = Struct.new(:operation, :path, :line, :elements, :backend, :kind, :why, :seconds, :phases, :runs, :steps) do
       def initialize(*told, steps)
         super(*told, steps.map { |step| Step.new(*step) })
@@ -94,10 +96,10 @@ module Ikra
     # @api private
     def self.count(elements) = "#{elements} #{elements == 1 ? "element" : "elements"}"
 
-    # One chain of +plazy+, as it was cut into kernels.
+    # One chain of +plazy+, cut into kernels.
     #
-    # [+stages+] +["map", "take(3)"]+
-    # [+kernels+] in their order; each is a section, or more where the chain may end early
+    # [+stages+] +["map", "take(3)"]+.
+    # [+kernels+] in their order; each is a section, or more where the chain may end early.
     Chain = Struct.new(:stages, :kernels) do
       def to_s
         lines = kernels.each_with_index.flat_map do |kernel, index|
@@ -106,7 +108,7 @@ module Ikra
         [["plazy", *stages].join("."), *lines, "  # kernels: #{kernels.size}"].join("\n")
       end
 
-      # The reduction turned out not to be a part of the last kernel.
+      # Notes that the reduction is no part of the last kernel.
       # @api private
       def apart(why, alone: false, ending: nil)
         name = kernels.last.stages.pop
@@ -116,17 +118,17 @@ module Ikra
       end
     end
 
-    # [+stages+] that are fused into it
-    # [+ending+] what the host makes of its values; nil: nothing
-    # [+notes+] how each stencil in it that looks at other stages gets at what they compute, and what each way costs
-    # [+why+] why the next stage is not in it
+    # [+stages+] the stages that are fused into it.
+    # [+ending+] what the host does with its values; nil: nothing.
+    # [+notes+] for each stencil that looks at other stages: how it gets their values, and what each way costs.
+    # [+why+] why the next stage is not in it.
     Chain::Kernel = Struct.new(:stages, :ending, :notes, :why) do
       def initialize(stages, ending, notes, why, chain)
         super(stages, ending, notes, why)
         @chain = chain
       end
 
-      # It turned out to be two: this one is the second.
+      # Notes that it became two kernels, of which this one is the second.
       # @api private
       def cut(first, rest)
         count = first.stages.size
@@ -138,7 +140,7 @@ module Ikra
         add(first.explained)
       end
 
-      # Where +take_while+ ends it, another kernel has found before.
+      # Notes that another kernel has found where +take_while+ ends it.
       # @api private
       def after(finding)
         stages.delete(:take_while)
@@ -150,13 +152,14 @@ module Ikra
       def add(before) = @chain.kernels.insert(@chain.kernels.index { |kernel| kernel.equal?(self) }, before)
     end
 
-    # One column of objects' fields, arrays' elements, results and the like.
+    # A column: one field of objects, the elements of arrays, results and the like.
     #
-    # [+name+] +"Car@speed"+
-    # [+storage+] +"f64"+, +"i64"+, +"u32"+ (a reference to an object) or +"u8"+ (true and false, or the tag of a union)
-    # [+rows+] of what there is a row: +"Car, Bus"+, +"each element"+, +"the elements of Array of Integer"+
-    # [+layout+] where the rows lie
-    # [+read+], [+written+] by the program, after all that could be left out was
+    # [+name+] +"Car@speed"+.
+    # [+storage+] +"f64"+, +"i64"+, +"u32"+ (a reference to an object) or +"u8"+ (true and false, or the tag of a
+    #   union).
+    # [+rows+] what its rows belong to: +"Car, Bus"+, +"each element"+, +"the elements of Array of Integer"+.
+    # [+layout+] where the rows lie.
+    # [+read+], [+written+] whether the program does so, after it was optimized.
     Column = Struct.new(:name, :storage, :rows, :layout, :read, :written, keyword_init: true) do
       def to_s
         use = [("read" if read), ("written" if written)].compact
@@ -164,14 +167,14 @@ module Ikra
       end
     end
 
-    # A test that the program makes, or would have made.
+    # A test that the program makes, or that was removed from it.
     #
-    # [+kind+] +:exception+ (what Ruby raises), +:overflow+ (an Integer beyond 64 bits), +:speculation+ (what was taken for
-    #   granted until it is wrong), +:room+ (for new objects and arrays)
-    # [+what+] +"ZeroDivisionError"+, +"Integer + beyond 64 bits"+
-    # [+path+], [+line+] where in the Ruby program
-    # [+lowered+] how often it stood in the program at first
-    # [+left+] and how often when all that cannot fail was removed; inlining makes copies
+    # [+kind+] +:exception+ (what Ruby raises), +:overflow+ (an Integer beyond 64 bits), +:speculation+ (an assumption
+    #   that may turn out to be wrong), +:room+ (for new objects and arrays).
+    # [+what+] +"ZeroDivisionError"+, +"Integer + beyond 64 bits"+.
+    # [+path+], [+line+] where in the Ruby program.
+    # [+lowered+] how often it was in the program at first.
+    # [+left+] how often it is there after all tests were removed that cannot fail; inlining makes copies.
     Check = Struct.new(:kind, :what, :path, :line, :lowered, :left, keyword_init: true) do
       # @return [Boolean] whether the kernel makes it
       def left? = left.positive?
@@ -179,25 +182,25 @@ module Ikra
       def to_s = "line #{line}: #{what}#{", #{left} times" if left > 1}"
     end
 
-    # A write to a slot that two elements of one tick may write: which of them comes last is not known.
+    # A write to a slot that two elements of one tick may write. Which of them comes last is not known.
     #
-    # [+what+] +"@state of Person"+, +"the elements of Array of Integer"+
-    # [+path+], [+line+] where in the Ruby program
-    # [+apart+] what would have each element write its own
+    # [+what+] +"@state of Person"+, +"the elements of Array of Integer"+.
+    # [+path+], [+line+] where in the Ruby program.
+    # [+apart+] a change with which each element writes its own slot.
     Write = Struct.new(:what, :path, :line, :apart, keyword_init: true) do
       def to_s = "line #{line}: #{what}; to prove them apart, #{apart}"
     end
 
     # A block or a method, compiled for some types.
     #
-    # [+name+] +"block"+, +"Car#move"+
-    # [+path+], [+line+] where it begins; of a method of Ruby's own that Ikra has in Ruby, in Ikra
-    # [+receiver+] type of +self+; nil for the block
-    # [+arguments+] Hash of names to types
-    # [+result+] type of what it returns
-    # [+inlined+] whether it is part of its caller
-    # [+library+] whether it is a method of Ruby's own
-    # [+types+] Hash of lines to Hashes of names to types: what a variable or instance variable holds after that line
+    # [+name+] +"block"+, +"Car#move"+.
+    # [+path+], [+line+] where it begins; for a method of Ruby's own, where Ikra has its Ruby code.
+    # [+receiver+] type of +self+; nil for the block.
+    # [+arguments+] Hash of names to types.
+    # [+result+] type of what it returns.
+    # [+inlined+] whether it is part of its caller.
+    # [+library+] whether it is a method of Ruby's own.
+    # [+types+] Hash of lines to Hashes of names to types: what a variable or instance variable holds after that line.
     Body = Struct.new(:name, :path, :line, :receiver, :arguments, :result, :inlined, :library, :types, keyword_init: true) do
       def to_s
         taken = arguments.map { |name, type| "#{name}: #{type}" }.join(", ")
@@ -205,7 +208,7 @@ module Ikra
       end
     end
 
-    # One call of a parallel method, as it was compiled for the objects that were there.
+    # One call of a parallel method, compiled for the objects of that call.
     class Section
       # @return [Symbol] the parallel method, +:pmap+
       attr_reader :operation
@@ -217,13 +220,14 @@ module Ikra
       attr_reader :source
       # @return [Integer] how many elements it ran over
       attr_reader :elements
-      # @return [Integer] how often for each
+      # @return [Integer] how many ticks each ran
       attr_reader :ticks
-      # @return [Array<Body>] methods that were compiled, each with the types it was compiled for; Ruby's own that Ikra has in Ruby included
+      # @return [Array<Body>] methods that were compiled, each with its types. This includes Ruby's own methods, where
+      #   Ikra has Ruby code for them.
       attr_reader :specialisations
       # @return [Array<Column>]
       attr_reader :columns
-      # @return [Array<Check>] by place; those that were removed, too
+      # @return [Array<Check>] in order of place, removed ones included
       attr_reader :checks
       # @return [String] how jobs map to elements
       attr_reader :jobs
@@ -231,17 +235,20 @@ module Ikra
       attr_reader :backend
       # @return [String] why this backend
       attr_reader :why
-      # @return [Hash{Symbol => Float}] seconds of each stage of compiling: +:source+ (finding the block's text), +:syntax+, +:world+ (questions
-      #   about live objects, classes and methods), +:infer+, +:lower+, +:passes+, +:layout+, +:prepare+ (in the backend)
+      # @return [Hash{Symbol => Float}] seconds of each stage of compiling. The stages are +:source+ (finding the
+      #   block's text), +:syntax+, +:world+ (questions about live objects, classes and methods), +:infer+, +:lower+,
+      #   +:passes+, +:layout+ and +:prepare+ (in the backend).
       attr_reader :stages
-      # @return [Symbol, nil] what results are reduced to without being kept: +:sum+, +:min+, +:max+, +:count+
+      # @return [Symbol, nil] the reduction of results that are not stored: +:sum+, +:min+, +:max+, +:count+
       attr_reader :reduction
-      # @return [Integer] 2 where results are a column before they are reduced; else 1, or 1 for each tick
+      # @return [Integer] 2 where results are a column before they are reduced. Else 1, or 1 for each tick.
       attr_reader :kernels
-      # @return [Array<String>] fields that keep ticks apart: others may read them while they are written
+      # @return [Array<String>] fields because of which ticks cannot be fused: others may read them while they are
+      #   written
       attr_reader :apart
 
-      # @return [Array<Write>] writes that elements may share, by place; +check: :races+ says whether two elements of one tick wrote the same slot
+      # @return [Array<Write>] writes of slots that elements may share, in order of place. +check: :races+ says whether
+      #   two elements of one tick wrote the same slot.
       attr_reader :shared
 
       # @api private
@@ -257,7 +264,7 @@ module Ikra
         @specialisations = bodies - [@block]
       end
 
-      # What each variable of the block holds after each line that mentions it.
+      # The type of each variable of the block, after each line that mentions it.
       #
       # @example
       #   section.types[3] # => { "speed" => "Float | nil", "car" => "Car (owned)" }
@@ -272,7 +279,7 @@ module Ikra
 
       # Generated code.
       #
-      # @param form [Symbol] +:ir+ (the program as backends are given it), +:lowered+ (before it was improved), +:cpu+ (Cranelift's
+      # @param form [Symbol] +:ir+ (the program for backends), +:lowered+ (before it was optimized), +:cpu+ (Cranelift's
       #   text), +:cuda+ (CUDA C++, with registers and occupancy where the section ran there)
       # @return [String]
       # @raise [ArgumentError] for another form
@@ -319,7 +326,8 @@ module Ikra
         ["Result: #{result}", "Methods", *own.map { |body| "  #{body}" }, *("  of Ruby's own: #{library.join(", ")}" unless library.empty?)]
       end
 
-      # what is behind a list in an Array of literals is in a list of its own: Ruby 3.1 may free it while it compiles (spec/integration/garbage_collection_spec.rb)
+      # Elements after a splat in an Array literal are in a list of their own. Ruby 3.1 may free that list while it
+      # compiles (spec/integration/garbage_collection_spec.rb).
       def columns_part = ["Columns", *columns.map { |column| "  #{column}" }]
 
       def checks_part
@@ -350,12 +358,20 @@ module Ikra
   end
 
   class << self
-    # Runs a block, and says what became of the parallel methods in it: the type of each variable at its line, columns and their layout, methods and
-    # the types they were compiled for, checks that were removed and those that are left, the order of jobs, the backend and why it was chosen, how
-    # long each stage of compiling took, and generated code.
+    # Runs a block, and explains the calls of parallel methods in it. An explanation has:
     #
-    # Sections of this Fiber are compiled anew for it, and run as always. Of what runs no block (sums of MDArrays, sorting, Ruby's own methods) it says over
-    # how many elements of which kind it went, where, and how long it took.
+    # * the type of each variable at its line,
+    # * columns and their layout,
+    # * methods and the types they were compiled for,
+    # * checks, both removed and remaining,
+    # * the order of jobs,
+    # * the backend, and why it was chosen,
+    # * how long each stage of compiling took,
+    # * and generated code.
+    #
+    # Sections of this Fiber are compiled anew for it, and run as always. Operations without a block (sums of MDArrays,
+    # sorting, Ruby's own methods) are listed with the number and kind of their elements, where they ran, and how long
+    # they took.
     #
     # @example
     #   explanation = Ikra.explain { cars.pmap { |car| car.speed * 3.6 } }
@@ -377,13 +393,13 @@ module Ikra
         Thread.current[:__ikra_chains] = outer
       end
       operations = operations.map { |told| Explanation::Operation.new(*told) }
-      # a chain without kernels is told as a chain
+      # A chain without kernels is listed as a chain.
       operations.reject! { |operation| operation.operation == :plazy && operation.steps.empty? }
       Explanation.new(value, sections.map { |told| Explanation::Section.new(told) }, chains, operations)
     end
 
     # @api private
-    # Tells of a chain, where somebody asks.
+    # Adds a chain to the explanation, if one is being collected.
     def __chain(plan, reduced)
       Thread.current[:__ikra_chains]&.push(told = plan.explanation(reduced))
       told

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 module Ikra
-  # Blocks that cannot be compiled, run as plain sequential Ruby where the user asked for that.
+  # Runs blocks that cannot be compiled as plain sequential Ruby, where the user asked for that.
   # @api private
   module Fallback
     ADVICE = "with unsupported: :ruby the block runs as plain Ruby"
     private_constant :ADVICE
 
     class << self
-      # Raises +error+, or gives what the block gives, which runs the operation as plain Ruby.
+      # Raises +error+, or gives what its block gives, which runs the operation as plain Ruby.
       def run(error, options)
         raise from_the_caller(error) unless options.fetch(:unsupported, Ikra.config.unsupported).to_s == "ruby"
 
@@ -35,17 +35,17 @@ module Ikra
         error.set_backtrace(error.backtrace.reject { |frame| frame.start_with?(__dir__) })
         error
       rescue ::StandardError
-        # a program may have redefined what is asked here: the error itself matters more
+        # A program may have redefined the methods called here. The error itself matters more.
         error
       end
     end
   end
   private_constant :Fallback
 
-  # One call of a parallel method as plain Ruby.
+  # One call of a parallel method, as plain Ruby.
   # @api private
   class Plain
-    # Those that are not called as the parallel ones are, without the +p+.
+    # Ruby's names for methods, where they are not just the parallel names without +p+.
     NAMES = { pall?: :all?, pany?: :any?, pnone?: :none?, pone?: :one?, pmap!: :map! }.freeze
     OWN = %i[peach psort pmin_by pmax_by psort_by pnew pcombine pstencil pscan].freeze
 
@@ -62,13 +62,13 @@ module Ikra
       return __send__(@name, *@args) if OWN.include?(@name)
 
       name = NAMES.fetch(@name) { @name.to_s.delete_prefix("p").to_sym }
-      # with an index it must be an Enumerator
+      # With an index, the base must be an Enumerator.
       @offset ? @base.public_send(name, *@args).with_index(@offset, &counted) : @base.public_send(name, *@args, &counted)
     end
 
     private
 
-    # The block, for which `Ikra.index` counts its calls.
+    # The block, with its calls counted for `Ikra.index`.
     def counted
       proc { |*values| run(@index += 1, 0, *values) }
     end
@@ -78,7 +78,7 @@ module Ikra
       @block.call(*values)
     end
 
-    # The block for an element and, where it is wanted, its index.
+    # Calls the block for an element and, where needed, its index.
     def call(index, *values)
       return run(index, 0, *values) unless @offset
 
@@ -94,7 +94,7 @@ module Ikra
       @base
     end
 
-    # Stable, unlike Ruby's own.
+    # A stable sort, unlike Ruby's own.
     def psort_by
       keys = @base.each_with_index.map { |element, index| call(index, element) }
       Operation.sorted(@base.to_a, keys)

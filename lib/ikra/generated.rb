@@ -3,14 +3,16 @@
 module Ikra
   class << self
     # @api private
-    # What a text that Ikra wrote evaluates to, where nothing is known: at the top level it would assign locals of the program.
+    # Evaluates a text that Ikra wrote, in a scope without variables. At the top level it would assign locals of the
+    # program.
     #
-    # @param name [String] what it is called in backtraces
+    # @param name [String] its file name in backtraces
     def __evaluate(text, name) = eval(text, __nowhere, name, 1) # rubocop:disable Security/Eval
 
     # @api private
-    # What a lambda gives for a position. In a kernel the lambda is a function, of which values may be shared: neighbours ask for the same
-    # positions. Behind the position: how far, in each dimension, it is from the one that the caller is asked for, and how many there are.
+    # The value of a lambda at a position. In a kernel the lambda is a function whose values may be shared, because
+    # neighbours need the same positions. After the position come, for each dimension, its distance from the caller's
+    # own position, and the size.
     def __staged(producer, position, *) = producer.call(position)
 
     private

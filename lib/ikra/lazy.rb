@@ -1,14 +1,15 @@
 # frozen_string_literal: true
 
 module Ikra
-  # What {Parallel#plazy} gives: a chain of methods that runs nothing until its values are asked for, and then as few kernels as
-  # it can. It reads and means what Enumerator::Lazy does: the base is read when the values are asked for, and what the
-  # sequential chain would not have come to raises nothing.
+  # The result of {Parallel#plazy}: a chain of methods that runs nothing until its values are asked for, and then as few
+  # kernels as possible. It has the methods and the meaning of Enumerator::Lazy. The base is read when the values are
+  # asked for. Elements that the sequential chain would not have reached raise nothing.
   #
-  # Blocks give values. They may change the elements that they are given; more elements than those that are asked for may then have been changed.
+  # Blocks give values. They may change the elements that they are given. Then more elements may be changed than those
+  # that are asked for.
   #
   # @example
-  #   (1..1_000_000).plazy.map { |x| x * x }.select(&:even?).reduce { |a, b| a + b } # 1 kernel, then one for each 256-fold
+  #   (1..1_000_000).plazy.map { |x| x * x }.select(&:even?).reduce { |a, b| a + b } # 1 kernel, and 1 per factor of 256
   #   [3, 0, 1].plazy.map { |x| 6 / x }.first                                        # => 2
   class Lazy
     include Enumerable
@@ -50,7 +51,7 @@ module Ikra
     # @return [Lazy]
     def filter_map(&block) = with(:filter_map, &needed(:filter_map, block))
 
-    # What the block gives; of arrays, their elements.
+    # The block's value for each element. Arrays are replaced by their elements.
     #
     # @yieldparam element
     # @return [Lazy]
@@ -64,13 +65,13 @@ module Ikra
     # @return [Lazy] without nil
     def compact = with(:compact)
 
-    # The elements, each with its index beside it; with a block the elements, for each of which it has run.
+    # The elements, each with its index. With a block the elements themselves, for each of which the block has run.
     #
     # @param offset [Integer, nil] the first index
     # @return [Lazy]
     def with_index(offset = 0, &block) = with(:with_index, offset.nil? ? 0 : Operation.integer(offset), &block)
 
-    # The elements, each with its index beside it; with a block, as in Ruby, what {#each} does with both.
+    # The elements, each with its index. With a block, as in Ruby, what {#each} does with both.
     #
     # @return [Lazy, Object]
     def each_with_index(&block)
@@ -81,7 +82,7 @@ module Ikra
       @base
     end
 
-    # @param others [Array<Enumerable>] nil stands for what they lack
+    # @param others [Array<Enumerable>] shorter ones are filled with nil
     # @return [Lazy, nil] with a block, which then runs on the host, nil
     def zip(*others, &block)
       chain = others.empty? ? map_packed(->(element) { [element] }) : with(:zip, *lists(others))
@@ -91,7 +92,7 @@ module Ikra
       nil
     end
 
-    # What the block gives for one element of the chain and one of each other.
+    # The block's value for one element of the chain and one of each other list.
     #
     # @param others (see #zip)
     # @yieldparam elements one parameter each
@@ -102,7 +103,7 @@ module Ikra
       with(:combine, *lists(others), &needed(:combine, block))
     end
 
-    # What the block gives for the neighbours of each element ({Parallel#pstencil}).
+    # The block's value for the neighbours of each element ({Parallel#pstencil}).
     #
     # @param offsets (see Parallel#pstencil)
     # @param fill (see Parallel#pstencil)
@@ -118,7 +119,7 @@ module Ikra
     def drop(count) = with(:drop, natural(count, "attempt to drop negative size"))
 
     # @param size [Integer]
-    # @return [Lazy] arrays of as many elements; with a block, which then runs on the host, self
+    # @return [Lazy] arrays of +size+ elements; with a block, which then runs on the host, self
     def each_slice(size, &block)
       raise ArgumentError, "invalid slice size" unless (size = Operation.integer(size)).positive?
 
@@ -138,7 +139,7 @@ module Ikra
     alias force to_a
     alias entries to_a
 
-    # The first value, or as many of the first as are asked for. Others may be computed, but raise nothing.
+    # The first value, or the first +count+ values. Others may be computed, but raise nothing.
     #
     # @return [Object, nil, Array]
     def first(count = (one = true))
@@ -163,8 +164,8 @@ module Ikra
 
     # What {Parallel#preduce} gives for the values. A block combines them in the kernel that computes them.
     #
-    # Chunks are of 256 elements before any of them are left out. Integers are added (+:++) by the kernel that computes them. A block that adds more than a
-    # chunk of numbers of one kind gives their sum, by one kernel.
+    # Chunks are of 256 elements, before any elements are left out. Integers are added (+:++) by the kernel that
+    # computes them. A block that adds more than a chunk of numbers of one kind gives their sum, by one kernel.
     #
     # @return [Object, nil]
     def reduce(*args, &block)
@@ -175,7 +176,7 @@ module Ikra
     end
     alias inject reduce
 
-    # How many values there are. They are counted by the kernel that computes them.
+    # The number of values. The kernel that computes them counts them.
     #
     # @return [Integer]
     def count(*item, &block)
@@ -184,12 +185,12 @@ module Ikra
       (block ? select(&block) : self).__send__(:total, :count, &:count)
     end
 
-    # The sum of all values, by the kernel that computes them, where they are all Integers or all Floats.
+    # The sum of all values. The kernel that computes them adds them, where they are all Integers or all Floats.
     #
     # @return [Numeric] as Array#sum adds: exactly, or compensated, in the order of {Parallel#psum}
     def sum(start = 0, &block)
       chain = block ? map_packed(block) : self
-      # what begins with a Float adds from there on
+      # A sum with a Float as its start is compensated from there on.
       return Total.on_list(chain.to_a, :sum, start) unless start.is_a?(Integer) || start.eql?(0.0)
 
       chain.__send__(:total, :sum) { |total| total.sum(start) }
@@ -218,8 +219,8 @@ module Ikra
     # @return [Boolean]
     def one?(*pattern, &block) = block && pattern.empty? ? select(&block).first(2).size == 1 : super
 
-    # Without a block the kernel that computes the values finds it, where they are all Integers or all Floats. A block compares two values, in parallel;
-    # it must order them as +<=>+ does.
+    # The least, or the greatest, value. Without a block the kernel that computes the values finds it, where they are
+    # all Integers or all Floats. A block compares two values, in parallel; it must order them as +<=>+ does.
     %i[min max].each do |name|
       define_method(name) do |count = nil, &block|
         next [] if ::Ikra.__count(count) == 0
@@ -234,7 +235,8 @@ module Ikra
     # @return [Array]
     def sort(&block) = ::Ikra.__rank(to_a, :psort, nil, options, block)
 
-    # The kernel that computes the values finds it by what the block gives, where that is all Integers or all Floats.
+    # The first value with the least, or the greatest, value of the block. The kernel that computes the values finds it,
+    # where the block's values are all Integers or all Floats.
     { min_by: :min, max_by: :max }.each do |name, reduction|
       define_method(name) do |count = nil, &block|
         wanted = ::Ikra.__count(count)
@@ -245,7 +247,7 @@ module Ikra
       end
     end
 
-    # Ways to go over all values: in parallel, as the methods of {Parallel} do.
+    # Methods that need all values. They run in parallel, as the methods of {Parallel} do.
     %i[minmax_by sort_by group_by partition].each do |name|
       define_method(name) { |&block| ::Ikra.__operate(to_a, :"p#{name}", options, block) }
     end
@@ -253,10 +255,10 @@ module Ikra
     # @return [Array] the first value for each of the block's values; without a block each value once
     def uniq(&block) = block ? ::Ikra.__operate(to_a, :puniq, options, block) : to_a.uniq
 
-    # @return [Hash{Object => Integer}] how often each value is there
+    # @return [Hash{Object => Integer}] how often each value occurs
     def tally(*counts) = counts.empty? ? ::Ikra.__tally(to_a) : super
 
-    # @return [Integer, nil] how many values there are, where that is known before any is computed
+    # @return [Integer, nil] the number of values, where that is known before any is computed
     def size
       return if @stages.any? { |stage| %i[select reject filter_map compact flat_map take_while].include?(stage.name) }
 
@@ -271,7 +273,7 @@ module Ikra
     # @return [Enumerator] of the values
     def eager = ::Enumerator.new { |yielder| each { |value| yielder << value } }
 
-    # The chain, of which nothing runs.
+    # The chain as text. Nothing runs.
     def inspect
       @stages.reduce("#<#{self.class}: #{@base.inspect}>") { |shown, stage| "#<#{self.class}: #{shown}:#{stage}>" }
     end
@@ -303,10 +305,10 @@ module Ikra
       others.each { |other| raise TypeError, "wrong argument type #{other.class} (must respond to :each)" unless other.respond_to?(:each) }
     end
 
-    # `sum` gives its block an array of values that stand side by side.
+    # As `map`, but the block gets one array of values that are passed side by side, as for `sum`.
     def map_packed(block) = with(:map_packed, &block)
 
-    # Runs the chain, or what Ruby's own gives where kernels cannot and that is wanted.
+    # Runs the chain. Where kernels cannot run it and the user asked for plain Ruby, runs that.
     def forced(name, *args, &work)
       ::Ikra.__measured(:plazy, @base, @stages.filter_map(&:block).first, &work)
     rescue CompileError => error
@@ -350,7 +352,7 @@ module Ikra
       end
     end
 
-    # Runs a step, in as many parts as its stencils and flat_maps want.
+    # Runs a step. Its stencils and flat_maps may make it more than one kernel.
     def cut(step, list, error)
       both =
         begin
@@ -358,7 +360,7 @@ module Ikra
         rescue Kernel::Cut => cut
           cut.of(step)
         end
-      # behind the rescue: what is raised from here on has nothing to do with it
+      # After the rescue, because an exception from here on has nothing to do with it.
       before, rest = both
       list, failed, enough = cut(before, list, error) { |part, from, open| Kernel.new(part, from, @options, open: !open.nil?).kept }
       begin
@@ -368,7 +370,7 @@ module Ikra
       end
     end
 
-    # How many of a kernel's values are needed for as many of what the host makes of them.
+    # How many values of a kernel the host needs to make so many of its own.
     def needed_of(what, argument, most)
       case what
       when :take then [argument, *most].min
@@ -377,7 +379,7 @@ module Ikra
       end
     end
 
-    # What the block makes of the chain's {Total}.
+    # The block's value for the {Total} of the chain.
     def total(name)
       list = forced(:to_a) { return to_total(name, plan) { |total| yield(total) } }
       yield(Total.new(list))
@@ -405,7 +407,7 @@ module Ikra
       end
     end
 
-    # What a step is given that computes nothing.
+    # The values that reach a step which computes nothing.
     def bare(step, list, error)
       kernel = Kernel.new(step, list, @options, open: !error.nil?)
       raise error if error && !kernel.closed?
@@ -421,8 +423,8 @@ module Ikra
       list
     end
 
-    # Gives the block a step that no +take_while+ ends, the error that follows, and, where one does, the position at which it ends; no step where
-    # that cannot be found without its values.
+    # Yields a step that no +take_while+ ends, and the error that follows. Where a +take_while+ ended it, also yields
+    # the position of that end. Yields no step where the end cannot be found without the step's values.
     def bounded(step, list, error)
       return yield(step, error, nil) unless step.ended?
 
@@ -435,7 +437,7 @@ module Ikra
     UNBOUNDED = "blocks change what they would run for again to find where take_while ends"
     private_constant :UNBOUNDED
 
-    # The value of which a block gives the least, or the greatest.
+    # The first value with the least, or the greatest, value of a block.
     def by(name, reduction, block, &on_list)
       with_key = map_packed(block).__send__(:plan)
       return on_list.call(to_a) if with_key.steps.last.lists? || with_key.steps.last.flat?
@@ -443,7 +445,7 @@ module Ikra
       on_list.call(forced(:to_a) { return to_total(name, with_key) { |total| total.by(reduction, &on_list) } })
     end
 
-    # By an operator.
+    # Combines values by an operator.
     def operated(args)
       *start, operator = args
       adds = args.size.between?(1, 2) && [:+, "+"].include?(operator) && start.all?(Integer) && ::Ikra.__scan_of(:+)
@@ -455,7 +457,7 @@ module Ikra
       told = ::Ikra.__chain(plan, :reduce)
       *before, last = plan.steps
       list, error = through(before)
-      # which tries the block on some values first
+      # The block is first tried on some values.
       tried = @options.fetch(:check, ::Ikra.config.check).to_s == "associative"
       folder = Stage.new(:reduce, [], block)
       folded = cut(last, list, error) { |step, *parts| step.ending ? left(step, *parts, start, folder) : chunks(step, *parts, start, folder, told) } unless last.lists? || tried
@@ -467,7 +469,8 @@ module Ikra
       value
     end
 
-    # What each chunk comes to, and the error that follows; nil: nobody knows where the chain ends, or nothing is computed before.
+    # The result of each chunk, and the error that follows. nil where it is not known where the chain ends, or where
+    # nothing is computed first.
     def chunks(step, list, error, start, folder, told)
       bounded(step, list, error) do |bounded, failed, to|
         told&.apart(UNBOUNDED, alone: true) unless bounded
@@ -481,7 +484,8 @@ module Ikra
       end
     end
 
-    # What each chunk of what +take+ or +drop+ leave comes to, if that is numbers, else all of it; and the error that follows.
+    # The result of each chunk of the values that +take+ or +drop+ leave, if these are numbers. Else the result of all.
+    # Also the error that follows.
     def left(step, list, error, start, folder)
       Kernel.new(step, list, @options, open: !error.nil?).left do |parts, failed, enough|
         folded = parts.select { |_, _, count| count.positive? }.flat_map do |values, from, count|

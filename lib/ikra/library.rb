@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Blocks are compiled from their source. Ruby keeps the source of what is loaded from here on, +eval+ and IRB included;
-# files that were loaded before are read again.
+# Blocks are compiled from their source. From here on Ruby keeps the source of what it loads, including +eval+ and IRB.
+# The source of files that were loaded before is read again.
 RubyVM.keep_script_lines = true
 
 # Runs plain Ruby blocks over Arrays and Ranges on a GPU, or on all cores.

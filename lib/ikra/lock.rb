@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Ikra
-  # A lock that handlers of signals can take, too, which Mutex and Monitor refuse. Who has it may take it again: so may a handler that interrupts whoever has it,
-  # so that what is done under it must bear being done in the middle of itself.
+  # A lock that signal handlers can take, too, which Mutex and Monitor refuse. Its owner may take it again, and so may a
+  # handler that interrupts its owner. So code under the lock must be safe to run in the middle of itself.
   # @api private
   class Lock
     def initialize
@@ -18,7 +18,7 @@ module Ikra
       rescue ThreadError
         raise if taken
       end
-      # in a handler, where nobody may wait: the thread that has it goes on meanwhile
+      # In a handler, which cannot wait on a Mutex. The owning thread goes on meanwhile.
       Thread.pass until @mutex.try_lock
       begin
         yield

@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
 module Ikra
-  # An array of any number of dimensions whose elements are of one kind, on the device until Ruby looks at them.
+  # An array of any number of dimensions whose elements are of one kind. It is on the device until Ruby looks at the
+  # elements.
   #
   # Kinds of elements: Integers +:i64+ (the default for Integers), +:i32+, +:u8+; Floats +:f64+, +:f32+; +:bool+; and
-  # +:object+, any other objects. Blocks of iterators run in parallel, as those of {Parallel} do, and take the same options.
-  # Operators are written down and computed when somebody looks, in one kernel.
+  # +:object+, any other objects. Blocks of iterators run in parallel, as those of {Parallel} do, and take the same
+  # options. Operators build an expression, which one kernel computes when its elements are needed.
   #
   # @example
   #   heights = Ikra::MDArray.new(1000, 1000) { |i, j| Math.sin(i * 0.1) * j }
@@ -14,15 +15,15 @@ module Ikra
   class MDArray
     include Enumerable
 
-    # Elements that {#inspect} shows of each dimension.
+    # The number of elements that {#inspect} shows of each dimension.
     SHOWN = 6
-    # Blocks are given as many indices.
+    # The most indices that a block gets.
     MOST_INDICES = 6
-    # An array has as many elements.
+    # The most elements of an array.
     MOST = (1 << 32) - 2
 
     class << self
-      # `break` in the block gives its value, as in that of Array.new.
+      # `break` in the block gives its value, as it does for Array.new.
       def new(*sizes, **options, &block)
         array = allocate
         left = array.__send__(:initialize, *sizes, **options, &block)
@@ -30,10 +31,10 @@ module Ikra
       end
 
       # @api private
-      # An array of elements that are there; +shape+ may be a layout of it.
+      # An array of existing elements. +shape+ may be a layout of them.
       def __of(buffer, dtype, shape)
         layout = shape.is_a?(Layout) ? shape.packed : Layout.packed(shape)
-        # what lies beyond a buffer is somebody else's memory
+        # Memory beyond a buffer belongs to others.
         raise ArgumentError, "#{buffer.size} elements for shape #{layout.shape.inspect}" if buffer.is_a?(Buffer) && buffer.size != layout.size
 
         allocate.__set(Storage.new(buffer, dtype), layout)
@@ -43,13 +44,13 @@ module Ikra
       def __view(storage, layout, frozen) = allocate.__set(storage, layout, view: true).tap { |view| view.freeze if frozen }
 
       # @api private
-      # An array that will be computed.
+      # An array that is computed later.
       def __pending(operation) = allocate.__wait(operation)
 
       # @api private
-      # The sizes of dimensions, checked.
+      # The checked sizes of dimensions.
       #
-      # @param most [Integer, nil] of elements that are made
+      # @param most [Integer, nil] the most elements of a new array
       def __shape(sizes, most: nil)
         raise ArgumentError, "no dimensions" if sizes.empty?
         raise ArgumentError, "#{sizes.size} dimensions: at most #{Layout::MOST} are possible" if sizes.size > Layout::MOST
@@ -67,7 +68,7 @@ module Ikra
       end
 
       # @api private
-      # Says that a block has another number of parameters than it is given values.
+      # Raises where a block has another number of parameters than it gets values.
       def __parameters(block, count, why)
         parameters = block.parameters
         return if parameters.size == count && block.arity == count
@@ -80,7 +81,7 @@ module Ikra
       end
     end
 
-    # Elements computed by a block on the device, zeros, or those of arrays within arrays.
+    # An array of elements that a block computes on the device, of zeros, or of the elements of arrays within arrays.
     #
     # @overload initialize(*sizes, dtype: nil, **options)
     #   @param sizes [Array<Integer>] from the outermost dimension
@@ -88,7 +89,8 @@ module Ikra
     #   @yieldparam indices [Integer] one parameter for each dimension
     # @overload initialize(nested, dtype: nil)
     #   @param nested [Array] rectangular; all Integers, all Floats, all true or false, or objects
-    # @raise [ArgumentError] for negative sizes, for arrays that are ragged or mixed (the message has the index path of the first offender)
+    # @raise [ArgumentError] for negative sizes, and for arrays that are ragged or mixed. The message has the index path
+    #   of the first offender.
     # @raise [RangeError] for a value that such elements cannot hold; the message has the index
     def initialize(*sizes, dtype: nil, **options, &block)
       dtype &&= DType.check(dtype)
@@ -106,7 +108,7 @@ module Ikra
 
     # @return [Symbol] the kind of elements
     def dtype
-      # first what another thread that computes it may take away
+      # First reads what another thread, which computes the array, may set to nil.
       pending = @pending
       (@storage || pending || unmade).dtype
     end
@@ -128,7 +130,7 @@ module Ikra
     # @return [Boolean] whether there are no elements
     def empty? = size.zero?
 
-    # @return [Symbol] where the elements are: +:host+, +:device+ or +:both+; +:pending+: nobody has looked yet
+    # @return [Symbol] where the elements are: +:host+, +:device+ or +:both+; +:pending+: they are not computed yet
     def where
       return :pending if pending?
 
@@ -138,7 +140,7 @@ module Ikra
     # @return [Integer] bytes of the elements
     def bytesize = size * DType::SIZES.fetch(dtype, 8)
 
-    # Computes what is pending, and waits until it is there. It stays where it was computed.
+    # Computes a pending expression, and waits for the elements. They stay where they were computed.
     #
     # @return [self]
     def sync
@@ -146,7 +148,7 @@ module Ikra
       self
     end
 
-    # Gives the memory back now. Who looks at the elements of it or its views after that gets an ArgumentError.
+    # Gives the memory back now. From then on, reading elements of it or of its views raises an ArgumentError.
     #
     # @return [nil]
     # @raise [FrozenError]
@@ -158,7 +160,7 @@ module Ikra
     # @return [Boolean]
     def freed? = !pending? && (@storage || unmade).freed?
 
-    # @return [Boolean] whether it shares elements with the array that it was made from
+    # @return [Boolean] whether it shares elements with the array from which it was made
     def view? = @view ? true : false
 
     # @api private
@@ -176,7 +178,7 @@ module Ikra
     end
 
     # @api private
-    # What an expression looks at.
+    # The node of an expression over this array.
     def __operand
       pending = @pending
       return pending.retain if pending && @storage.nil?
@@ -185,7 +187,7 @@ module Ikra
     end
 
     # @api private
-    # Elements as a flat list that lies row after row from its beginning: the buffer, or a copy of what a view shows.
+    # Elements as a flat list, row after row from its beginning: the buffer, or a copy of a view's elements.
     def __packed
       force
       return @storage.buffer if @layout.packed? && size == buffer_size
@@ -194,7 +196,7 @@ module Ikra
       begin
         Run.expression(Expression::Operation.new(:to, [__operand], dtype, shape))
       rescue DeviceMemoryError
-        # the host copies what does not fit
+        # The host copies what does not fit the device.
         @storage.buffer.gather(@layout.offset, @layout.shape, @layout.strides)
       ensure
         @storage.release(@storage.buffer)
@@ -202,7 +204,7 @@ module Ikra
     end
 
     # @api private
-    # Notes by the buffer which shape its elements have.
+    # Notes the shape of the array with its buffer, for messages about memory.
     def __shown_by(shapes)
       storage = @storage
       shapes[storage.buffer] = shape if storage && !view? && !storage.freed? && dtype != :object
@@ -217,18 +219,18 @@ module Ikra
       @layout
     end
 
-    # Another array with the same elements; neither sees what is written to the other.
+    # Makes this a copy of another array. Neither array sees writes to the other.
     def initialize_copy(other)
       super
       other.__storage
       storage, layout = other.__storage, other.__layout
       whole = layout.packed? && layout.size == other.__send__(:buffer_size)
-      # a view's copy is none
+      # The copy of a view is no view.
       @pending = @view = nil
       __set(whole ? storage.share : Storage.new(other.__packed, dtype), Layout.packed(layout.shape))
     end
 
-    # Nobody can write to it or its views any more.
+    # Makes the array and its views read-only.
     #
     # @return [self]
     def freeze
@@ -250,7 +252,7 @@ module Ikra
     # Computes a pending expression.
     def force
       pending = @pending
-      # several threads may look
+      # Several threads may compute it.
       return if @storage || pending.nil?
 
       storage = pending.storage || pending.compute(Run.expression(pending))
@@ -261,7 +263,7 @@ module Ikra
 
     def buffer_size = @storage.buffer.size
 
-    # The storage, to be written.
+    # The storage, for writing.
     def writable
       storage = self.storage
       raise FrozenError.new("can't modify frozen #{self.class}: #{inspect}", receiver: self) if frozen? || storage.read_only
@@ -269,13 +271,14 @@ module Ikra
       storage
     end
 
-    # What hands a block the element at each position.
+    # The methods that pass a block the element at each position.
     def handed
       force if @storage.nil? && @pending&.seen
       @storage && @layout.packed? ? [:stored, @storage.buffer] : [:computed, at]
     end
 
-    # A lambda that computes the element at a position. Who is the first to look at what is pending keeps nothing of it.
+    # A lambda that computes the element at a position. The first reduction of a pending expression does not store its
+    # elements.
     def at
       pending = @pending
       if pending && @storage.nil?
@@ -292,7 +295,7 @@ module Ikra
       Text.block(leaf, shape, :lambda)
     end
 
-    # `allocate` made it, and nobody said what it is.
+    # Raises for an array from `allocate` that was never initialized.
     def unmade = raise(ArgumentError, "uninitialized #{self.class}")
 
     def zeros(shape, dtype)
@@ -320,13 +323,13 @@ module Ikra
       Left.new(left)
     end
 
-    # What `break` in a block of {.new} gives.
+    # The value of `break` in a block of {.new}.
     Left = Struct.new(:value)
     private_constant :Left
   end
 
-  # Kernels ask an array itself what its methods are ({MDArray#__kernel}).
+  # Kernels ask an array itself for its methods ({MDArray#__kernel}).
   __live(MDArray)
-  # C code of others asks it where its elements are ({MDArray#__memory_view}).
+  # C code of other libraries asks it where its elements are ({MDArray#__memory_view}).
   __memory_views(MDArray)
 end

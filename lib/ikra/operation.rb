@@ -3,23 +3,25 @@
 module Ikra
   # One call of a parallel method: the sections that it runs, and what it makes of their results.
   #
-  # A section runs the block within methods of the prelude (+ext/ikra-core/src/prelude/operations.rb+), which say what one
-  # element does: +:truth+ asks for true or false, +:fold+ combines the elements of a chunk. What needs all elements is made
-  # here, by Ruby's own methods and by natives (+ext/ikra/src/collect.rs+) that give the very objects that went in.
+  # A section runs the block within methods of the prelude (+ext/ikra-core/src/prelude/operations.rb+), which do the
+  # work for one element: +:truth+ converts to true or false, +:fold+ combines the elements of a chunk. Steps that need
+  # all elements are done here, by Ruby's own methods and by natives (+ext/ikra/src/collect.rs+). Elements of a result
+  # are the very objects of the receiver.
   # @api private
   class Operation
-    # Elements that {#preduce}, {#pscan}, {#pmin} and {#psort} go over one after the other. The order of what is combined depends
-    # on this number alone.
+    # The number of elements that {#preduce}, {#pscan}, {#pmin} and {#psort} process one after the other. The order of
+    # all combinations depends only on this number.
     CHUNK = 256
-    # Places at which `check: :associative` tries a block.
+    # The number of positions at which `check: :associative` tries a block.
     SAMPLES = 100
-    # What kernels know (+ext/ikra-core/src/prelude/operations.rs+).
+    # The limits of kernels (+ext/ikra-core/src/prelude/operations.rs+).
     MOST_LISTS = 8
     MOST_DIMENSIONS = 6
     MOST_NEIGHBOURS = 32
 
     class << self
-      # Runs an operation with a block; +offset+: which also takes an index, from there on. `yield` says what it comes to where +break+ ended it.
+      # Runs an operation with a block. With +offset+ the block also gets an index, from there on. `yield` gives the
+      # result after +break+.
       def call(base, name, options, block, *args, offset: nil, &left)
         Ikra.__check(options) unless options.empty?
         operation = new(base, name, options, block, args, offset)
@@ -28,7 +30,8 @@ module Ikra
         Ikra.__measured(name, name == :pnew ? args.reduce(:*) : base, block) { operation.value(&left) }
       end
 
-      # So many elements in ascending order of their keys, of equal ones the first first; with +last+ from the end of that order.
+      # The first +count+ elements in ascending order of their keys. Elements of equal keys keep their order. With
+      # +last+ they come from the end of that order.
       def sorted(list, keys, count = list.size, last: false)
         Ikra.__sorted(list, keys, count, last) || begin
           keys = keys.to_list if keys.is_a?(Buffer)
@@ -37,7 +40,7 @@ module Ikra
         end
       end
 
-      # Indices in the order that a block finds between two.
+      # Indices in the order of a block that compares two, in a stable sort.
       def stable(size)
         (0...size).sort do |i, j|
           order = yield(i, j)
@@ -45,7 +48,7 @@ module Ikra
         end
       end
 
-      # What a block finds between two. The error of what does not compare is Ruby's.
+      # The block's comparison of two elements. Where they do not compare, Ruby raises its own error.
       def compare(one, other) = yield(one, other) || [one, other].sort { nil }
 
       # A flat list as rows of rows.
@@ -55,7 +58,7 @@ module Ikra
         sizes.drop(1).reverse.reduce(values) { |list, size| Array.new(list.size / size) { |row| list[row * size, size] } }
       end
 
-      # The indices of the elements of arrays of these sizes: Integers, or arrays of one for each size.
+      # The indices of the elements of arrays of these sizes: Integers, or arrays with an index for each size.
       def cells(sizes)
         count = sizes.reduce(:*)
         return 0...count if sizes.size == 1
@@ -65,7 +68,7 @@ module Ikra
         end
       end
 
-      # The Integer that Ruby's own methods take a value for.
+      # A value as an Integer, converted as Ruby's own methods convert their arguments.
       def integer(value)
         return value if value.is_a?(Integer)
         raise TypeError, "no implicit conversion of #{value.nil? ? "nil" : value.class} into Integer" unless value.respond_to?(:to_int)
@@ -87,7 +90,7 @@ module Ikra
       @offset = offset
     end
 
-    # What it comes to. +break+ in the block ends it, and gives the value, or what is made of it here.
+    # The result of the call. +break+ in the block ends it. Its value is the result, or what the method makes of it.
     def value
       left = true
       value = catch(self) { public_send(@name, *@args).tap { left = false } }
@@ -99,10 +102,10 @@ module Ikra
     def pmap = section(:map)
 
     def pmap!
-      # the error of what is frozen
+      # Ruby's own error for a frozen Array.
       @base.replace(@base)
       values = section(:map) { |before| @base[0, before.size] = before }
-      # what another thread added meanwhile stays
+      # Elements that another thread added meanwhile stay.
       @base.size == values.size ? @base.replace(values) : @base[0, values.size] = values
       @base
     end
@@ -148,7 +151,7 @@ module Ikra
 
     def pfind_index = section(:find, [:truth])
 
-    # What begins with a Float adds from there on.
+    # A sum with a Float as its start is compensated from there on.
     def psum(start = 0)
       return section(:map).sum(start) unless start.is_a?(Integer) || start.eql?(0.0)
 
@@ -185,7 +188,7 @@ module Ikra
       [fold(list, :least), fold(list, :greatest)]
     end
 
-    # The order of each chunk, then, pair by pair, that of longer and longer ones.
+    # Sorts each chunk, and then merges pairs of longer and longer ones.
     def psort
       list = snapshot.to_a
       order = section(:map, [:sorted, list, CHUNK], base: 0...chunks(list)).flatten(1)
@@ -209,7 +212,7 @@ module Ikra
       list = none ? snapshot : [*first, *@base]
       try_associativity(list)
       values = scan(list)
-      # that of Integers it is already
+      # For Integers the sum is the same already.
       values[-1] = added(first) || values.last if values.last.is_a?(Float)
       none ? values : values.drop(1)
     end
@@ -218,7 +221,7 @@ module Ikra
       section(:map, [:"#{@offset ? "zip" : "combine"}_#{others.size}", *others])
     end
 
-    # For effect, as +zip+ with a block.
+    # Calls the block for its effects, as +zip+ does.
     def pzip(*others)
       several = @block.parameters.size > 1 && !@block.lambda? && !@offset
       section(:each, [:"#{several ? "combine" : "zip"}_#{others.size}", *others])
@@ -237,7 +240,7 @@ module Ikra
 
     private
 
-    # Runs the block within methods, each with what it is given. Gives results, or the index of what was found.
+    # Runs the block within methods, each with its arguments. Gives results, or the index of the element that was found.
     def section(kind, *within, **more, &before)
       how, value = ended(kind, within, **more, &before)
       return value unless %i[find another].include?(kind)
@@ -246,7 +249,8 @@ module Ikra
       value if how == :found
     end
 
-    # Runs a section. Gives how it ended, and its value; +break+ ends the operation, after the block was given the results before.
+    # Runs a section. Gives how it ended, and its value. +break+ ends the operation, after the block got the results
+    # before it.
     def ended(kind, within, base: @base, ticks: 1, **more)
       within << [:with_index, @offset] if @offset
       options = more.empty? ? @options : @options.merge(more)
@@ -260,16 +264,17 @@ module Ikra
       throw(self, value)
     end
 
-    # The block's values: numbers, or true and false, in a {Buffer}, where the section left them; others in an Array. The memory is
-    # given back at once: the GC would not hurry.
+    # The block's values: numbers, or true and false, in a {Buffer}, where the section left them. Other values are in an
+    # Array. The memory of the buffer is given back afterwards at once, because the GC would wait.
     def numbers(*within)
       yield(values = section(:map, *within, __into: :numbers))
     ensure
       values.free if values.is_a?(Buffer)
     end
 
-    # What the block's values are reduced to by the kernel that computes them (`Ikra.__reduce`); where they are no numbers of one kind, or there are
-    # none, or the kernel cannot, what the block makes of them here, which are as {#numbers} gives them.
+    # The reduction of the block's values by the kernel that computes them (`Ikra.__reduce`). The block of this method
+    # reduces them instead where they are not numbers of one kind, where there are none, or where the kernel cannot. It
+    # gets them as {#numbers} gives them.
     def reduced(reduction, *within)
       how, value = ended(:map, within, __into: :numbers, __reduce: reduction)
       how == :reduced ? value : yield(value)
@@ -277,14 +282,14 @@ module Ikra
       value.free if value.is_a?(Buffer)
     end
 
-    # What numbers of one kind are reduced to, where they are.
+    # The reduction of numbers of one kind, where they are.
     def total(values, reduction)
       return unless values.is_a?(Buffer) && (reduction == :count) == (values.dtype == :bool)
 
       Ikra.__reduce(values, reduction, 0, values.size, nil)
     end
 
-    # The elements as they are before the section: the block may change the array.
+    # The elements as they are before the section, because the block may change the array.
     def snapshot = @base.is_a?(Range) ? @base : [].replace(@base)
 
     def chosen(wanted)
@@ -292,23 +297,23 @@ module Ikra
       numbers([wanted]) { |flags| Ikra.__chosen(list.to_a, flags, true) }
     end
 
-    # So many of the least or the greatest. For none Ruby asks no block.
+    # The +count+ least or greatest elements. For 0 Ruby does not call the block.
     def some(count) = count.zero? ? [] : yield
 
-    # The elements in the order of the block's values, as many as are wanted.
+    # The elements in the order of the block's values, or the first of them.
     def sorted_by(*count, last: false)
       list = snapshot
       numbers { |keys| Operation.sorted(list.to_a, keys, *count, last: last) }
     end
 
-    # The elements with the least, or the greatest (+true+), of the block's values: both by one kernel.
+    # The elements with the least and the greatest (+true+) of the block's values. One kernel finds both.
     def extremes(*greatest)
       list = snapshot
       reduction = greatest.size == 2 ? :minmax : greatest.first ? :max : :min
       asked = ->(keys) { indices(keys, greatest, reduction).map { |index| at(list, index) } }
       places = reduced(reduction) { |keys| return asked.call(keys) }
       places = [places] if greatest.size == 1
-      # Ruby says what is compared with NaN: such sections change nothing
+      # Ruby compares NaN. Such a section changes nothing, so it may run again.
       places.first.last ? numbers(&asked) : places.map { |_, index, _| at(list, index) }
     end
 
@@ -316,7 +321,7 @@ module Ikra
       found = greatest.map { |which| Ikra.__extreme(keys, which) }
       return found if found.all?
 
-      # as Ruby finds them
+      # The first that Ruby finds.
       keys = keys.to_list if keys.is_a?(Buffer)
       found = (0...keys.size).public_send(:"#{reduction}_by") { |i| keys[i] }
       greatest.size == 1 ? [found] : found
@@ -326,17 +331,17 @@ module Ikra
       list.is_a?(Range) ? list.begin + index : list[index] if index
     end
 
-    # Combines the elements of each chunk, then what they gave, until one is left.
+    # Combines the elements of each chunk, then the results, until one is left.
     def fold(list, combine)
       while list.size > 1
         list = section(:map, [combine, list, CHUNK], base: 0...chunks(list))
       end
-      # an empty Range has a beginning, and no element
+      # An empty Range has a beginning, but no element.
       list.first unless list.size.zero?
     end
 
-    # What {#preduce} comes to where the block adds numbers of one kind, and there are more than a chunk: their sum, by one kernel. For a zero of Floats, of
-    # which sums know one and the block two, it is nil.
+    # The result of {#preduce} where the block adds numbers of one kind, and there are more than a chunk: their sum, by
+    # one kernel. nil where the sum is a Float zero, of which there are two.
     def added(start)
       one = @base.is_a?(Range) ? @base.begin : @base.first
       return unless @base.size > CHUNK && Ikra.__sums?(@block, @options, [one, *start])
@@ -344,10 +349,11 @@ module Ikra
       sum = reduced(:sum, [:unchanged]) { |values| total(values, :sum) }
       start.sum(sum) unless sum.nil? || sum.eql?(0.0)
     rescue CompileError
-      # which the block has to tell
+      # Only the block can tell these apart.
     end
 
-    # Combines some neighbours from either end, and raises where that makes a difference, but for the last digits of Floats.
+    # Combines some neighbours from either end. Raises where that makes a difference, except in the last digits of
+    # Floats.
     def try_associativity(list)
       return unless @options.fetch(:check, Ikra.config.check).to_s == "associative" && list.size > 2
 
@@ -360,7 +366,7 @@ module Ikra
       raise ArgumentError, message
     end
 
-    # Objects that have no == of their own are not compared.
+    # Objects that do not define == are not compared.
     def alike?(one, other)
       return (one - other).abs <= [one.abs, other.abs].max * 1e-9 if one.is_a?(Float) && other.is_a?(Float) && one.finite? && other.finite?
       return one.size == other.size && one.zip(other).all? { |x, y| alike?(x, y) } if one.is_a?(Array) && other.is_a?(Array)
@@ -379,7 +385,7 @@ module Ikra
       before = scan(rows.map(&:last))
       within = rows.flatten(1)
       values = section(:map, [:continue, within, before, CHUNK], base: 0...within.size)
-      # so that the last is what preduce gives, in the same order
+      # Then the last value is that of preduce, with the same order.
       before.each_with_index { |total, chunk| values[[(chunk + 1) * CHUNK, values.size].min - 1] = total }
       values
     end

@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
 module Ikra
-  # The parallel methods of Array and Range. Each means what the method of Enumerable or Array without the +p+ means: the block
-  # runs for every element, on many at the same time, and gives what sequential Ruby gives. If it raises for any element,
-  # nothing is changed; an element that Ruby would not have come to neither raises nor does anything.
+  # The parallel methods of Array and Range. Each means what the method of Enumerable or Array without the +p+ means.
+  # The block runs for every element, for many at the same time, and the result is that of sequential Ruby. If it raises
+  # for any element, nothing is changed. An element that Ruby would not have reached neither raises nor changes
+  # anything.
   #
-  # All take the options of {Config} as keywords. Ranges are of Integers, and have an end. Without a block, methods that give
-  # an Enumerator in Ruby give one whose +with_index+ is parallel, too. What needs no block is Ruby's own method.
+  # All take the options of {Config} as keywords. Ranges are of Integers, and have an end. Without a block, methods that
+  # give an Enumerator in Ruby give one whose +with_index+ is parallel, too. Calls that need no block are Ruby's own
+  # methods.
   module Parallel
     # What +map+ gives.
     #
@@ -26,8 +28,8 @@ module Ikra
       end
     end
 
-    # What +ticks.times { each { … } }+ does: every element finishes a tick before any begins the next. What the block
-    # changes in objects, arrays and captured variables is in them afterwards.
+    # Does what +ticks.times { each { … } }+ does: every element finishes a tick before any begins the next. Changes
+    # that the block makes to objects, arrays and captured variables are there afterwards.
     #
     # @example
     #   actors.peach(1000) { |actor| actor.move(weather) } # => actors, 1 kernel
@@ -71,7 +73,7 @@ module Ikra
     # @return [Array] the elements for which the block is true; without a block an Enumerator
     def pselect(**options, &block) = ::Ikra.__operate(self, :pselect, options, block)
 
-    # The same.
+    # The same as {#pselect}.
     def pfilter(**options, &block) = ::Ikra.__operate(self, :pselect, options, block)
 
     # What +reject+ gives.
@@ -83,7 +85,8 @@ module Ikra
     # What +partition+ gives.
     #
     # @yieldparam element
-    # @return [Array(Array, Array)] the elements for which the block is true, and the others; without a block an Enumerator
+    # @return [Array(Array, Array)] the elements for which the block is true, and the others; without a block an
+    #   Enumerator
     def ppartition(**options, &block) = ::Ikra.__operate(self, :ppartition, options, block)
 
     # What +filter_map+ gives.
@@ -95,16 +98,16 @@ module Ikra
     # What +flat_map+ gives.
     #
     # @yieldparam element
-    # @return [Array] the block's values, arrays among them as their elements; without a block an Enumerator
+    # @return [Array] the block's values; arrays are replaced by their elements; without a block an Enumerator
     def pflat_map(**options, &block) = ::Ikra.__operate(self, :pflat_map, options, block)
 
     # What +count+ gives.
     #
     # @example
     #   [1, 2, 3].pcount(&:odd?) # => 2, 1 kernel
-    # @param item what is counted, in place of a block
+    # @param item the value to count, in place of a block
     # @yieldparam element
-    # @return [Integer] how many elements there are for which the block is true
+    # @return [Integer] the number of elements for which the block is true
     def pcount(item = (none = true), **options, &block)
       return ::Ikra.__operate(self, :pcount, options, block) if none && block
 
@@ -112,49 +115,49 @@ module Ikra
       ::Ikra.__ruby(:pcount, self) { none ? count : count(item) }
     end
 
-    # What +all?+ gives. Elements after the first for which the block is false are as if the block had not run for them.
+    # What +all?+ gives. For elements after the first one for which the block is false, the block has no effect.
     #
-    # @param pattern what elements are asked for with +===+, in place of a block
+    # @param pattern a pattern that elements are compared with by +===+, in place of a block
     # @yieldparam element
     # @return [Boolean]
     def pall?(*pattern, **options, &block) = ::Ikra.__ask(self, :pall?, pattern, options, block)
 
-    # What +any?+ gives. Elements after the first for which the block is true are as if the block had not run for them.
+    # What +any?+ gives. For elements after the first one for which the block is true, the block has no effect.
     #
     # @param (see #pall?)
     # @yieldparam element
     # @return [Boolean]
     def pany?(*pattern, **options, &block) = ::Ikra.__ask(self, :pany?, pattern, options, block)
 
-    # What +none?+ gives. Elements after the first for which the block is true are as if the block had not run for them.
+    # What +none?+ gives. For elements after the first one for which the block is true, the block has no effect.
     #
     # @param (see #pall?)
     # @yieldparam element
     # @return [Boolean]
     def pnone?(*pattern, **options, &block) = ::Ikra.__ask(self, :pnone?, pattern, options, block)
 
-    # What +one?+ gives. Elements after the second for which the block is true are as if the block had not run for them.
+    # What +one?+ gives. For elements after the second one for which the block is true, the block has no effect.
     #
     # @param (see #pall?)
     # @yieldparam element
     # @return [Boolean]
     def pone?(*pattern, **options, &block) = ::Ikra.__ask(self, :pone?, pattern, options, block)
 
-    # What +find+ gives. Elements after it are as if the block had not run for them.
+    # What +find+ gives. For elements after the one found, the block has no effect.
     #
     # @example
     #   [5, 7, 0].pfind { |x| 100 / x > 14 } # => 5, 1 kernel
-    # @param none [#call, nil] what gives the answer where there is no such element
+    # @param none [#call, nil] gives the result where there is no such element
     # @yieldparam element
     # @return [Object, nil] the first element for which the block is true; without a block an Enumerator
     def pfind(none = nil, **options, &block) = ::Ikra.__operate(self, :pfind, options, block, *none)
 
-    # The same.
+    # The same as {#pfind}.
     def pdetect(none = nil, **options, &block) = ::Ikra.__operate(self, :pfind, options, block, *none)
 
-    # What +find_index+ gives. Elements after it are as if the block had not run for them.
+    # What +find_index+ gives. For elements after the one found, the block has no effect.
     #
-    # @param item what is looked for, in place of a block
+    # @param item the value to look for, in place of a block
     # @yieldparam element
     # @return [Integer, nil] index of the first element for which the block is true; without a block an Enumerator
     def pfind_index(item = (none = true), **options, &block)
@@ -164,36 +167,36 @@ module Ikra
       ::Ikra.__ruby(:pfind_index, self) { find_index(item) }
     end
 
-    # What +inject+ gives: the block combines what it is given from the elements before with the next. It must be
-    # associative, as addition is: elements are combined in chunks of 256, in their order, then what the chunks gave, and so
-    # on, equally on every backend. It need not commute.
+    # What +inject+ gives: the block combines the result so far with the next element. The block must be associative, as
+    # addition is. Elements are combined in chunks of 256, in their order. Then the results of the chunks are combined
+    # in the same way, and so on, equally on every backend. The block need not be commutative.
     #
-    # Of more than 256 numbers of one kind a block that adds them gives the sum, as {#psum} does.
+    # For more than 256 numbers of one kind, a block that adds them gives the sum, as {#psum} does.
     #
-    # Numbers are combined by a Symbol one after the other, as Ruby does it.
+    # With a Symbol, numbers are combined one after the other, as Ruby does it.
     #
     # @example
-    #   matrices.preduce { |a, b| a * b }      # => one Matrix, 1 kernel for each 256-fold
+    #   matrices.preduce { |a, b| a * b }      # => one Matrix, 1 kernel per factor of 256
     #   [1, 2, 3].preduce(10) { |a, b| a + b } # => 16
     #   [1, 2, 3].preduce(:+)                  # => 6, no kernel
     # @overload preduce(start, **options)
     # @overload preduce(operator, **options)
     # @overload preduce(start, operator, **options)
-    # @param start what is combined with the first element; once
-    # @param operator [Symbol, String] a method of what is combined, in place of a block
+    # @param start the value that is combined with the first element, once
+    # @param operator [Symbol, String] a method that combines two values, in place of a block
     # @yieldparam memo
     # @yieldparam element
     # @return [Object, nil] nil where there is nothing to combine
     def preduce(*args, **options, &block) = ::Ikra.__combine(self, :preduce, args, options, block)
 
-    # The same.
+    # The same as {#preduce}.
     def pinject(*args, **options, &block) = ::Ikra.__combine(self, :preduce, args, options, block)
 
-    # All values on the way of {#preduce}: what the elements up to each one give together. The last is what {#preduce}
-    # gives.
+    # All intermediate values of {#preduce}: the combination of the elements up to each one. The last is the result of
+    # {#preduce}.
     #
     # @example
-    #   [1, 2, 3].pscan { |a, b| a + b } # => [1, 3, 6], 3 kernels at most for each 256-fold
+    #   [1, 2, 3].pscan { |a, b| a + b } # => [1, 3, 6], at most 3 kernels per factor of 256
     #   [1, 2, 3].pscan(10, :+)          # => [11, 13, 16]
     # @param (see #preduce)
     # @yieldparam memo
@@ -201,11 +204,11 @@ module Ikra
     # @return [Array] as many as there are elements
     def pscan(*args, **options, &block) = ::Ikra.__combine(self, :pscan, args, options, block)
 
-    # What +sum+ gives: exact over Integers, compensated over Floats.
+    # What +sum+ gives: exact for Integers, compensated for Floats.
     #
     # @example
     #   actors.psum(&:progress) # => 12.5, 1 kernel, which keeps no values
-    # @param start what is added to
+    # @param start the value that is added to
     # @yieldparam element
     # @return [Numeric]
     def psum(start = 0, **options, &block)
@@ -242,14 +245,14 @@ module Ikra
     #
     # @param count [Integer, nil] how many; nil: one, and not in an Array
     # @yieldparam element
-    # @return [Object, Array, nil] the first element for which the block's value is least; without a block an Enumerator
+    # @return [Object, Array, nil] the first element with the least value of the block; without a block an Enumerator
     def pmin_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmin_by, options, block, *::Ikra.__count(count))
 
     # What +max_by+ gives.
     #
     # @param (see #pmin_by)
     # @yieldparam element
-    # @return [Object, Array, nil] the first element for which the block's value is greatest; without a block an Enumerator
+    # @return [Object, Array, nil] the first element with the greatest value of the block; without a block an Enumerator
     def pmax_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmax_by, options, block, *::Ikra.__count(count))
 
     # What +minmax_by+ gives.
@@ -284,7 +287,7 @@ module Ikra
 
     # What +tally+ gives.
     #
-    # @return [Hash{Object => Integer}] how often each element is there
+    # @return [Hash{Object => Integer}] how often each element occurs
     def ptally(**options)
       ::Ikra.__check(options)
       ::Ikra.__tally(self)
@@ -303,7 +306,7 @@ module Ikra
 
     # What +zip+ gives.
     #
-    # @param others [Array<Array, Range>] nil stands for what they lack
+    # @param others [Array<Array, Range>] shorter ones are filled with nil
     # @yieldparam elements [Array] one of the receiver and one of each other
     # @return [Array<Array>, nil] nil with a block
     def pzip(*others, **options, &block)
@@ -313,34 +316,34 @@ module Ikra
       ::Ikra.__ruby(:pzip, self) { zip(*others) }
     end
 
-    # What the block gives for one element of the receiver and one of each other, as many as the receiver has.
+    # The block's value for one element of the receiver and one of each other list, as many as the receiver has.
     #
     # @example
     #   [1, 2].pcombine([10, 20]) { |x, y| x + y } # => [11, 22], 1 kernel
-    # @param others [Array<Array, Range>] nil stands for what they lack
+    # @param others [Array<Array, Range>] shorter ones are filled with nil
     # @yieldparam elements one parameter each
     # @return [Array] without a block an Enumerator
     def pcombine(*others, **options, &block) = ::Ikra.__operate(self, :pcombine, options, block, *::Ikra.__lists(others))
 
-    # What the block gives for the neighbours of each element. Where any of them is outside, it is +fill+.
+    # The block's value for the neighbours of each element. Where one of them is outside, the value is +fill+.
     #
     # @example
     #   [1, 5, 9].pstencil([-1, 1], 0) { |left, right| right - left } # => [0, 8, 0], 1 kernel
     #   [1, 5, 9].pstencil([-1, 1], 0) { |v| v[1] - v[-1] }           # the same
     #   grid.pstencil([[0, -1], [0, 1]], 0) { |v| v[0, 1] - v[0, -1] }
-    # @param offsets [Array<Integer>, Array<Array<Integer>>] how far away neighbours are; in arrays within arrays by
+    # @param offsets [Array<Integer>, Array<Array<Integer>>] distances of the neighbours; in arrays within arrays by
     #   dimension, from the outermost
-    # @param fill what elements are whose neighbours are not all there
+    # @param fill the value of elements whose neighbours do not all exist
     # @yieldparam neighbours with one parameter {Neighbours}, else one parameter for each offset, in their order
     # @return [Array] in the form of the receiver; without a block an Enumerator
     # @raise [ArgumentError] for offsets that are not of the same length, and for rows that are not
     def pstencil(offsets, fill, **options, &block) = ::Ikra.__operate(self, :pstencil, options, block, offsets, fill)
 
-    # A chain of methods that runs nothing until its values are asked for, and then as few kernels as it can; it reads and
-    # means what +lazy+ does.
+    # A chain of methods that runs nothing until its values are asked for, and then as few kernels as possible. It has
+    # the methods and the meaning of +lazy+.
     #
     # @example
-    #   actors.plazy.map(&:speed).select { |v| v > 1.0 }.reduce { |a, b| a + b } # 1 kernel, then one for each 256-fold
+    #   actors.plazy.map(&:speed).select { |v| v > 1.0 }.reduce { |a, b| a + b } # 1 kernel, and 1 per factor of 256
     # @return [Lazy]
     def plazy(**options) = ::Ikra.__lazy(self, options)
 
@@ -355,7 +358,7 @@ module Ikra
 
     # The parallel methods of Array itself.
     module Making
-      # A new Array of what the block gives for each index; with several sizes arrays within arrays.
+      # A new Array of the block's values for each index. With several sizes it has arrays within arrays.
       #
       # @example
       #   Array.pnew(3) { |i| i * i }         # => [0, 1, 4], 1 kernel
@@ -398,7 +401,7 @@ module Ikra
     end
 
     # @api private
-    # A question that Ruby answers itself where there is a pattern or no block.
+    # A question about all elements. With a pattern, or without a block, Ruby answers it.
     def __ask(base, name, pattern, options, block)
       return Operation.call(base, name, options, block) if block && pattern.empty?
 
@@ -410,7 +413,7 @@ module Ikra
     def __tally(base) = __ruby(:ptally, base) { (base.is_a?(Array) && __tallied(base)) || base.tally }
 
     # @api private
-    # What Ruby does itself where no block compares.
+    # An operation that compares elements. Without a block, Ruby's own method does.
     def __rank(base, name, count, options, block)
       count = __count(count)
       return Operation.call(base, name, options, block, *count) if block
@@ -424,12 +427,13 @@ module Ikra
       end
     end
 
-    # From so many on, reading Floats out and going over them by all cores takes less time than Ruby's method does.
+    # The least number of Floats for which all cores, after reading the Floats out, take less time than Ruby's method.
     MANY_FLOATS = 1 << 14
     private_constant :MANY_FLOATS
 
     # @api private
-    # The least of the Floats of a long list, the greatest, or both; nil where Ruby must be asked, as where one is no Float, or no number.
+    # The least of the Floats of a long list, the greatest, or both. nil where Ruby's method must run, as where an
+    # element is no Float, or NaN.
     def __extreme_floats(list, name)
       return unless list.instance_of?(Array) && list.size >= MANY_FLOATS && list.first.is_a?(Float) && __own?(:<=>)
 
@@ -441,7 +445,7 @@ module Ikra
     end
 
     # @api private
-    # How many of the least or greatest are wanted; nil: one.
+    # How many of the least or greatest elements are wanted. nil: one.
     def __count(count)
       return if count.nil?
 
@@ -452,7 +456,8 @@ module Ikra
     end
 
     # @api private
-    # Numbers are combined by an operator as Ruby does it; others, as the block does that calls it.
+    # Combines elements. With an operator, Ruby combines numbers. Other elements are combined by a block that calls the
+    # operator.
     def __combine(base, name, args, options, block)
       raise ArgumentError, "wrong number of arguments (given #{args.size}, expected 0..#{block ? 1 : 2})" if args.size > (block ? 1 : 2)
       return Operation.call(base, name, options, block, *args) if block
@@ -474,7 +479,7 @@ module Ikra
     end
 
     # @api private
-    # The scan of the core's that an operator of numbers is; nil where there is none, or the operator is not Ruby's own.
+    # The core's scan for an operator of numbers. nil where there is none, or the operator is not Ruby's own.
     def __scan_of(operator)
       scan = SCANS[operator] or return
       scan if __own?(operator)
@@ -490,7 +495,8 @@ module Ikra
     end
 
     # @api private
-    # Whether a block adds its two values as numbers are added, in 64 bits, and does no more: then it makes their sum. The values that are known are numbers, too.
+    # Whether a block only adds its two values, as numbers in 64 bits are added. Then it computes their sum. Values that
+    # are known must be numbers, too.
     def __sums?(block, options, known)
       wanted = ->(option) { options.fetch(option) { config.public_send(option) }.to_s }
       known.all? { |value| value.is_a?(Integer) || value.is_a?(Float) } &&
@@ -498,7 +504,7 @@ module Ikra
     end
 
     # @api private
-    # The lists beside the receiver, as +zip+ takes them.
+    # The other lists, as +zip+ takes them.
     def __lists(others)
       raise ArgumentError, "no list to combine with" if others.empty?
       raise ArgumentError, "#{others.size} lists: at most #{Operation::MOST_LISTS} are combined with the receiver" if others.size > Operation::MOST_LISTS

@@ -3,24 +3,25 @@
 require "json"
 
 module Ikra
-  # Where the time of Ikra's operations went.
+  # The time that Ikra's operations took.
   class Profile
-    # What is done on the host that is not marshalling, and what each phase is.
+    # The phases of an operation: work on the host other than marshalling, and the meaning of each phase.
     PHASES = {
       source: "finding and parsing the block", infer: "types, and the program", compile: "machine code", trace: "reachable objects",
       pack: "objects to columns", upload: "to the device", kernel: "the program itself", download: "from the device", unpack: "columns to objects",
       ruby: "Ruby code of an operation's, Ruby's own methods included"
     }.freeze
 
-    # One operation that was called: a parallel method with its sections and all that is made of their results, or what an MDArray was asked for.
+    # One operation that was called: a parallel method with its sections and all work on their results, or an operation
+    # of an MDArray.
     #
-    # [+operation+] +:pmap+; nil where it raised before anything was known of it
-    # [+path+], [+line+] where its block is, or where it was called
-    # [+backend+] what it ran on; +:ruby+ where it is a method of Ruby's own
-    # [+elements+], [+ticks+] how many there were
-    # [+start+], [+seconds+] since the profile began, and how long it took
-    # [+spans+] +[[phase, start, seconds], …]+ in order; a phase that was entered several times is there several times
-    # [+copied+] bytes of arrays on a device that were copied so that what was written to parts of them could be undone
+    # [+operation+] +:pmap+; nil where it raised too early.
+    # [+path+], [+line+] where its block is, or where it was called.
+    # [+backend+] what it ran on; +:ruby+ where it is a method of Ruby's own.
+    # [+elements+], [+ticks+] how many there were.
+    # [+start+], [+seconds+] since the profile began, and how long it took.
+    # [+spans+] +[[phase, start, seconds], …]+ in order; a phase that was entered several times is there several times.
+    # [+copied+] bytes of arrays on a device that were copied, so that writes to parts of them could be undone.
     Section = Struct.new(:operation, :path, :line, :backend, :elements, :ticks, :start, :seconds, :spans, :copied) do
       # @return [Hash{Symbol => Float}] seconds by phase, of those that it had
       def phases = spans.each_with_object(Hash.new(0.0)) { |(phase, _, time), sums| sums[phase] += time }.tap { |sums| sums.default = nil }
@@ -34,7 +35,7 @@ module Ikra
     # @return [Hash{Symbol => Float}] seconds by phase, over all operations; the phases are those of {PHASES}
     attr_reader :phases
 
-    # @return [Float] seconds of the whole block, what was not Ikra's included
+    # @return [Float] seconds of the whole block, other work included
     attr_reader :seconds
 
     # @return [Array<Section>] the first 100 000, in the order in which they ended
@@ -139,7 +140,8 @@ module Ikra
   end
 
   class << self
-    # Measures the operations of Ikra's that the block calls, in this Fiber: not those of other threads and Fibers (Enumerators asked by +next+ have one each).
+    # Measures the operations of Ikra that the block calls, in this Fiber. Those of other threads and Fibers are not
+    # measured. (An Enumerator asked by +next+ has a Fiber of its own.)
     #
     # @example
     #   puts Ikra.profile { actors.peach(1000) { |actor| actor.move(weather) } }
@@ -160,9 +162,9 @@ module Ikra
     end
 
     # @api private
-    # Runs an operation. Where somebody measures, everything in it is its own.
+    # Runs an operation. In a profile, all work within it counts as this operation's.
     #
-    # @param elements [#size, Integer] what it goes over
+    # @param elements [#size, Integer] the elements that it processes
     # @param block [Proc, nil] the user's; without one its place is where it was called
     # @param own [String, nil] why it is a method of Ruby's own, where it is
     def __measured(operation, elements, block = nil, own: nil)
@@ -179,11 +181,11 @@ module Ikra
     end
 
     # @api private
-    # A method of Ruby's own.
+    # Runs a method of Ruby's own.
     def __ruby(operation, elements, &work) = __measured(operation, elements, own: "without a block it is Ruby's own method", &work)
 
     # @api private
-    # The method of Ikra's that the user called, and the path and line of the call.
+    # The method of Ikra that the user called, and the path and line of the call.
     def __caller
       within = "ikra"
       caller_locations(1).each do |location|

@@ -3,7 +3,7 @@
 require_relative "library"
 
 module Ikra
-  # The parallel methods for those who want no monkey patch.
+  # The parallel methods as refinements, for programs that should not change Ruby's classes.
   #
   # @example
   #   require "ikra/refinements"

@@ -1,32 +1,36 @@
 # frozen_string_literal: true
 
 module Ikra
-  # How Ruby's own reads and writes of objects are noticed whose ivars are columns on a device.
+  # Notices Ruby's own reads and writes of objects whose ivars are columns on a device.
   #
-  # A module is prepended to each class of such objects (and to what it inherits from and includes, Ruby's own classes but for), once. Its methods
-  # do nothing while no scope of {Ikra.resident} is open, and are not shown by +method+ and +instance_method+. Those whose mere presence others look for ({Shown}) are there in scopes only.
+  # A module, the watcher, is prepended once to each class of such objects, and to its ancestors, except Ruby's own
+  # classes. Its methods do nothing while no scope of {Ikra.resident} is open, and are not shown by +method+ and
+  # +instance_method+. Methods whose mere presence changes what other code does ({Shown}) exist only while scopes are
+  # open.
   # @api private
   module Resident
-    # What reads or writes members and ivars of whatever object it is asked of.
+    # Methods that read or write members and ivars of any object.
     OF_STRUCTS = (Struct.public_instance_methods(false) - %i[size length members]).freeze
     OF_OBJECTS = %i[
       instance_variable_get instance_variable_set instance_variable_defined? remove_instance_variable instance_variables dup clone freeze instance_exec instance_eval
     ].freeze
-    # Names that can be written behind `def`.
+    # Names that can be written after `def`.
     WRITABLE = /\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/.freeze
-    # Of these the object is not one that kernels know.
+    # Methods that are not watched: kernels do not know the objects on which they are called.
     LEFT_OUT = %i[initialize initialize_copy object_id __id__ __send__ singleton_method_added].freeze
     CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, NilClass, Range, Complex, Rational, Hash, *(defined?(Data) ? [Data] : [])].freeze
 
     @watched = {}.compare_by_identity
-    # Those of them that are watched to the end: what is interrupted in the middle is done again.
+    # Owners that are watched completely. Work that was interrupted in the middle is done again.
     @whole = {}.compare_by_identity
     @watchers = {}.compare_by_identity
     @written = {}.compare_by_identity
     @lock = Lock.new
 
     class << self
-      # @param owner [Class] of objects with columns
+      # Watches a class.
+      #
+      # @param owner [Class] the class of objects with columns
       # @param written [Boolean] whether a kernel writes some of them
       def watch(owner, written)
         @lock.synchronize do
@@ -35,7 +39,7 @@ module Ikra
         end
       end
 
-      # Methods that are there since it was watched. One object's may come from modules, too.
+      # Watches methods that were added since. A single object may get methods from modules, too.
       def again(owner)
         uninterrupted do
           single = owner.singleton_class? && Ikra.__resident?
@@ -47,7 +51,7 @@ module Ikra
         end
       end
 
-      # Modules that an object is about to be extended by.
+      # Watches the modules that an object is about to be extended by.
       def extended(modules)
         return unless Ikra.__resident?
 
@@ -56,14 +60,14 @@ module Ikra
         modules.grep(Module).each { |mod| mod.ancestors.each { |ancestor| @lock.synchronize { watch_one(ancestor) } } }
       end
 
-      # A method that is there since its owner was watched, or is another since.
+      # Notices a method that was added, or redefined, since its owner was watched.
       def added(owner, name)
         uninterrupted do
           watcher = @watched[owner]
           next if watcher.nil?
 
           Ikra.__methods_changed
-          # a program's own method_added may have taken it away
+          # A program's own method_added may have removed it.
           next if LEFT_OUT.include?(name) || !(owner.method_defined?(name) || owner.private_method_defined?(name))
 
           kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
@@ -71,13 +75,13 @@ module Ikra
             unaliased = unalias(owner, name, kind)
             next watch_later(watcher, owner, name) unless open?
 
-            # it may take other arguments than the one before
+            # It may take other arguments than the method before.
             unaliased ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
           end
         end
       end
 
-      # A method that is there no more.
+      # Notices a method that was removed.
       def gone(owner, name)
         uninterrupted do
           watcher = @watched[owner]
@@ -86,12 +90,12 @@ module Ikra
         end
       end
 
-      # A method that one object alone was given.
+      # Notices a singleton method of an object.
       def singled(object, name)
         uninterrupted do
           next unless Ikra.__resident?
 
-          # it is of a class of its own now
+          # The object has a class of its own now.
           Ikra.__resident_changed
           next if LEFT_OUT.include?(name)
 
@@ -101,10 +105,10 @@ module Ikra
         end
       end
 
-      # Whether some Fiber that there is has a scope open.
+      # Whether any living Fiber has an open scope.
       def open? = Ikra.__resident_shown(0)
 
-      # What is done with a scope open, which may be the only one.
+      # Runs a block with a scope open, which may be the only one.
       def with_scope
         opened = false
         uninterrupted do
@@ -113,22 +117,23 @@ module Ikra
         end
         yield
       ensure
-        # interrupted while it waited for others, it has opened nothing
+        # If it was interrupted while it waited for others, it has opened nothing.
         uninterrupted { show(-1) } if opened
       end
 
-      # A module of ours that does nothing to what methods mean.
+      # Registers a module of Ikra as a watcher, which does not change what methods mean.
       def is_watcher(watcher)
         @watchers[watcher] = true
         Ikra.__watcher(watcher)
       end
 
-      # The method that a Method or UnboundMethod would be of if nothing was watched. In a scope it is what it is: it may be called.
+      # The method that a Method or UnboundMethod would be without watchers. In a scope it stays as it is, because it
+      # may be called.
       def seen_through(method)
         (Method === method || UnboundMethod === method) && !Ikra.__resident? ? unwatched(method) || method : method
       end
 
-      # Shows an object to +pp+ as if nothing was watched: +yield+ does that for those that have their own way.
+      # Shows an object to +pp+ as if it were not watched. `yield` shows objects that have a way of their own.
       def pretty_print(object, printer)
         inspect, own = %i[inspect pretty_print].map { |name| unwatched(METHOD.bind_call(object, name)) }
         plain = inspect&.owner == Kernel && own&.owner == unwatched(Object.instance_method(:pretty_print))&.owner
@@ -146,7 +151,7 @@ module Ikra
         end
       end
 
-      # Runs the block of a scope. It may belong to an object.
+      # Runs the block of a scope. It may belong to a watched object.
       def within(block)
         around = Thread.current[:__ikra_inside]
         inside = {}.compare_by_identity
@@ -159,8 +164,8 @@ module Ikra
         Thread.current[:__ikra_inside] = around
       end
 
-      # Before a section in a scope. Objects in the middle of whose methods it runs read and write their ivars with nobody noticing: what they changed
-      # until then is noted.
+      # Called before a section in a scope. Objects whose methods are running read and write their ivars unnoticed. So
+      # this notes what they have changed until now.
       def entered(block)
         inside = Thread.current[:__ikra_inside]
         receiver = receiver(block)
@@ -168,7 +173,7 @@ module Ikra
         Ikra.__resident_changed unless inside.all? { |object, seen| same?(seen, values(object)) }
       end
 
-      # Behind it, however it ended: what kernels changed in such objects is written to them.
+      # Called after the section, however it ended: writes to these objects what kernels changed in them.
       def left
         inside = Thread.current[:__ikra_inside]
         Ikra.__resident_read if inside.any? { |object, _| @written[CLASS.bind_call(object)] }
@@ -177,12 +182,13 @@ module Ikra
 
       private
 
-      # What shows objects is there as long as scopes are open.
+      # Adds to the number of scopes. The methods of {Shown} exist as long as scopes are open.
       def show(more)
         @lock.synchronize do
-          # by Fiber: one that is abandoned in a scope never leaves it, and is forgotten with it
+          # The number is kept by Fiber. A Fiber that is abandoned in a scope never leaves it, and its number is dropped
+          # with the Fiber.
           Ikra.__resident_shown(more)
-          # a signal's handler may open and close scopes in the middle of it
+          # A signal handler may open and close scopes in the middle of this.
           begin
             shown = open?
             SHOWN.each { |method| shown ? Singles.define_method(method.name, method) : forget(Singles, method.name) }
@@ -190,14 +196,16 @@ module Ikra
         end
       end
 
-      # What Ruby tells once, or what must be undone: a Timeout or Thread#raise waits until it is done.
+      # Runs a block without interrupts: Timeout or Thread#raise wait until it is done. It is for calls that Ruby makes
+      # only once, and for changes that must be undone.
       def uninterrupted(&block) = Thread.handle_interrupt(NEVER, &block)
 
-      # Made beforehand: an interrupt may come behind any call of Ruby's own methods, also that which makes a Hash.
+      # Made in advance: an interrupt may come after any call of Ruby's own methods, also after the one that makes a
+      # Hash.
       NEVER = { Object => :never }.freeze
       private_constant :NEVER
 
-      # Whose a block is; nil: that of a Symbol or a Method is nobody's.
+      # The receiver of a block. nil: the block of a Symbol or a Method has none.
       def receiver(block)
         block && uninterrupted do
           BINDING.bind_call(block).receiver
@@ -216,7 +224,7 @@ module Ikra
       PREPEND = Module.instance_method(:prepend)
       private_constant :IVARS, :IVAR, :CLASS, :FROZEN, :MEMBERS, :BINDING, :METHOD, :PREPEND
 
-      # The first method behind those of watchers, if there is one.
+      # The first method after those of watchers, if there is one.
       def unwatched(method)
         method = method.super_method while method && @watchers[method.owner]
         method
@@ -252,15 +260,15 @@ module Ikra
         raise FrozenError.new("#{owner} is frozen, and Ikra.resident could not tell when Ruby looks at its objects: run over them outside", receiver: owner) if owner.frozen?
 
         watcher = @watched[owner] ||= watcher()
-        # what a handler of a signal does in the middle of it is done twice
+        # Work that a signal handler does in the middle of this is done twice.
         fill(watcher, owner)
-        # not by a superclass' Later
+        # Not by the Later of a superclass.
         PREPEND.bind_call(owner, watcher)
         owner.extend(Later)
         @whole[owner] = true
       end
 
-      # In the next scope: until then it may become private, which nobody is told of.
+      # Watches it when the next scope opens. Until then it may become private, which Ruby does not report.
       def watch_later(watcher, owner, name)
         forget(watcher, name)
         @whole.delete(owner)
@@ -287,7 +295,8 @@ module Ikra
         watcher.include(Singles) if owner.is_a?(Class)
       end
 
-      # An alias of what stands before a method would call itself by way of a method of that name that is written later, and kernels would know nothing but what watches.
+      # Replaces an alias of a watching method. It would call itself through a method of that name that is written
+      # later, and kernels would see only the watcher.
       def unalias(owner, name, kind)
         method = owner.instance_method(name)
         method = method.super_method while method && @watchers[method.owner] && method.original_name == name
@@ -303,7 +312,7 @@ module Ikra
       end
 
       def write(watcher, owner, names)
-        # those that are written anew
+        # The methods that are written anew.
         names.each_value { |list| list.each { |name| watcher.alias_method(name, name) if watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false) } }
         writable, others = names.values.flatten.partition { |name| name.match?(WRITABLE) }
         watcher.module_eval(writable.map { |name| watching(owner, name) }.join("\n"), __FILE__, __LINE__)
@@ -317,7 +326,7 @@ module Ikra
         names.each { |kind, list| watcher.__send__(kind, *list) unless list.empty? }
       end
 
-      # As many as the method has, so that its arity is the same.
+      # As many parameters as the method has, so that its arity is the same.
       def parameters(method)
         required, others = method.parameters.partition.with_index { |(kind, _), i| kind == :req && method.parameters.first(i).all? { |before, _| before == :req } }
         return "..." unless (others.map(&:first) - %i[opt block]).empty?
@@ -327,7 +336,7 @@ module Ikra
         names.join(", ")
       end
 
-      # The method that stands before one.
+      # The watcher's method for one of its owner's.
       def watching(owner, name)
         method = unwatched(owner.instance_method(name))
         slot, writes = (Ikra.__attribute(method) if method)
@@ -340,7 +349,8 @@ module Ikra
       def wrapper(name, parameters, body) = "def #{name}(#{parameters})\n  return super unless ::Ikra.__resident?\n\n  #{body}\nend"
     end
 
-    # Watched classes and modules tell what they are given later, also where a hook of the program's own raises or is interrupted.
+    # Hooks by which watched classes and modules report later methods. They work even where a hook of the program raises
+    # or is interrupted.
     module Later
       def include(*)
         super
@@ -378,14 +388,14 @@ module Ikra
       end
     end
 
-    # Watched objects tell which methods they alone are given.
+    # Hooks by which watched objects report their singleton methods.
     module Singles
       def extend(*modules)
         ::Ikra::Resident.extended(modules)
         super
       end
 
-      # An object may have methods of these names that are about something else.
+      # An object may have methods of these names with another meaning.
       def method(*, **) = ::Ikra::Resident.seen_through(super)
       def public_method(*, **) = ::Ikra::Resident.seen_through(super)
 
@@ -398,7 +408,8 @@ module Ikra
       end
     end
 
-    # What shows objects, and is there in scopes alone: +pp+ shows those otherwise that have an +inspect+ which is not Kernel's.
+    # Methods that show objects. They exist only in scopes, because +pp+ shows objects in another way that have an
+    # +inspect+ other than Kernel's.
     module Shown
       def inspect
         return super unless ::Ikra.__resident?
@@ -409,7 +420,7 @@ module Ikra
       def pretty_print(printer) = ::Ikra::Resident.around(self) { ::Ikra::Resident.pretty_print(self, printer) { super } }
     end
 
-    # What reads ivars past the object's methods.
+    # Methods that read ivars without calling the object's methods.
     module Dumps
       def dump(...)
         ::Ikra.__resident_read if ::Ikra.__resident?
@@ -424,22 +435,25 @@ module Ikra
   end
 
   class << self
-    # Keeps the columns of objects where kernels run, from call to call. Ruby sees current values at any moment: what reads a resident object by
-    # its methods first fetches what kernels changed, and what changes it is seen by the next kernel. At the end everything is written back.
+    # Keeps the columns of objects where kernels run, from call to call. Ruby sees current values at any moment. A
+    # method of a resident object that reads it first fetches what kernels changed. The next kernel sees what a method
+    # changes. At the end everything is written back.
     #
-    # What reads or writes ivars past the object's methods (C code of gems, Method objects from before the scope, a second
-    # +initialize+) needs {Ikra.sync} before, and after.
+    # Code that reads or writes ivars without the object's methods needs {Ikra.sync} before and after. Examples are C
+    # code of gems, Method objects from before the scope, and a second +initialize+.
     #
     # @example
     #   Ikra.resident(actors) do
     #     1_000.times { actors.peach { |actor| actor.move(weather) } }
     #   end
-    # @param objects [Array] what the scope is for, for whoever reads the program
-    # @param arrays [Symbol, nil] +:fixed+: the program changes no Array in the scope but those that it has from an object's method, and so they need not be
-    #   compared with what they were at each call, which takes about 10 ns for each Array that kernels reach
-    # @yield sections in this Fiber leave their columns where they are; those of other Fibers and threads find objects as kernels left them
-    # @return what the block gives
-    # @raise [DeviceError] when what kernels changed cannot be fetched any more
+    # @param objects [Array] the objects of the scope, for readers of the program
+    # @param arrays [Symbol, nil] +:fixed+: in the scope, the program changes only Arrays that it got from an object's
+    #   method. Then Arrays need not be compared with their former contents at each call, which takes about 10 ns for
+    #   each Array that kernels reach.
+    # @yield sections in this Fiber leave their columns where they are; those of other Fibers and threads find objects
+    #   as kernels left them
+    # @return the block's value
+    # @raise [DeviceError] when changes of kernels cannot be fetched any more
     def resident(*_objects, arrays: nil, &block)
       raise ArgumentError, "Ikra.resident needs a block" unless block
       raise ArgumentError, "arrays: #{arrays.inspect} is not :fixed" unless [nil, :fixed].include?(arrays)
@@ -460,8 +474,8 @@ module Ikra
       result
     end
 
-    # Writes to objects what kernels changed in them, and lets the next kernel look at them anew. It does nothing where no scope of
-    # {Ikra.resident} is open.
+    # Writes to objects what kernels changed in them, and lets the next kernel read them anew. It does nothing where no
+    # scope of {Ikra.resident} is open.
     #
     # @return [void]
     def sync(*)

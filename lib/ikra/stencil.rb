@@ -1,25 +1,25 @@
 # frozen_string_literal: true
 
 module Ikra
-  # The neighbours that {Parallel#pstencil} gives to its block, of an array of one or more dimensions.
+  # The neighbours that {Parallel#pstencil} passes to its block, for an array of one or more dimensions.
   # @api private
   class Stencil
-    # No array has so many elements: what is farther away is outside as well.
+    # A distance beyond the size of any array: neighbours farther away are outside as well.
     FAR = 1 << 40
     private_constant :FAR
 
-    # The elements, of all dimensions one after the other.
+    # The elements of all dimensions, one after the other.
     attr_reader :list
-    # How many there are in each dimension, from the outermost, and how far apart neighbours of it are in the list.
+    # The size of each dimension, from the outermost, and the distance of its neighbours in the list.
     attr_reader :sizes, :strides
-    # The neighbours as they were given, an offset for each dimension; and in the list.
+    # The neighbours as they were given, with an offset for each dimension; and their offsets in the list.
     attr_reader :places, :offsets
-    # Of each dimension: between these all offsets are.
+    # The least and greatest offset in each dimension.
     attr_reader :least, :greatest
 
-    # @param sizes [Array<Integer>, nil] of a base that is a flat list already
-    # @raise [ArgumentError] for offsets that are no Integers or lists of them, or of several lengths; for rows of several
-    #   lengths
+    # @param sizes [Array<Integer>, nil] the sizes of a base that is a flat list already
+    # @raise [ArgumentError] for offsets that are no Integers or lists of them, or of several lengths; for rows of
+    #   several lengths
     def initialize(base, offsets, sizes = nil)
       @places = places = checked(offsets)
       raise ArgumentError, "offsets of #{places.first.size} dimensions, for an array of #{sizes.size}" if sizes && places.first.size != sizes.size
@@ -31,10 +31,10 @@ module Ikra
       @least, @greatest = places.transpose.map(&:minmax).transpose
     end
 
-    # The method of the prelude that gives the block the neighbours (`stencil_5_2`: five, in two dimensions), and what it is given beside the elements
-    # (`bounds` of +ext/ikra-core/src/prelude/operations.rs+).
+    # The method of the prelude that passes the neighbours to the block (`stencil_5_2`: five, in two dimensions), and
+    # its other arguments (`bounds` of +ext/ikra-core/src/prelude/operations.rs+).
     #
-    # @raise [ArgumentError] for more neighbours than are given by themselves
+    # @raise [ArgumentError] for more neighbours than can be separate arguments
     def method_for(block, fill, with_index: false)
       form = form(block, with_index)
       return [:"neighbours_#{@sizes.size}", @list, fill, *reaches, *bounds] if form == :relative
@@ -48,7 +48,8 @@ module Ikra
     # Other neighbours in an array of this form.
     def like(offsets, list = @list) = Stencil.new(list, offsets, @sizes)
 
-    # How the block takes neighbours: +:relative+ (one parameter, which is asked), +:each+ (a parameter each) or +:list+.
+    # How the block takes neighbours: +:relative+ (one parameter, called with offsets), +:each+ (a parameter each) or
+    # +:list+.
     def form(block, with_index)
       parameters = block.parameters.select { |kind, _| %i[req opt rest].include?(kind) }
       return first_is_list?(parameters) ? :list : :relative if with_index || parameters.size < 2
@@ -61,7 +62,7 @@ module Ikra
       :each
     end
 
-    # Whether all neighbours of an element are there.
+    # Whether all neighbours of an element exist.
     def inside?(index)
       @sizes.zip(@strides, @least, @greatest).all? do |size, stride, least, greatest|
         at = index / stride % size
@@ -69,7 +70,7 @@ module Ikra
       end
     end
 
-    # The neighbours of an element, as a block asks for them.
+    # The neighbours of an element, for a block with one parameter.
     def around(index) = Neighbours.new(@list, index, @sizes.size, *reaches)
 
     # A flat list in the form of the receiver.
@@ -77,10 +78,10 @@ module Ikra
 
     private
 
-    # Of each dimension what {Neighbours} know of it.
+    # For each dimension, the last arguments of {Neighbours}.
     def reaches = @strides.zip(@least, @greatest).flatten
 
-    # Every size but the first, and for each dimension from which index on all neighbours are there, and below which.
+    # Every size but the first. Then for each dimension the range of indices where all neighbours exist.
     def bounds
       ends = @sizes.zip(@least, @greatest).flat_map { |size, least, greatest| [(-least).clamp(0, size), (size - greatest).clamp(0, size)] }
       [*@sizes.drop(1), *ends]

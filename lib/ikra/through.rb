@@ -4,27 +4,28 @@ require "set"
 
 module Ikra
   module Parallel
-    # The parallel methods of Hash, Set and Enumerator (ArithmeticSequence is one): those of the Array that +to_a+ gives, with the meaning that Ruby's own have
-    # there. +pselect+ and its kin give what +select+ gives: of a Hash, a Hash. What changes the receiver is left out.
+    # The parallel methods of Hash, Set and Enumerator (ArithmeticSequence is one). They run over the Array that +to_a+
+    # gives, with the meaning that Ruby's own methods have for the receiver. +pselect+ and similar methods give what
+    # +select+ gives: for a Hash, a Hash. Methods that change the receiver are left out.
     #
     # @example
     #   { a: 1, b: 2 }.pmap { |key, value| value * 10 }      # => [10, 20], 1 kernel
     #   { a: 1, b: 2 }.pselect { |key, value| value.even? }  # => { b: 2 }
     #   (1..10).step(3).pmap { |x| x * x }                   # => [1, 16, 49, 100]
     module Through
-      # iseqs, which refinements can import
+      # These methods have instruction sequences, which refinements can import.
       module_eval(Parallel.public_instance_methods(false).map { |name| "def #{name}(*args, **options, &block) = ::Ikra.__through(self, :#{name}, args, options, block)" }.join("\n"),
                   __FILE__, __LINE__)
     end
   end
 
-  # One call of these.
+  # One call of such a method.
   # @api private
   module Through
     METHODS = Parallel.public_instance_methods(false).to_h { |name| [name, Parallel.instance_method(name)] }.freeze
-    # Which give elements as the receiver's class does.
+    # Methods that give elements in the receiver's class.
     CHOOSING = %i[pselect pfilter preject].freeze
-    # Whose block Ruby gives several values where an Enumerator yields several; those of others are given an Array.
+    # Methods whose block gets several values where an Enumerator yields several. The blocks of others get an Array.
     SPREAD = %i[pmap peach pfilter_map pflat_map pcount pall? pany? pnone? pone? puniq pfind_index].freeze
 
     class << self
@@ -37,7 +38,7 @@ module Ikra
         value.equal?(list) ? whole : value
       end
 
-      # Ruby's own method gives what it gives, with the elements that were chosen of a list of them, or of what stands for each.
+      # Calls Ruby's own method on a list, or on substitutes of its elements, to choose these elements.
       def pick(whole, list, chosen)
         at = found = -1
         whole.select do
@@ -65,13 +66,13 @@ module Ikra
       end
 
       def spread(whole, list, name, block)
-        # which is one value, or several
+        # It yields one value, or several.
         return list unless list.first.is_a?(Array) && whole.is_a?(::Enumerator) && whole.each { |*values| break values.size > 1 }
 
         first_values(list, name, block)
       end
 
-      # What a block is given to which Ruby gives several values, and not an Array of them: one parameter takes the first.
+      # The block's argument where Ruby passes several values, and not an Array of them: one parameter takes the first.
       def first_values(list, name, block)
         kinds = block ? block.parameters.map(&:first) : [:rest]
         return list if kinds.empty? || (!block&.lambda? && kinds.size > 1)
@@ -81,7 +82,7 @@ module Ikra
       end
     end
 
-    # What choosing without a block gives.
+    # The result of a choosing method without a block.
     class Choice < Enumerator
       def initialize(whole, list, operation, options)
         super(list, operation, [], options)
@@ -91,7 +92,7 @@ module Ikra
       def each(*more, &block)
         return super unless more.empty? && users?(block)
 
-        # Ruby gives a block a key and a value here, too
+        # Ruby gives a block a key and a value here, too.
         Through.call(@whole, @operation, [], @options, block)
       end
 

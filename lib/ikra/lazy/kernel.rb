@@ -5,17 +5,19 @@ module Ikra
     # One kernel of a chain over a list.
     # @api private
     class Kernel
-      # As many elements are computed at first where it is not known how many are needed; then four times as many, and so on.
+      # The number of elements that are computed first where it is not known how many are needed. Each further part has
+      # four times as many.
       FIRST = 256
 
-      # As many at most, once it is: a section has room for all that it may give.
+      # The most elements of a part, because a section has memory for all its results.
       MOST = 1 << 27
 
-      # Arrays of fewer elements may be long, and each is gone over by one thread, or those of a chunk where they are folded: then the stages behind +flat_map+ are not in its kernel.
+      # With fewer arrays, these may be long, and one thread would go over each (or over a chunk of them, where they are
+      # folded). Then the stages after +flat_map+ get a kernel of their own.
       FEW = 64
 
-      # It is better made two: a stencil in it is better given what another kernel has computed, or what is behind +flat_map+ goes over what that gave.
-      # Nothing has run, or nothing that counts.
+      # Says that the kernel should become two. A stencil in it needs values that another kernel has computed, or stages
+      # after +flat_map+ get a kernel of their own. Nothing has run, or nothing whose effect remains.
       class Cut < RuntimeError
         # @yieldparam step [Plan::Step]
         # @yieldreturn [Array<Plan::Step>]
@@ -32,22 +34,22 @@ module Ikra
       FEW_ELEMENTS = "there are fewer than #{FEW} elements, whose arrays may be long"
       FEW_CHUNKS = "there are fewer than #{FEW} chunks of #{Operation::CHUNK} elements, whose arrays may be long"
       NOT_COMPILED = "together they cannot be compiled"
-      # Where what the values of each element come to is reduced.
+      # The condition of each reduction, where the values of each element are first reduced in the kernel.
       NUMBERS = { sum: "all values are Integers", min: "all values are Integers, or all are Floats", max: "all values are Integers, or all are Floats", count: "they are compiled together" }.freeze
       private_constant :CHANGES, :RAISES, :FEW_ELEMENTS, :FEW_CHUNKS, :NOT_COMPILED, :NUMBERS
 
-      # Why what is behind +flat_map+ was left to somebody else.
+      # Why the stages after +flat_map+ were left to another kernel.
       attr_reader :given_up
 
-      # Of so many elements of a {Buffer} from one on, of which nothing is computed: they can be folded.
+      # A kernel over so many elements of a {Buffer} from one on, without stages. It can fold them.
       def self.part(buffer, from, count, options)
         new(Plan::Step.new([Stage.new(:take, [count])], 1, nil, nil, []), buffer, options, from: from)
       end
 
-      # @param open [Boolean] an error follows the list
-      # @param whole [Boolean] it is not to be cut in two
-      # @param from [Integer, nil] the list is a {Buffer}, whose elements are looked at from there on
-      # @param to [Integer, nil] positions from there on are none of the chain's
+      # @param open [Boolean] whether an error follows the list
+      # @param whole [Boolean] whether it must not be cut in two
+      # @param from [Integer, nil] the first element to read, where the list is a {Buffer}
+      # @param to [Integer, nil] positions from there on are not part of the chain
       def initialize(step, list, options, open: false, whole: false, from: nil, to: nil)
         @step = step
         @from = from
@@ -57,12 +59,12 @@ module Ikra
         @whole = whole
         if @stages.first&.name == :stencil
           @grid = step.grid? ? list.is_a?(Stencil) ? list.like(@stages.first.args.first) : Stencil.new(list, @stages.first.args.first) : @stages.first.stencil
-          # which is looked into
+          # It is a list whose elements are read.
           list = step.grid? ? @grid.list : list.is_a?(Buffer) ? list : list.to_a
         end
         @base = from ? :part : list.is_a?(Range) ? :range : :array
         @list = from ? list : limits.reduce(list) { |part, stage| stage.name == :take ? part(part, 0, stage.args.first) : part(part, stage.args.first, part.size) }
-        # how many positions there are after each stage; the last: in the list
+        # The number of positions after each stage. The first is that of the list.
         sizes = [list.size]
         @closed = false
         step.stages.each do |stage|
@@ -73,13 +75,13 @@ module Ikra
         @sizes = sizes.drop(limits.size).rotate(1)
       end
 
-      # The values as an Array; the error that ended them; whether it was the chain that did.
+      # The values as an Array; the error that ended them; whether the chain itself ended.
       #
-      # @param most [Integer, nil] no more are asked for
-      # @param strict [Boolean] an error is raised
+      # @param most [Integer, nil] the most values that are needed
+      # @param strict [Boolean] whether an error is raised
       def values(most, strict: false)
         total = @sizes[@stages.size - 1]
-        # a list of its own, which is nobody else's base
+        # A new list, so that no other chain has it as its base.
         return [bare.first(most || total), nil, @closed || (!most.nil? && total >= most)] if @stages.empty?
 
         parts, error, enough = parts(most, strict: strict)
@@ -87,15 +89,16 @@ module Ikra
         [most ? list.first(most) : list, error, enough]
       end
 
-      # What it was given, as far as +take+ and +drop+ leave it, where there is nothing to compute.
+      # The elements that +take+ and +drop+ leave, where there is nothing to compute.
       def bare = part(@list, 0, @sizes[@stages.size - 1])
 
-      # The values as {#values} gives them, but in parts, as many as it took: each an Array, or numbers in a {Buffer}, where the kernel left them.
+      # The values as {#values} gives them, but in the parts in which they were computed. Each part is an Array, or
+      # numbers in a {Buffer}, where the kernel left them.
       def parts(most, strict: false, numbers: @step.holes?)
         total = @sizes[@stages.size - 1]
         open = @step.sparse?
         total = [total, most].min if most && !open
-        # the end may be near; but where positions are gone by, the whole list is packed for each section
+        # The end may be near. But where a kernel needs positions, the whole list is packed for each section.
         early = @step.ended? && !Text.by_position?(@stages, nil)
         width = early || (most && open) ? [*most, FIRST].max : [total, 1].max
         parts = []
@@ -121,8 +124,9 @@ module Ikra
         [parts, error, error.nil? && (@closed || (!most.nil? && count >= most))]
       end
 
-      # Gives the block the values, or what +take+ or +drop+ leave of them, in the parts in which they were computed; of each, from where on and how many of it count.
-      # Then the error that ended them, and whether it was the chain that did. Numbers are where the kernel left them, until the block ends.
+      # Yields the values, or what +take+ or +drop+ leave of them, in the parts in which they were computed. For each
+      # part it yields the position and number of values that count. Then gives the error that ended them, and whether
+      # the chain itself ended. Numbers stay where the kernel left them, until the block ends.
       def left(strict: false)
         what, argument = @step.ending
         parts, error, enough = parts(what == :take ? argument : nil, strict: strict, numbers: true)
@@ -140,12 +144,12 @@ module Ikra
         parts&.grep(Buffer)&.each(&:free)
       end
 
-      # The position at which +take_while+ ends the chain, which may be none; the error before it; whether it was looked for: not where blocks change something,
-      # or draw, as they are to run once more for the values.
+      # The position at which +take_while+ ends the chain, or nil; the error before it; and whether it was looked for.
+      # It is not where blocks change something, or draw random numbers, because they run again for the values.
       def stop
         stages = @stages.take(@stages.rindex { |stage| stage.name == :take_while } + 1)
         total = @sizes[@stages.size - 1]
-        # the end may be near; but where positions are gone by, the whole list is packed for each section
+        # The end may be near. But where a kernel needs positions, the whole list is packed for each section.
         width = Text.by_position?(stages, :stop) ? total : FIRST
         from = 0
         while from < total
@@ -162,7 +166,7 @@ module Ikra
         [shifted(error, from).ikra.index, error, true]
       end
 
-      # All values for a stencil that looks at them, as {#values} gives them; numbers stay where the kernel left them.
+      # All values for a stencil that reads them, as {#values} gives them. Numbers stay where the kernel left them.
       def kept
         return values(nil) if @step.flat?
 
@@ -174,13 +178,13 @@ module Ikra
         values(nil)
       end
 
-      # Arrays within arrays, of a stencil of more dimensions than one.
+      # Arrays within arrays, for a stencil of more than one dimension.
       def nested = @grid.nested(computed(0, @list.size, false))
 
-      # What it computes does not come to the error after the list.
+      # Whether its values do not reach the error after the list.
       def closed? = @closed
 
-      # The values of each chunk together, in order; nil behind a +flat_map+ that is better off without.
+      # The combined values of each chunk, in order. nil after a +flat_map+ whose stages get a kernel of their own.
       def fold(folder, start)
         count = @sizes[@stages.size - 1] + start.size
         chunks = (count + Operation::CHUNK - 1) / Operation::CHUNK
@@ -196,22 +200,23 @@ module Ikra
         give_up(RAISES)
       end
 
-      # What a block that adds makes of all values, and of a start, where they are more than a chunk and numbers of one kind: their sum. nil: it is to be
-      # asked itself, as where the sum is zero, which may be that of no values, and of which there are two Floats.
+      # The sum of all values and a start, where the block adds, and the values are more than a chunk and of one kind of
+      # number. nil where the block itself must run. It must where the sum is a Float zero, of which there are two, and
+      # which may be the sum of no values.
       def added(start)
         return unless @sizes[@stages.size - 1] > Operation::CHUNK
 
         how, sum = @step.flat? ? [:reduced, reduced_together(:sum, :sum)] : reduced(:sum, again: true, only: true)
         start.sum(sum) unless how != :reduced || sum.nil? || sum.zero?
       rescue CompileError
-        # which the block has to tell
+        # Only the block can tell these apart.
       end
 
-      # What the values are reduced to by the kernel that computes them: +[:reduced, value]+ (`Ikra.__reduce`). Where it cannot, +[nil, values]+, or
-      # with +only+ nothing has run: +[:refused, nil]+.
+      # The reduction of the values by the kernel that computes them: +[:reduced, value]+ (`Ikra.__reduce`). Where that
+      # is not possible, +[nil, values]+. With +only+ nothing has run then: +[:refused, nil]+.
       #
       # @param ending (see Text.of)
-      # @param again [Boolean] the chain may have to be computed once more for it
+      # @param again [Boolean] whether the chain may have to be computed once more for it
       def reduced(reduction, ending: nil, again: false, only: false)
         options = { __into: :numbers, __reduce: reduction, __again: again, __only: only }
         left = run(0, @sizes[@stages.size - 1], ending, options, [])
@@ -221,7 +226,8 @@ module Ikra
         how.nil? ? [nil, Ikra.__sieved(value, Hole, Stop).first] : [how, value]
       end
 
-      # The same behind +flat_map+, where a text makes numbers of the values of each element, in a kernel that may run again; nil where it cannot.
+      # The same after +flat_map+, where a text reduces the values of each element to a number, in a kernel that may run
+      # again. nil where that is not possible.
       def reduced_together(reduction, ending)
         return give_up(FEW_ELEMENTS) if few? && behind?
 
@@ -234,16 +240,16 @@ module Ikra
         give_up(RAISES)
       end
 
-      # Leaves what is behind +flat_map+ to another kernel, if there is anything.
+      # Leaves the stages after +flat_map+ to another kernel, if there are any.
       def give_up(why)
         @given_up = why
         raise Cut.new { |step| step.cut_flat("what follows is not in it: #{why}") } if behind?
       end
 
-      # Whether anything is behind +flat_map+.
+      # Whether there are stages after +flat_map+.
       def behind? = @stages.index { |stage| stage.name == :flat_map } + 1 < @stages.size
 
-      # The value at a position, which has one.
+      # The value at a position, which must have one.
       def at(index) = @stages.empty? ? part(@list, index, index + 1).first : run(index, index + 1).first
 
       private
@@ -260,13 +266,13 @@ module Ikra
         [at.zero? ? [] : computed(from, from + at, numbers), error]
       end
 
-      # The error of a part that begins there.
+      # The error of a part that begins at this position.
       def shifted(error, from)
         error.instance_variable_set(:@ikra, Position.new(error.ikra.index + from, error.ikra.tick).freeze) unless from.zero?
         error
       end
 
-      # Where some are left out, and the others are numbers, that is done where the kernel runs.
+      # Elements without a value are left out where the kernel runs, if the others are numbers.
       def computed(from, to, numbers)
         options = numbers ? { __into: :numbers } : {}
         options[:__join] = true if @step.flat?
@@ -278,7 +284,7 @@ module Ikra
 
       def listed(values) = values.is_a?(Buffer) ? values.to_list.tap { values.free } : values
 
-      # Without what is left out; of arrays that are to be joined, their elements.
+      # The values without elements that are left out. Arrays that are to be joined are replaced by their elements.
       def sieved(values)
         return [values, false] if values.is_a?(Buffer)
 
@@ -286,12 +292,13 @@ module Ikra
         [@step.flat? ? list.flatten(1) : list, stopped]
       end
 
-      # Whether what is behind +flat_map+ is in the same kernel.
+      # Whether the stages after +flat_map+ are in the same kernel.
       def together? = @step.flat? && !Text.joined?(@stages)
 
       def few? = @sizes[@stages.size - 1] < FEW
 
-      # What the block's section gives, to which it gives these options, where nothing else changes; else it is given up, also for the next time.
+      # The result of the block's section, with the options that the block gives it, if nothing else changes. Otherwise
+      # this is given up, also for the next time.
       def alone(text)
         left = text.given_up ? :refused : yield({ __pure: true }, [])
         return left if left.is_a?(Buffer)
@@ -312,7 +319,7 @@ module Ikra
         section(text, base, { from: from }, options, within, ending == :stop ? :find : :map)
       end
 
-      # The elements from one position to another, as far as there are.
+      # The elements from one position to another, as far as they exist.
       def part(list, from, to)
         return list if from.zero? && to >= list.size
         return list[from...to] || [] if @base == :array
@@ -350,7 +357,7 @@ module Ikra
         end
       end
 
-      # The lists beside a chain, as far as they are needed.
+      # The other lists of a chain, as far as they are needed.
       def lists(at)
         @lists ||= {}
         @lists[at] ||= @stages[at].args.map do |other|

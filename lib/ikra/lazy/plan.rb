@@ -2,55 +2,61 @@
 
 module Ikra
   class Lazy
-    # Which stages of a chain become which kernel, and why not one: data, made without running anything.
+    # Cuts the stages of a chain into kernels, and says why it cuts. A plan is data; nothing runs.
     #
-    # A kernel computes one element of what its stages give from the element's position. So a stage that asks for positions
-    # (+with_index zip combine stencil each_slice take+) begins another kernel where those of the stages before are known only
-    # after these have run (after +select reject filter_map compact flat_map+, and at the end of +take_while+). What +drop+ leaves out is left out on
-    # the host.
+    # A kernel computes one value of its stages from the position of an element. So a stage that needs positions
+    # (+with_index zip combine stencil each_slice take+) begins another kernel where the positions are known only after
+    # the stages before have run. That is after +select reject filter_map compact flat_map+, and at the end of
+    # +take_while+. Values that +drop+ leaves out are left out on the host.
     #
-    # Stages behind +flat_map+ go over the array of one element after the other, in the same kernel. What such a kernel gives is an array for each element,
-    # and they are joined on the host. It changes nothing that was there, so it may be given up at any time: the step is {Step#cut} in two then.
+    # Stages after +flat_map+ go over the array of each element, in the same kernel. Such a kernel gives an array for
+    # each element, and the host joins them. It changes no existing object, so it may be given up at any time. The step
+    # is then {Step#cut} in two.
     #
-    # A stencil over other stages computes them for each of its neighbours anew, or for a tile of elements, which share them, or looks at
-    # what a kernel before has computed. Which, is chosen when the kernel is compiled (+ext/ikra-core/src/sched/stencil.rs+): a step may have to
-    # be {Step#cut} in two then.
+    # A stencil over other stages can get their values in three ways. It computes them anew for each neighbour; or for a
+    # tile of elements, which share them; or it reads what an earlier kernel has computed. The compiler chooses
+    # (+ext/ikra-core/src/sched/stencil.rs+). So a step may have to be {Step#cut} in two then.
     # @api private
     class Plan
-      # Stages of one kernel; how many values stand side by side in each element that it is given; what is done with its values on the host
-      # (+[:take, n]+, +[:drop, n]+); why the next stage is not in it; what was chosen for its stencils that look at other stages.
+      # The step of one kernel:
+      #
+      # * its stages,
+      # * how many values each of its elements has side by side,
+      # * what the host does with its values (+[:take, n]+, +[:drop, n]+),
+      # * why the next stage is not in it,
+      # * and the choice made for each of its stencils that look at other stages.
       Step = Struct.new(:stages, :abreast, :ending, :why, :told, :explained) do
-        # It goes over arrays within arrays: a stencil of more dimensions than one.
+        # Whether it goes over arrays within arrays, for a stencil of more than one dimension.
         def grid? = stages.any? { |stage| stage.name == :stencil && stage.stencil.sizes.size > 1 }
 
-        # Some elements have no value.
+        # Whether some elements have no value.
         def holes? = stages.any? { |stage| HOLES.include?(stage.name) }
 
-        # What some elements give are several values.
+        # Whether some elements give several values.
         def flat? = stages.any? { |stage| stage.name == :flat_map }
 
-        # Not every element is a value.
+        # Whether not every element is one value.
         def sparse? = holes? || flat?
 
-        # Some elements are the end.
+        # Whether some elements end the chain.
         def ended? = stages.any? { |stage| stage.name == :take_while }
 
-        # There is nothing to compute.
+        # Whether there is nothing to compute.
         def bare? = stages.all? { |stage| %i[take drop].include?(stage.name) }
 
-        # The same in two, before the stencil of that number among those that look at other stages.
+        # Two steps, cut before the stencil of that number among those that look at other stages.
         def cut(stencil)
           limits = stages.take_while { |stage| %i[take drop].include?(stage.name) }.size
           apart(stages.each_index.select { |index| index > limits && stages[index].name == :stencil }[stencil], told[stencil])
         end
 
-        # The same in two, behind the first +flat_map+; nil: nothing is behind it.
+        # Two steps, cut after the first +flat_map+. nil where nothing comes after it.
         def cut_flat(why)
           at = stages.index { |stage| stage.name == :flat_map } + 1
           apart(at, why) if at < stages.size
         end
 
-        # Why no reduction is a part of it; nil: it may be.
+        # Why no reduction can be a part of it. nil: one can.
         def keeps_apart
           return "nothing is computed before it" if bare? && ending.nil?
           return "a stencil of more dimensions than one gives whole rows" if grid?
@@ -58,17 +64,17 @@ module Ikra
           "#{ENDINGS.fetch(ending.first)} is done after the kernel" if ending
         end
 
-        # Only a list of all values can be reduced.
+        # Whether only a list of all values can be reduced.
         def lists? = !keeps_apart.nil? && (grid? || ending.nil?)
 
-        # The same without what ends it, once that is known to be so; tells of who found it.
+        # The step without its end, once another kernel has found that; the explanation says so.
         def unended
           last = stages.rindex { |stage| stage.name == :take_while }
           explained&.after(stages.take(last + 1).map(&:name))
           dup.tap { |step| step.stages = stages.reject { |stage| stage.name == :take_while } }
         end
 
-        # What the host makes of its values.
+        # What the host does with its values.
         def made
           made = ["its arrays one after the other"] if flat?
           [*made, *ending && WORDS[ending.first].call(ending.last)].join(", ") if made || ending
@@ -87,7 +93,7 @@ module Ikra
 
       HOLES = %i[select reject filter_map compact].freeze
 
-      # Behind these positions are not those of elements.
+      # Stages after which positions are not those of elements.
       SHIFTING = (HOLES + %i[flat_map]).freeze
 
       attr_reader :steps
@@ -103,12 +109,12 @@ module Ikra
         end
         return unless @steps.size > 1 && @steps.last.stages.empty?
 
-        # what ends on the host needs no kernel after it
+        # An end on the host needs no kernel after it.
         @steps.pop
         @steps.last.why = nil
       end
 
-      # What {Ikra.explain} tells.
+      # The explanation for {Ikra.explain}.
       #
       # @param reduced [Symbol, nil] the reduction that follows
       # @return [Explanation::Chain]
@@ -116,7 +122,7 @@ module Ikra
         chain = Explanation::Chain.new((@stages.map(&:to_s) - ["map_packed"]) + [*reduced].map(&:to_s), kernels = [])
         @steps.each do |step|
           step.told = []
-          # which is the reduction's own block
+          # The last stage is the block of the reduction.
           names = reduced ? step.stages.map(&:name) - [:map_packed] : step.stages.map(&:name)
           why, made = step.why, step.made
           last = step.equal?(@steps.last)
@@ -164,7 +170,7 @@ module Ikra
         @steps << step
       end
 
-      # Cuts before a stage if any of these are there.
+      # Cuts before a stage if one of these is in the last step.
       def positioned(stage, names, why = "asks for positions, which are")
         apart_from_rows
         before = @steps.last.stages.reverse.find { |other| names.include?(other.name) }
@@ -172,12 +178,13 @@ module Ikra
         fuse(stage)
       end
 
-      # What follows a stencil of several dimensions is given whole rows.
+      # Cuts after a stencil of several dimensions, because the next stage gets whole rows.
       def apart_from_rows
         finish(nil, "a stencil of more dimensions than one gives whole rows") if @steps.last.grid?
       end
 
-      # Positions decide what +take+ means; what +drop+ leaves out runs all the same, as in Ruby.
+      # Adds +take+ or +drop+. Positions determine what +take+ means. Values that +drop+ leaves out are computed all the
+      # same, as in Ruby.
       def limit(stage)
         apart_from_rows
         before = @steps.last.stages.reverse.find { |other| stage.name == :take ? SHIFTING.include?(other.name) : !%i[take drop].include?(other.name) }

@@ -6,12 +6,12 @@ module Ikra
     # @api private
     class Stage
       attr_reader :name, :args, :block
-      # What {#block} is in the text of a kernel: +[:symbol, name]+, +[:lambda]+ or +[:proc, at least, at most]+ (how many arguments
-      # it takes as a lambda would; nil: any number).
+      # The form of {#block} in the text of a kernel: +[:symbol, name]+, +[:lambda]+ or +[:proc, at least, at most]+.
+      # The numbers say how many arguments it takes as a lambda would; nil: any number.
       attr_reader :form
       # What kernels call: the block, or the Method that it was made of.
       attr_reader :callable
-      # Two stages of one shape are one text, and are compiled together.
+      # A key that is equal for stages with the same text, which are compiled together.
       attr_reader :shape
 
       def initialize(name, args = [], block = nil)
@@ -23,10 +23,10 @@ module Ikra
         @shape = [name, fixed, @form, code].freeze
       end
 
-      # The neighbours that a stencil looks at; they are part of the text.
+      # The neighbours that a stencil reads. They are part of the text.
       def stencil = (@stencil ||= Stencil.new([], args.first))
 
-      # How many values stand side by side after it, as `x` and `i` do after +with_index+.
+      # How many values are side by side after it, as `x` and `i` are after +with_index+.
       def abreast(before)
         case name
         when :with_index then block ? 1 : 2
@@ -36,7 +36,8 @@ module Ikra
         end
       end
 
-      # How many positions there are after it; +open+: an error follows the last before it. What the error may have to do with is not counted.
+      # The number of positions after it. +open+: an error follows the last position before it. Values that the error
+      # may affect do not count.
       def size(before, open: false)
         case name
         when :take then [before, args.first].min
@@ -47,14 +48,14 @@ module Ikra
         end
       end
 
-      # Whether what comes after it does not come to an error after this many positions.
+      # Whether later stages do not reach an error after this many positions.
       def ends?(before) = name == :take && args.first <= before
 
       def to_s = "#{name}#{"(#{args.map(&:inspect).join(", ")})" unless args.empty?}"
 
       private
 
-      # What of the arguments the text depends on.
+      # The arguments that the text depends on.
       def fixed
         case name
         when :stencil then [stencil.places, (stencil.form(block, false) if block)]
@@ -62,7 +63,7 @@ module Ikra
         end
       end
 
-      # Finds the form; gives the code's identity.
+      # Finds the form of a block. Gives an identity of its code.
       def look_at(block)
         if !block.lambda?
           least = block.arity.negative? ? -block.arity - 1 : block.arity
@@ -79,19 +80,19 @@ module Ikra
         code || block.source_location
       end
 
-      # `&method(:name)` as the Method: kernels hold no Proc without code.
+      # The Method of a block from `&method(:name)`: kernels cannot hold a Proc without code.
       def method_of(block)
         receiver = block.binding.receiver
         place = block.source_location
         there = (receiver.methods + receiver.private_methods).map { |name| receiver.method(name) }.select { |method| method.source_location == place }
-        # aliases are equal; of others that begin on one line nobody knows which is meant
+        # Aliases are equal. If other methods begin on the same line, it is not known which is meant.
         method, other = there.uniq
         method && other.nil? ? method : block
       end
     end
     private_constant :Stage
 
-    # A chain as plain Ruby, for those who ask for that where kernels cannot run it.
+    # A chain as plain Ruby, for users who asked for that where kernels cannot run it.
     # @api private
     class Chain
       def initialize(lazy)

@@ -2,46 +2,48 @@
 
 module Ikra
   class Lazy
-    # The text of one kernel: an ordinary Ruby block that computes the element at a position through all its stages. Their
-    # blocks are captured Procs, which become part of the code that calls them.
+    # The text of one kernel: an ordinary Ruby block that computes the value at a position through all its stages. The
+    # blocks of the stages are captured Procs, which are compiled into the code that calls them.
     #
-    # One {Text} is made for each shape of stages with their blocks' code, so each is a block of its own to the compiler, and what
-    # was compiled for it is found again.
+    # There is one {Text} for each sequence of stage shapes and each code of their blocks. So each is a block of its own
+    # to the compiler, which finds the compiled code again.
     # @api private
     class Text
       FOLDS = %i[fold fold_from].freeze
-      # Which look at other positions than their own.
+      # Stages that read positions other than their own.
       LOOKING = %i[stencil each_slice].freeze
-      # As many texts are remembered.
+      # The most texts that are remembered.
       MOST = 1_000
 
       @known = {}
 
       class << self
         # @param stages [Array<Stage>]
-        # @param abreast [Integer] how many values stand side by side in an element
-        # @param base [:array, :range, :part] what elements are looked up in; part of a list
-        # @param ending [nil, :there, :stop, :fold, :fold_from, :count, :sum, :min, :max] what is made of the values: all of them; whether there is one;
-        #   whether the chain ends there; those of each chunk together, beginning with the first or with a start; behind +flat_map+ what those of one element
-        #   come to
+        # @param abreast [Integer] how many values each element has side by side
+        # @param base [:array, :range, :part] what elements are looked up in: all of a list, a Range, or a part of a
+        #   list
+        # @param ending [nil, :there, :stop, :fold, :fold_from, :count, :sum, :min, :max] what becomes of the values.
+        #   nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there. +:fold+,
+        #   +:fold_from+: those of each chunk are combined, from the first or from a start. Others: the values of one
+        #   element after +flat_map+ are reduced.
         # @param folder [Stage, nil] what combines two of them
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
-          # threads and handlers of signals that come between make one more text, which means the same
+          # Threads and signal handlers that come between may make one more text, which means the same.
           text = @known[shape] || new(stages, abreast, base, ending, folder)
           @known.delete(shape)
           @known.shift if @known.size >= MOST
           @known[shape] = text
         end
 
-        # Whether the values of a chain are the arrays that its last stage gives, joined.
+        # Whether the values of a chain are the joined arrays of its last stage.
         def joined?(stages) = stages.last&.name == :flat_map && stages.one? { |stage| stage.name == :flat_map }
 
-        # Whether kernels over these go by positions, not from element to element.
+        # Whether kernels of these stages compute by position, and not from element to element.
         def by_position?(stages, ending) = FOLDS.include?(ending) || stages.any? { |stage| LOOKING.include?(stage.name) }
       end
 
-      # Lines of a text, in loops that are ended together.
+      # The lines of a text. Their loops are all closed together at the end.
       class Lines
         include Enumerable
 
@@ -74,10 +76,10 @@ module Ikra
       end
       private_constant :Lines
 
-      # Why the stages behind +flat_map+ turned out to be better off in a kernel of their own; nil: they did not.
+      # Why the stages after +flat_map+ are to be in a kernel of their own. nil: they are not.
       attr_accessor :given_up
 
-      # Names of captured variables with what they hold: +[:list]+, +[:block, stage]+, +[:arg, stage, number]+, …
+      # Names of captured variables and what they hold: +[:list]+, +[:block, stage]+, +[:arg, stage, number]+, …
       attr_reader :given, :source
 
       def initialize(stages, abreast, base, ending, folder)
@@ -88,7 +90,7 @@ module Ikra
         @given = {}
         @names = 0
         @producers = []
-        # whether positions stand in a fixed distance from the one that this text is for
+        # Whether positions have a fixed distance from the position of this text.
         @fixed = !FOLDS.include?(ending)
         @by_position = Text.by_position?(stages, ending)
         folds = FOLDS.include?(ending)
@@ -98,19 +100,19 @@ module Ikra
         @source = "proc do |#{parameter}|\n#{body.map { |line| "  #{line}\n" }.join}end"
         @looks = !@producers.empty?
         @make = Ikra.__evaluate("->(#{@given.keys.join(", ")}) { #{[*@producers, @source].join("\n")} }", name)
-        # a text outlives the blocks, and what they hold
+        # A text outlives the blocks and what they hold.
         @stages = @folder = nil
       end
 
-      # Whether a stencil in it looks at what other stages compute.
+      # Whether it has a stencil that reads values of other stages.
       def looks? = @looks
 
-      # The block, with what its captured variables hold.
+      # The block, with the values of its captured variables.
       def block(values) = @make.call(*values)
 
       private
 
-      # Where the first block is that is written in a program.
+      # The position of the first block in a program's source.
       def name
         place = @stages.filter_map { |stage| stage.block&.source_location }.first
         place ? "the chain at #{place.join(":")}" : "a chain"
@@ -133,10 +135,10 @@ module Ikra
         lines << (there ? "true" : stop ? "false" : packed(values))
       end
 
-      # Behind +flat_map+: an array of the values of one element, or what they come to.
+      # After +flat_map+: an array of the values of one element, or their reduction.
       def elements(ending, lines, ways)
         lines << { nil => "out = []", count: "out = 0", sum: "out = 0" }.fetch(ending, "out = nil")
-        # so that all that is given are arrays
+        # With this, the values of all elements are arrays.
         ways[:hole] = "next out" if ending.nil?
         lines << "other = false" if %i[sum min max].include?(ending)
         value = packed(value(@stages.size - 1, "i", lines, **ways))
@@ -144,7 +146,7 @@ module Ikra
         when nil then lines << "out << #{value}"
         when :count then lines << "out += 1"
         when :sum then numbers(lines, value, "Integer", "out += #{value}")
-        # NaN stays, and is told
+        # A NaN stays, so that it is reported.
         else numbers(lines, value, "Integer", "Float", "out = #{value} if out.nil? || #{value} #{ending == :min ? "<" : ">"} out || #{value} != #{value}")
         end
         lines.close
@@ -155,7 +157,8 @@ module Ikra
         end
       end
 
-      # Where a value may be of other classes, what the element comes to is no number: then it is not computed so.
+      # Adds a line for values of these classes. Where a value may be of another class, the result is no number, and the
+      # reduction is not computed in this way.
       def numbers(lines, value, *classes, line)
         lines << "if #{classes.map { |name| "#{value}.is_a?(::#{name})" }.join(" || ")}" << "  #{line}" << "else" << "  other = true" << "end"
       end
@@ -163,7 +166,7 @@ module Ikra
       # Whether several values of an element may reach a stage.
       def flat?(at) = @stages.first(at).any? { |stage| stage.name == :flat_map }
 
-      # What leaves out a value that reaches a stage.
+      # The statement that leaves out a value at a stage.
       def leave(at, ways) = flat?(at) ? "next" : ways.fetch(:hole)
 
       # `preduce` over the values of a chunk (+__fold+ in the prelude).
@@ -193,7 +196,7 @@ module Ikra
         lines << "end" << "none ? #{give("hole", :hole)} : memo"
       end
 
-      # The values at a position after a stage: one, or several that Ruby's lazy chains pass on side by side.
+      # The values at a position after a stage: one, or several that Ruby's lazy chains pass side by side.
       def value(at, index, lines, **ways)
         return leaf(index, lines) if at.negative?
 
@@ -217,7 +220,7 @@ module Ikra
         "i"
       end
 
-      # A lambda for the values of the stages up to one; gives what calls it.
+      # A lambda that computes the values of the stages before this one. Gives the text that calls it.
       def below(at, lines)
         name = fresh("at")
         index = fresh("i")
@@ -225,13 +228,13 @@ module Ikra
         ->(place) { "#{name}.call(#{place})" }
       end
 
-      # The same for a stencil, which asks for positions around its own; its neighbours ask for most of them, too. So it is a captured lambda, a
-      # function of the kernel's ({Ikra.__staged}).
+      # The same for a stencil, which reads positions around its own. Its neighbours read most of these, too. So it is a
+      # captured lambda, which becomes a function of the kernel ({Ikra.__staged}).
       def around(at, index)
         name = fresh("at")
         @producers.concat(element_at(name, fresh("i"), at, fixed: true))
         sizes = @fixed ? extents(at) : []
-        # an offset for each dimension, and what they come to
+        # Takes an offset for each dimension, and gives the values there.
         lambda do |offset|
           away = @fixed ? offset : []
           "::Ikra.__staged(#{[name, moved(index, offset), *away, *sizes].join(", ")})"
@@ -246,7 +249,7 @@ module Ikra
         ["#{name} = lambda do |#{index}|", *inner.map { |line| "  #{line}" }, "  #{packed(values)}", "end"]
       end
 
-      # How many positions there are after a stage, in each dimension.
+      # The number of positions after a stage, in each dimension.
       def extents(at)
         dimensions = @stages[at].stencil.sizes.size if @stages[at].name == :stencil
         return [give("size#{at + 1}", :size, at)] unless dimensions && dimensions > 1
@@ -254,7 +257,7 @@ module Ikra
         Array.new(dimensions) { |d| give("extent#{d}", :grid, :sizes, d) }
       end
 
-      # A position by its offset in each dimension.
+      # A position, moved by an offset in each dimension.
       def moved(index, offset)
         *outer, last = offset
         [index, *outer.each_with_index.map { |away, d| "#{away} * #{give("stride#{d}", :grid, :strides, d)}" unless away.zero? }, last].compact.join(" + ")
@@ -285,7 +288,8 @@ module Ikra
         "#{receiver}.public_send(#{[name.to_sym.inspect, *rest].join(", ")})"
       end
 
-      # A proc takes what it has parameters for, and a single array by its elements, which may be known one by one.
+      # Calls a proc. It takes as many values as it has parameters, and a single array by its elements, where these may
+      # be known one by one.
       def call_proc(name, least, most, values, elements, lines)
         one_by_one = ->(all) { "#{name}.call(#{filled(all, least, most).join(", ")})" }
         return one_by_one.call(values) if values.size > 1 || most&.<=(1) || (most.nil? && least.zero?)
@@ -298,7 +302,7 @@ module Ikra
         array
       end
 
-      # As many as are taken, with nil for what is missing.
+      # As many values as a block takes, with nil for missing ones.
       def filled(values, least, most) = (most ? values.first(most) : values) + (["nil"] * [least - values.size, 0].max)
 
       def on_map(stage, at, index, lines, ways)
@@ -306,7 +310,7 @@ module Ikra
         assign(call(stage, values, at, lines), lines)
       end
 
-      # Its arrays are joined where nothing follows in the kernel; else what follows goes over each.
+      # Joins arrays where no stage follows in the kernel. Else the following stages go over each.
       def on_flat_map(stage, at, index, lines, ways)
         given = on_map(stage, at, index, lines, ways)
         return given if at == @joined
@@ -378,14 +382,14 @@ module Ikra
         assign("#{outside} ? #{give("fill#{at}", :arg, at, 1)} : #{run}", lines)
       end
 
-      # Whether some neighbour is not there.
+      # Whether some neighbour is outside of the list.
       def outside(stencil, at, index, lines)
         bounds = stencil.least.zip(stencil.greatest)
         return sides(index, bounds.first, give("size#{at}", :size, at - 1)) if bounds.size == 1
 
         bounds.each_with_index.map do |sides, d|
           extent = give("extent#{d}", :grid, :sizes, d)
-          # none of them is zero, or there would be no position: said so that ranges know it
+          # No size is zero, or there would be no position. Range analysis learns this from the text.
           stride = d == bounds.size - 1 ? 1 : give("stride#{d}", :grid, :strides, d)
           whole, part = assign("#{extent} < 1 ? 1 : #{extent}", lines).first, assign("#{stride} < 1 ? 1 : #{stride}", lines).first
           here = assign("#{index} / #{part}#{" % #{whole}" unless d.zero?}", lines).first
@@ -395,7 +399,7 @@ module Ikra
 
       def sides(index, (least, greatest), size) = "#{index} + #{least} < 0 || #{index} + #{greatest} >= #{size}"
 
-      # Calls a stencil's block with what computes its neighbours.
+      # Calls a stencil's block with neighbours that are computed.
       def neighbours(stage, at, before)
         stencil = stage.stencil
         all = ->(places) { places.map(&before).join(", ") }
@@ -409,7 +413,7 @@ module Ikra
         end
       end
 
-      # The same where they are looked up.
+      # The same with neighbours that are looked up.
       def within_list(stage, index)
         list = give("list", :list)
         called(stage, 0, ->(places) { places.map { |place| "#{list}[#{moved(index, place)}]" }.join(", ") }) do
@@ -419,7 +423,7 @@ module Ikra
         end
       end
 
-      # In the form in which the block takes its neighbours; the block gives all of them in one.
+      # Neighbours in the form in which the block takes them. The last argument gives all of them in one.
       def called(stage, at, all)
         name = give("stencil#{at + 1}", :block, at)
         return "#{name}.call" if stage.form == [:proc, 0, 0]

@@ -2,22 +2,24 @@
 
 module Ikra
   class Lazy
-    # What the values of a chain come to (+sum+, +count+, +min+, …). The last kernel reduces them while it computes them, and no list of them is made,
-    # where all are Integers or all Floats; else Ruby's own method goes over the list.
+    # The reduction of a chain's values (+sum+, +count+, +min+, …). Where all are Integers or all Floats, the last
+    # kernel reduces them while it computes them, and makes no list. Else Ruby's own method goes over the list.
     #
-    # An element without a value counts for nothing: what is stored for it changes no sum, and is the last of all that is compared. Where that is the
-    # result itself, the values are counted. So chains that leave out elements are reduced so only if their blocks change nothing.
+    # An element without a value must not count. So a neutral number is stored for it: it changes no sum, and comes last
+    # in every comparison. Where the result is that number, the values are counted. So chains that leave out elements
+    # are reduced in this way only if their blocks change nothing.
     # @api private
     class Total
-      # As a chain of Ruby's does it: Array's own methods ask elements the other way round, and add otherwise. A Range's need not go over it.
+      # The result of Ruby's own method, as a chain of Ruby's has it. Array's own methods compare elements the other way
+      # round, and add otherwise. A Range's need not go over it.
       def self.on_list(list, name, *args)
         list.is_a?(Range) ? list.public_send(name, *args) : ::Enumerable.instance_method(name).bind_call(list, *args)
       end
 
-      # @param list [Array, Range] what the last step is given; without a step the values themselves
-      # @param error [Exception, nil] follows the list
-      # @param told [Explanation::Chain, nil] of what is explained
-      # @param to [Integer, nil] positions from there on are none of the step's; what the error follows ends there
+      # @param list [Array, Range] the elements of the last step; without a step the values themselves
+      # @param error [Exception, nil] the error that follows the list
+      # @param told [Explanation::Chain, nil] the explanation, where one is collected
+      # @param to [Integer, nil] positions from there on are not part of the step; the error follows there
       def initialize(list, step = nil, error = nil, options = {}, told = nil, to: nil)
         @to = to
         @list = list
@@ -34,7 +36,8 @@ module Ikra
         value.eql?(0.0) && none? ? start : start + value
       end
 
-      # By the operator +++: Integers, in whatever order. The block says what a list comes to; Floats are added one after the other, as by Ruby.
+      # The result of the operator +++. Integers are added in any order. For a list the block gives the result. Floats
+      # are added one after the other, as by Ruby.
       def added(start)
         found, value = reduced(:exact_sum)
         return yield(value) unless found
@@ -53,7 +56,8 @@ module Ikra
 
       def max = extreme(:max)
 
-      # Elements without a value are left out: nothing that stood for them would be the last either way.
+      # The least and the greatest value. Elements without a value are left out first, because no number comes last both
+      # ways.
       def minmax
         found, value = reduced(:minmax, again: false)
         return Total.on_list(value, :minmax) unless found
@@ -62,8 +66,8 @@ module Ikra
         least[2] ? Total.on_list(values, :minmax) : [least.first, greatest.first]
       end
 
-      # The first value of which a block's is the least, or the greatest. The step's last stage is that block.
-      # The block may be one that only a section of its own can run: then nothing has run so far but the steps before.
+      # The first value with the least, or the greatest, value of a block, which is the step's last stage. The block may
+      # be one that only a section of its own can run. Then only the steps before have run so far.
       def by(reduction)
         values = @step.dup.tap { |step| step.stages = step.stages[0...-1] }
         return yield(listed(kernel_of(values))) if in_parts?
@@ -88,9 +92,9 @@ module Ikra
 
       def kernel_of(step, **more) = Kernel.new(step, @list, @options, open: @to.nil? && !@error.nil?, to: @to, **more)
 
-      # Whether a kernel reduced the values, and what to; else a list of them.
+      # Whether a kernel reduced the values, and the result. Else a list of the values.
       #
-      # @param again [Boolean] values may have to be counted, too
+      # @param again [Boolean] whether values may have to be counted, too
       def reduced(reduction, again: true)
         return [false, @list] unless @step
         return reduced_in_parts(reduction) if in_parts?
@@ -102,15 +106,16 @@ module Ikra
         [!how.nil?, value]
       end
 
-      # What the values of each element come to is reduced, where that is Integers, or for extremes Floats; else the values are, where the kernel left them.
-      # But for Floats that flat_map gives itself, which are added one after the other.
+      # After +flat_map+, the values of each element are first reduced, where they are Integers, or for extremes Floats.
+      # Otherwise the values are reduced where the kernel left them. But Floats that +flat_map+ itself gives are added
+      # one after the other.
       def reduced_together(reduction)
         ending = TOGETHER[reduction]
         ending = nil if ending == :sum && @options.fetch(:overflow, Ikra.config.overflow).to_s == "wrap"
         value = kernel.reduced_together(reduction == :exact_sum ? :sum : reduction, ending) if ending
         return [true, value].tap { failed } if value
 
-        # there may be more kernels then, and it a part of the last
+        # There may be more kernels then, and the reduction may be a part of the last.
         reduced = kernel.behind? || reduction == :minmax ? reduced_in_parts(reduction) : [false, listed(kernel)]
         apart(kernel.given_up || "behind flat_map it is made of the values", ending: @step.made)
         reduced
@@ -119,7 +124,7 @@ module Ikra
       TOGETHER = { sum: :sum, exact_sum: :sum, min: :min, max: :max }.freeze
       private_constant :TOGETHER
 
-      # All values of a kernel, if no error follows that it comes to.
+      # All values of a kernel. Raises the error that follows, if the kernel reaches it.
       def listed(kernel)
         list, error, enough = kernel.values(nil)
         error = @error if error.nil? && !kernel.closed?
@@ -128,10 +133,11 @@ module Ikra
         list
       end
 
-      # What is reduced is not all that the kernel computes.
+      # Whether the values to be reduced are not all that the kernel computes.
       def in_parts? = !@step.ending.nil? || @step.ended?
 
-      # The values, or what +take+ and +drop+ leave of them, are in parts, where the kernel left them; each is reduced there, where they are numbers, and then what they gave.
+      # Reduces the values, or what +take+ and +drop+ leave of them, in the parts in which they were computed. Parts
+      # that are numbers are reduced where the kernel left them. Then the results of the parts are combined.
       def reduced_in_parts(reduction)
         in_parts do |parts|
           numbers = parts.all? { |values, _, _| values.is_a?(Buffer) && values.dtype == (reduction == :exact_sum ? :i64 : parts.first.first.dtype) }
@@ -145,7 +151,7 @@ module Ikra
         end
       end
 
-      # What all parts come to; nil: there is NaN among them.
+      # The combined result of all parts. nil where there is a NaN among them.
       def together(reduction, each)
         case reduction
         when :sum, :exact_sum then each.sum
@@ -157,7 +163,7 @@ module Ikra
         end
       end
 
-      # Gives the block the parts in which the values were computed, and of each, from where on and how many of it count.
+      # Yields the parts in which the values were computed, each with the position and number of values that count.
       def in_parts
         kernel.left(strict: @error.nil?) do |parts, error, enough|
           error = @error if error.nil? && !kernel.closed?
@@ -167,7 +173,7 @@ module Ikra
         end
       end
 
-      # An error follows what the kernel was given, and it comes to that.
+      # Raises the error that follows the list, if the kernel reaches it.
       def failed
         raise @error if @error && !kernel.closed?
       end
@@ -184,13 +190,13 @@ module Ikra
         value.first unless filled?(reduction, value.first) && none?
       end
 
-      # Which Ruby compares: there is NaN among them.
+      # The values, for Ruby to compare: there is a NaN among them.
       def values = kernel.values(nil, strict: true).first
 
-      # Whether it may be what stands for elements without a value.
+      # Whether a result may be the neutral number of elements without a value.
       def filled?(reduction, value) = @step.sparse? && Ikra.__filled(reduction).include?(value)
 
-      # How many elements have a value.
+      # The number of elements that have a value.
       def there
         return kernel.reduced_together(:sum, :count) || in_parts { |parts| parts.sum { |_, _, count| count } } if @step.flat?
 

@@ -2,8 +2,8 @@
 
 module Ikra
   class MDArray
-    # A section as plain Ruby, for those who ask for that where kernels cannot run a block: what the methods of the prelude do
-    # (+prelude/mdarray.rb+, +prelude/operations.rb+), of which each runs in the block of the one before.
+    # A section as plain Ruby, for users who asked for that where kernels cannot run a block. Here are the methods of
+    # the prelude (+prelude/mdarray.rb+, +prelude/operations.rb+). Each runs in the block of the one before.
     # @api private
     class Around
       def initialize(block, within)
@@ -29,7 +29,7 @@ module Ikra
         __send__(plain(name), name, given, at) { |*values| values.empty? ? run(element, at, inner) : call(at, *values) }
       end
 
-      # `stencil_5_2`, `fold_at` and `as_u8` without what is left out here.
+      # `stencil_5_2`, `fold_at` and `as_u8` without their suffixes.
       def plain(name) = name.start_with?("as_") ? :as : name.to_s.sub(/(_at)?(_\d+)*\z/, "")
 
       def call(at, *values)
@@ -101,14 +101,15 @@ module Ikra
         [at, *rest.reverse]
       end
 
-      # Places of the elements of a chunk.
+      # Positions of the elements of a chunk.
       def chunk(at, length, chunks, inner, width)
         outer, number, within = indices(at, [chunks, inner])
         first = number * width
         ([first + width, length].min - first).times.map { |k| (((outer * length) + first + k) * inner) + within }
       end
 
-      # By the bounds of +Stencil+: of three numbers for each dimension the first has two.
+      # Whether all neighbours are inside, by the bounds of +Stencil+. These are three numbers for each dimension, but
+      # only two for the first.
       def inside?(at, bounds)
         sizes = bounds.first(bounds.size / 3)
         indices(at, sizes).zip(bounds.drop(sizes.size).each_slice(2)).all? { |index, (from, below)| index >= from && index < below }

@@ -31,7 +31,7 @@ module Ikra
 
       # @overload arange(last)
       # @overload arange(first, last, step = 1)
-      # @param last [Numeric] is not among them
+      # @param last [Numeric] the end, which is excluded
       # @return [MDArray] numbers that are +step+ apart; Integers where all three are
       # @raise [ArgumentError] for a step of zero
       def arange(first, last = nil, step = 1, dtype: nil)
@@ -61,9 +61,10 @@ module Ikra
         __of(run.values(shape.first, DType.check(dtype), shape, pieces: Rows::NUMBERED).first, dtype, shape)
       end
 
-      # Numbers that Ikra's generator draws ({Ikra.srand}).
+      # Numbers from Ikra's random generator ({Ikra.srand}).
       #
-      # @param within [Range, Integer, nil] as Kernel#rand takes it: Integers or Floats of a Range, Integers below a number; nil: Floats from 0 to 1
+      # @param within [Range, Integer, nil] as Kernel#rand takes it: Integers or Floats of a Range, Integers below a
+      #   number; nil: Floats from 0 to 1
       # @return [MDArray]
       # @raise [ArgumentError] for a Range that has no numbers
       def rand(*sizes, within: nil, dtype: nil)
@@ -87,7 +88,7 @@ module Ikra
         __of(Run.own(:randn, &block).values(shape.reduce(1, :*), DType.check(dtype), shape).first, dtype, shape)
       end
 
-      # One array for elements of one, others for those of another.
+      # The elements of one array where a condition is true, and those of another where it is false.
       #
       # @param condition [MDArray] of booleans
       # @param one, other [MDArray, Numeric, Boolean]
@@ -98,7 +99,7 @@ module Ikra
         condition.__send__(:choose, one, other)
       end
 
-      # @return [MDArray] of several one after the other along a dimension
+      # @return [MDArray] the arrays, joined along a dimension
       def concat(*arrays, axis: 0)
         arrays = arrays.map { |array| array.is_a?(MDArray) ? array : new(array) }
         raise ArgumentError, "no arrays" if arrays.empty?
@@ -108,7 +109,7 @@ module Ikra
 
       private
 
-      # Numbers whose distance no Float holds, as twice what is between their halves.
+      # Numbers with a distance beyond the greatest Float: twice the numbers between their halves.
       def halves(first, last, shape, dtype)
         from, end_at = first / 2, shape.first - 1
         step = end_at.positive? ? (last / 2 - from) / end_at : 0.0
@@ -116,13 +117,13 @@ module Ikra
         __of(run.values(shape.first, DType.check(dtype), shape, pieces: Rows::NUMBERED).first, dtype, shape)
       end
 
-      # What numbers are drawn from, as kernels take it.
+      # The range of random numbers, in the form that kernels take.
       def drawn_from(within)
         case within
         when nil then nil
         when Range
           raise ArgumentError, "within: #{within} has no end" if within.begin.nil? || within.end.nil?
-          # Ruby's error for what cannot be drawn from
+          # Ruby's own error for such a range.
           raise ArgumentError, "within: #{within} has no numbers" if ::Kernel.rand(within).nil?
           return Range.new(within.begin.to_f, within.end.to_f, within.exclude_end?) if within.begin.is_a?(Float) || within.end.is_a?(Float)
 
@@ -178,7 +179,7 @@ module Ikra
     module Nested
       class << self
         # @return [Array(Array, Array<Integer>)] all elements, and the shape
-        # @raise [ArgumentError] for one that is ragged; the message has the index path of the first that is of another length
+        # @raise [ArgumentError] for a ragged one; the message has the index path of the first array of another length
         def flat(nested)
           list, shape = nested, [nested.size]
           while list.first.is_a?(Array)
@@ -197,7 +198,7 @@ module Ikra
 
         # The kind of a list's elements.
         #
-        # @raise [ArgumentError] for several; the message has the index path of the first other one
+        # @raise [ArgumentError] for several kinds; the message has the index path of the first element of another kind
         def kind(list, shape)
           kind = Buffer.kind(list)
           return kind if kind
@@ -210,7 +211,8 @@ module Ikra
 
         # A buffer of the elements.
         #
-        # @raise [RangeError, TypeError, FloatDomainError] for what they cannot hold; the message has the index path
+        # @raise [RangeError, TypeError, FloatDomainError] for a value that such elements cannot hold; the message has
+        #   the index path
         def buffer(dtype, list, shape)
           Buffer.from_list(dtype, list)
         rescue RangeError, TypeError

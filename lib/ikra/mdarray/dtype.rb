@@ -2,18 +2,18 @@
 
 module Ikra
   class MDArray
-    # The kinds of elements: what they hold, and what operators make of two of them.
+    # The kinds of elements: what they hold, and the result of an operator on two of them.
     # @api private
     module DType
       # Bytes of an element.
       SIZES = { i64: 8, i32: 4, u8: 1, f64: 8, f32: 4, bool: 1 }.freeze
       LIMITS = { i64: -(2**63)..((2**63) - 1), i32: -(2**31)..((2**31) - 1), u8: 0..255 }.freeze
-      # From the narrowest.
+      # The kinds of Integers, from the narrowest.
       INTEGERS = %i[u8 i32 i64].freeze
       FLOATS = %i[f32 f64].freeze
 
       class << self
-        # @raise [ArgumentError] for an unknown one; the message names the known ones
+        # @raise [ArgumentError] for an unknown kind; the message names the known ones
         def check(dtype)
           known = dtype.is_a?(String) ? dtype.to_sym : dtype
           return known if SIZES.key?(known) || known == :object
@@ -27,7 +27,7 @@ module Ikra
 
         def number?(dtype) = integer?(dtype) || float?(dtype)
 
-        # The kind that holds a value of Ruby's.
+        # The kind that holds a Ruby value.
         def of(value)
           case value
           when Integer then :i64
@@ -37,7 +37,8 @@ module Ikra
           end
         end
 
-        # The kind of elements that an operator on two kinds of numbers gives: the wider; f64 for Integers of 32 or 64 bits with f32.
+        # The kind that an operator on two kinds of numbers gives: the wider; f64 for Integers of 32 or 64 bits with
+        # f32.
         def common(one, other)
           return one if one == other
           return [one, other].max_by { |dtype| INTEGERS.index(dtype) } if integer?(one) && integer?(other)
@@ -45,12 +46,12 @@ module Ikra
           [one, other].sort == %i[f32 u8] ? :f32 : :f64
         end
 
-        # The same where the other is a number of Ruby's, which takes the array's kind where it can.
+        # The same where the other operand is a Ruby number, which takes the array's kind where it can.
         def with(dtype, value) = value.is_a?(Float) && integer?(dtype) ? :f64 : dtype
 
-        # What is stored of a value in an element of a kind.
+        # The value as an element of a kind stores it.
         #
-        # @raise [RangeError, FloatDomainError, TypeError] for what it cannot hold
+        # @raise [RangeError, FloatDomainError, TypeError] for a value that the kind cannot hold
         def store(dtype, value)
           case dtype
           when :object then value
@@ -80,7 +81,7 @@ module Ikra
         def store_integer(dtype, value)
           raise TypeError, "#{shown(value)} is not a number" unless value.is_a?(Numeric)
 
-          # it has no truncate, and says itself that it is no Integer
+          # A Complex has no truncate, and its own error says that it is no Integer.
           value = value.is_a?(Complex) ? value.to_i : value.truncate
           limits = LIMITS.fetch(dtype)
           raise RangeError, "#{shown(value)} does not fit #{dtype} (#{limits.begin} to #{limits.end})" unless limits.cover?(value)
@@ -91,7 +92,7 @@ module Ikra
     end
     private_constant :DType
 
-    # A value that the elements cannot hold, found in a kernel. Whoever asked for it is told as a RangeError, with the index.
+    # Raised in a kernel for a value that the elements cannot hold. The caller gets a RangeError with the index.
     # @api private
     class Unfit < RangeError
     end

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Ikra
-  # Operators and functions of each element. They are written down, and computed in one kernel when somebody looks:
-  # +(a * 2 + b).sum+ makes no array. An expression sees the elements as they were when it was written down.
+  # Operators and functions of each element. They build an expression, which one kernel computes when its elements are
+  # needed: +(a * 2 + b).sum+ makes no array. An expression uses the elements as they were when it was built.
   #
-  # The other operand is an array, whose dimensions of size 1 are repeated, or a number. Integers of several widths give the wider
-  # one, with Floats they give Floats; a number takes the array's kind where it can.
+  # The other operand is an array, whose dimensions of size 1 are repeated, or a number. Integers of several widths give
+  # the wider one, and with Floats they give Floats. A number takes the array's kind where it can.
   class MDArray
     # @!method +(other)
     #   @return [MDArray]
@@ -18,17 +18,17 @@ module Ikra
     # @!method %(other)
     # @!method **(other)
     # @!method &(other)
-    #   Of Integers, and of booleans; so +|+ and +^+.
+    #   For Integers and booleans; so are +|+ and +^+.
     # @!method <<(other)
     # @!method eq(other)
     #   @return [MDArray] of booleans; +==+ compares whole arrays
     # @!method ne(other)
     # @!method <(other)
-    #   @return [MDArray] of booleans; so +<=+, +>+ and +>=+
+    #   @return [MDArray] of booleans; so are the results of +<=+, +>+ and +>=+
     # @!method atan2(other)
     # @!method hypot(other)
     # @!method minimum(other)
-    #   @return [MDArray] of each two elements the lesser one
+    #   @return [MDArray] the lesser one of each two elements
     # @!method maximum(other)
     (Operators::BINARY + Operators::BITS + Operators::COMPARISONS.keys + Operators::MATH[2] + %i[minimum maximum]).each do |name|
       define_method(name) { |other| combined_with(name, other) }
@@ -50,7 +50,7 @@ module Ikra
     # @param other [Numeric, MDArray]
     # @return [MDArray] of Floats
     def fdiv(other)
-      # Integers that no Float holds would be rounded before they are divided
+      # Integers that no Float holds would be rounded before the division.
       whole = other.is_a?(MDArray) ? DType.integer?(other.dtype) : other.is_a?(Integer) && DType::LIMITS.fetch(:i64).cover?(other)
       return combined_with(:fdiv, other) if whole && DType.integer?(dtype)
 
@@ -58,16 +58,17 @@ module Ikra
     end
 
     # @return [MDArray] with elements no less than one number and no greater than another; NaN stays NaN
-    # @raise [ArgumentError] for a number that is greater than the other
+    # @raise [ArgumentError] where the least is greater than the greatest
     def clamp(least, greatest)
-      # Ruby's error, in its words
+      # Ruby's own error.
       least.clamp(least, greatest) if [least, greatest].all? { |number| number.is_a?(Integer) || number.is_a?(Float) }
       maximum(least).minimum(greatest)
     end
 
-    # The elements as another kind. Floats become Integers as +truncate+ makes them, true and false 1 and 0, numbers but 0 true.
+    # The elements as another kind. Floats become Integers as by +truncate+. true and false become 1 and 0. Numbers
+    # other than 0 become true.
     #
-    # @return [MDArray] another one: what is written to it is not written to this one
+    # @return [MDArray] a new array: writes to it do not affect this one
     # @raise [RangeError] for a value that such elements cannot hold; the message has the index
     # @raise [FloatDomainError] for NaN and infinities
     def to(dtype)
@@ -79,16 +80,16 @@ module Ikra
     end
     alias as_type to
 
-    # +2 * array+ and +2.5 - array+.
+    # Makes +2 * array+ and +2.5 - array+ work.
     #
-    # @return [Array(Object, MDArray)] what has the operators of arrays, and computes with the number
+    # @return [Array(Object, MDArray)] an object with the operators of arrays, which computes with the number
     def coerce(other)
       raise TypeError, "#{DType.shown(other)} can't be coerced into #{self.class}" unless other.is_a?(Integer) || other.is_a?(Float)
 
       [Before.new(other), self]
     end
 
-    # Functions of Math for arrays, as of Ruby's Math for numbers: +Ikra::MDArray::Math.sqrt(array)+.
+    # Functions of Math for arrays, like those of Ruby's Math for numbers: +Ikra::MDArray::Math.sqrt(array)+.
     module Math
       Operators::MATH[1].each do |name|
         define_singleton_method(name) { |array| array.is_a?(MDArray) ? array.public_send(name) : ::Math.public_send(name, array) }
@@ -105,7 +106,7 @@ module Ikra
 
     private
 
-    # The elements as another kind; of that kind, they themselves.
+    # The elements as another kind. An array of that kind gives itself.
     def as(dtype)
       return self if dtype == self.dtype
       return MDArray.__of(flat_list, :object, shape) if dtype == :object
@@ -133,7 +134,7 @@ module Ikra
       end
     end
 
-    # Objects are compared as Ruby compares them.
+    # Compares objects as Ruby compares them.
     def compared_on_host(name, other)
       common = other.is_a?(MDArray) ? Layout.broadcast(shape, other.shape) : shape
       mine = (shape == common ? self : broadcast_to(*common)).__send__(:flat_list)
@@ -142,7 +143,7 @@ module Ikra
       MDArray.__of(Buffer.from_list(:bool, same), :bool, common)
     end
 
-    # With a number before the operator.
+    # Applies an operator with a number before it.
     def combined_behind(name, number)
       kind, raises, scalar = with_number(name, number, before: true)
       written(name, [scalar, __operand], kind, shape, raises)
@@ -153,7 +154,7 @@ module Ikra
       written(name, [__operand], kind, shape, raises)
     end
 
-    # Writes an operator down. What it is given is computed now where it would be too much for one kernel.
+    # Adds an operator to an expression. Operands are computed now where they would be too much for one kernel.
     def written(name, nodes, kind, shape, raises)
       operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place if raises))
       array = MDArray.__pending(operation)
@@ -164,13 +165,13 @@ module Ikra
       array
     end
 
-    # Where a program called.
+    # The line of the program that called.
     def caller_place = caller_locations(1, 12).find { |location| !location.path.start_with?(__dir__) && !location.path.start_with?("<internal") }&.to_s
 
-    # What an operator with a number gives, whether it may raise, and the number. It takes the array's kind where it can; one that does not fit
-    # that is computed with as it is, and only the result must fit.
+    # The kind of an operator's result with a number, whether it may raise, and the number. The number takes the array's
+    # kind where it can. One that does not fit that kind is used as it is, and only the result must fit.
     #
-    # @param before [Boolean] the number stands before the operator
+    # @param before [Boolean] whether the number comes before the operator
     def with_number(name, value, before: false)
       return compared_with(name, value, before) if value.is_a?(Integer) && Operators::COMPARISONS.key?(name) && DType.number?(dtype)
 
@@ -184,7 +185,7 @@ module Ikra
       narrow = with != :i64
       return [kind, true, Expression::Scalar.new(value, :i64)] if narrow && !DType::LIMITS.fetch(with).cover?(value)
 
-      # what shifts to the right, and surely not to the left
+      # A shift to the right, which surely does not shift to the left.
       with = :u8 if narrow && name == :>> && value.between?(0, 255)
       [kind, raises, Expression::Scalar.new(value, with)]
     end
@@ -196,7 +197,7 @@ module Ikra
       [:bool, false, Expression::Scalar.new(value, dtype == :f32 && (value.nan? || DType.single(value) == value) ? :f32 : :f64)]
     end
 
-    # A number's kind beside this array: its own where it can be.
+    # The kind of a number beside this array: the array's own where possible.
     def number_kind(value)
       return :bool if value.equal?(true) || value.equal?(false)
       return value.is_a?(Float) ? :f64 : :i64 unless DType.number?(dtype)

@@ -5,22 +5,22 @@ module Ikra
   #
   # Bytes are in the order of x86 and ARM, the least significant first.
   class MDArray
-    # Kinds of elements by what Array#pack, and MemoryView, call them.
+    # Kinds of elements by their letters in Array#pack and MemoryView.
     FORMATS = { "c" => [:i32, 1], "C" => [:u8, 1], "s" => [:i32, 2], "S" => [:i32, 2], "l" => [:i32, 4], "i" => [:i32, 4], "L" => [:i64, 4], "I" => [:i64, 4],
                 "q" => [:i64, 8], "j" => [:i64, 8], "Q" => [:i64, 8], "J" => [:i64, 8], "f" => [:f32, 4], "e" => [:f32, 4], "g" => [:f32, 4], "d" => [:f64, 8],
                 "E" => [:f64, 8], "G" => [:f64, 8], "?" => [:bool, 1] }.freeze
     private_constant :FORMATS
-    # NArray's kinds by the numbers that it gives them: NArray::BYTE and so on.
+    # NArray's kinds by its numbers for them: NArray::BYTE and so on.
     OLD_KINDS = { 1 => :u8, 2 => "s", 3 => :i32, 4 => :f32, 5 => :f64 }.freeze
     private_constant :OLD_KINDS
-    # Numo's classes, and the kind and the pack of those that are of another width.
+    # Numo's classes with their kinds, or with a letter of Array#pack for those of another width.
     NUMO = { "Int64" => :i64, "Int32" => :i32, "UInt8" => :u8, "DFloat" => :f64, "SFloat" => :f32 }.freeze
     NUMO_OTHERS = { "Int8" => [:i32, "c*"], "Int16" => [:i32, "s<*"], "UInt16" => [:i32, "S<*"], "UInt32" => [:i64, "L<*"], "UInt64" => [:i64, "Q<*"] }.freeze
     private_constant :NUMO, :NUMO_OTHERS
 
     class << self
       # @param string [String] packed elements, row after row
-      # @param sizes [Array<Integer>] none: as many as there are, in one dimension
+      # @param sizes [Array<Integer>] none: one dimension with all elements of the string
       # @return [MDArray]
       # @raise [ArgumentError] for another number of bytes
       def from_bytes(string, *sizes, dtype: :f64)
@@ -41,16 +41,17 @@ module Ikra
       #
       # @param source [String, Pathname, IO] a path, or an open file
       # @return [MDArray]
-      # @raise [ArgumentError] for what is none, or has elements of a kind that arrays do not know
+      # @raise [ArgumentError] for another file, or elements of a kind that arrays do not have
       def read(source)
         __path?(source, :read) ? File.open(source, "rb") { |io| Npy.read(io) } : Npy.read(source)
       end
 
       # @api private
-      # Whether something names a file: a String, or a Pathname, whose own methods to read and write are others than those of an IO.
+      # Whether an object names a file: a String, or a Pathname, whose methods to read and write are unlike those of an
+      # IO.
       def __path?(file, method) = !file.respond_to?(method) || (defined?(::Pathname) && file.is_a?(::Pathname))
 
-      # @param array [NArray, Numo::NArray] of NArray, the first dimension is the innermost: it becomes the last
+      # @param array [NArray, Numo::NArray] the first dimension of an NArray is the innermost, and becomes the last
       # @return [MDArray]
       # @raise [TypeError] for another object; for elements of another kind, such as complex numbers
       def from_narray(array)
@@ -58,19 +59,19 @@ module Ikra
         raise TypeError, "#{array.class} is neither an NArray nor a Numo::NArray" unless defined?(::NArray) && array.is_a?(::NArray)
 
         kind = OLD_KINDS[array.typecode] or raise TypeError, "arrays have no kind for the elements of #{array.class}, type code #{array.typecode}"
-        # one without elements has no dimensions either
+        # An NArray without elements has no dimensions either.
         shape = array.empty? ? [0] : array.shape.reverse
         return new(array.to_s.unpack("s<*"), dtype: :i32).reshape(*shape) if kind == "s"
 
         __of(Buffer.from_bytes(kind, array.to_s), kind, shape)
       end
 
-      # A copy of what an object shows by Ruby's MemoryView, of any number of dimensions and strides.
+      # A copy of the elements that an object shows by Ruby's MemoryView, with any number of dimensions and any strides.
       #
       # @param object [Object] such as a Numo::NArray, a Fiddle::Pointer or a Fiddle::MemoryView
-      # @param dtype [Symbol, nil] nil: as the view says; u8 where it says nothing
+      # @param dtype [Symbol, nil] nil: the kind of the view; u8 where it has none
       # @return [MDArray]
-      # @raise [ArgumentError] for an object that has none
+      # @raise [ArgumentError] for an object without a view
       def from_memory_view(object, dtype: nil)
         return new(object, dtype: dtype) if object.is_a?(MDArray)
 
@@ -91,7 +92,7 @@ module Ikra
 
       def from_numo(array)
         name = array.class.ancestors.filter_map { |known| known.name&.delete_prefix("Numo::") }.find { |known| NUMO.key?(known) || NUMO_OTHERS.key?(known) || known == "Bit" }
-        # a single element has no dimensions there
+        # A Numo array of a single element has no dimensions.
         shape = array.shape.empty? ? [1] : array.shape
         return __of(Buffer.from_bytes(NUMO[name], array.to_binary), NUMO[name], shape) if NUMO.key?(name)
         return new([*array.to_a].flatten.map { |bit| bit == 1 }, dtype: :bool).reshape(*shape) if name == "Bit"
@@ -120,18 +121,18 @@ module Ikra
         new(list, dtype: kind).reshape(*shape)
       end
 
-      # Whether a format has a kind's own bytes.
+      # Whether a format has the bytes of a kind.
       def native?(format, dtype)
         { i64: %w[q j l q<], i32: %w[l i l<], u8: %w[C], f64: %w[d E], f32: %w[f e], bool: %w[C ?] }.fetch(dtype, []).include?(format || "C") && [1].pack("S") == "\x01\x00"
       end
     end
 
     # @api private
-    # What a MemoryView of it shows: the buffer, the first place, the shape, and how far apart neighbours are.
+    # What a MemoryView of the array needs: the buffer, the first place, the shape, and the distances of neighbours.
     #
-    # @param packed [Boolean] they must stand row after row
-    # @param written [Boolean] what is shown will be written, and is to become the array's
-    # @return [Array, nil] nil: nothing
+    # @param packed [Boolean] whether elements must be stored row after row
+    # @param written [Boolean] whether the view will be written, and its elements become the array's
+    # @return [Array, nil] nil: there is no view
     def __memory_view(packed, written)
       return if dtype == :object
 
@@ -143,10 +144,10 @@ module Ikra
       packed ? [__packed, 0, layout.shape, Layout.strides(layout.shape)] : [@storage.buffer, layout.offset, layout.shape, layout.strides]
     end
 
-    # Writes the elements to where an object shows by Ruby's MemoryView that it may be written, such as another MDArray.
+    # Writes the elements into an object that has a writable MemoryView of Ruby's, such as another MDArray.
     #
     # @return [self]
-    # @raise [ArgumentError] for an object that shows nothing that may be written; for one of another shape, or with elements of another kind
+    # @raise [ArgumentError] for an object without a writable view, or with another shape or kind of elements
     # @raise [TypeError] for objects
     def write_to_memory_view(object)
       bytes = to_bytes
@@ -177,7 +178,7 @@ module Ikra
     def write(target)
       raise TypeError, "objects have no bytes" if dtype == :object
 
-      # first, so that a file is as it was where they cannot be computed
+      # First of all, so that the file does not change where the elements cannot be computed.
       file = Npy.file(self)
       MDArray.__path?(target, :write) ? File.open(target, "wb") { |io| io.write(*file) } : target.write(*file)
       self
@@ -185,7 +186,7 @@ module Ikra
 
     # @return [NArray] the last dimension becomes its first, the innermost
     # @raise [NameError] where narray is not loaded
-    # @raise [TypeError] for kinds that NArray has not
+    # @raise [TypeError] for kinds that NArray does not have
     def to_narray
       raise NameError, "narray is not loaded: require \"narray\"" unless defined?(::NArray)
 

@@ -2,15 +2,16 @@
 
 module Ikra
   class MDArray
-    # What an array is before it is computed: a tree of operators over arrays and numbers. Trees share branches.
+    # An array before it is computed: a tree of operators over arrays and numbers. Trees share branches.
     #
-    # Here: its nodes, and how they keep what they look at. Not here: the kernel that computes them (+text.rb+).
+    # Here: its nodes, and how they keep the buffers that they read. Not here: the kernel that computes them
+    # (+text.rb+).
     # @api private
     module Expression
-      # Operators in one kernel; what is longer is computed in parts.
+      # The most operators in one kernel. A longer expression is computed in parts.
       MOST = 48
 
-      # Elements that are there.
+      # Existing elements.
       class Leaf
         attr_reader :dtype, :layout, :buffer
 
@@ -28,7 +29,7 @@ module Ikra
         def drop = @storage.release(@buffer)
       end
 
-      # A number, which stands for as many as are needed.
+      # A number. It stands for as many elements as are needed.
       class Scalar
         attr_reader :dtype, :value
 
@@ -44,17 +45,17 @@ module Ikra
         def drop = nil
       end
 
-      # An operator with its operands. Several threads may look at it, and handlers of signals: the first that has computed it says what it came to. What
-      # nobody may come between is a native.
+      # An operator with its operands. Several threads and signal handlers may compute it. The first that has computed
+      # it stores the result. Steps that must be atomic are natives.
       class Operation
         attr_reader :name, :dtype, :shape, :count
-        # nil once it is computed.
+        # nil after it is computed.
         attr_reader :operands
-        # Where a program wrote it down, if it can raise.
+        # The place in the program where it was written, if it can raise.
         attr_reader :place
-        # Once it is computed.
+        # Set after it is computed.
         attr_reader :storage
-        # Whether a kernel computed it and kept nothing.
+        # Whether a kernel has computed it without storing the result.
         attr_accessor :seen
 
         def initialize(name, operands, dtype, shape, place = nil)
@@ -68,7 +69,7 @@ module Ikra
           operands.each { |operand| @count += operand.count }
         end
 
-        # For as long as another expression looks at it.
+        # Called for each other expression that refers to it.
         def retain
           @storage.retain unless Ikra.__retained(self, 1)
           self
@@ -78,10 +79,10 @@ module Ikra
           @storage.release(@buffer) unless Ikra.__retained(self, -1)
         end
 
-        # The elements that it came to.
+        # The buffer of its result.
         attr_reader :buffer
 
-        # What it came to.
+        # Stores its result.
         #
         # @return [Storage]
         def compute(buffer)

@@ -1,17 +1,17 @@
 # frozen_string_literal: true
 
 module Ikra
-  # Arrays inside blocks that run in kernels: what is called there.
+  # Methods of arrays within blocks that run in kernels.
   class MDArray
     # @api private
-    # What a call of a method in a kernel calls: a lambda, which has an array's elements and sizes around it. nil: kernels do
-    # not know the method. Lambdas of arrays of one form share their code.
+    # The lambda that a kernel calls for a method. It captures the array's elements and sizes. nil: kernels do not know
+    # the method. Lambdas of arrays of one form share their code.
     #
     # @param name [Symbol]
     # @return [Proc, nil]
     def __kernel(name)
       fixed = frozen? || storage.read_only
-      # one buffer for those methods that read and those that write
+      # One buffer serves methods that read and methods that write.
       buffer = fixed ? storage.buffer : storage.writable
       case name
       when :[], :dig then Inside.reading(__layout, buffer)
@@ -24,7 +24,7 @@ module Ikra
       end
     end
 
-    # Texts of the lambdas.
+    # The texts of the lambdas.
     # @api private
     module Inside
       class << self
@@ -47,7 +47,8 @@ module Ikra
           end
         end
 
-        # What +array[…] += value+ does in one step, where memory can: none loses what another adds. nil: it is read, and written.
+        # A text that does +array[…] += value+ as one atomic step, where memory can, so that no addition is lost. nil:
+        # the element is read, and then written.
         def adding(layout, buffer, dtype, operator)
           kinds = dtype == :i64 ? "::Integer === value" : ("::Integer === value || ::Float === value" if dtype == :f64 && "+-".include?(operator))
           return if layout.rank > MOST_INDICES || kinds.nil?
@@ -74,7 +75,7 @@ module Ikra
           maker.call(buffer, *form.values)
         end
 
-        # Conversions are those of {DType.store}.
+        # Converts a value as {DType.store} does.
         def store(dtype, form)
           case dtype
           when :f64, :f32 then number(form, "1.0 * value")
@@ -100,7 +101,7 @@ module Ikra
         end
       end
 
-      # How an element's place is computed from indices.
+      # Computes the place of an element from its indices.
       class Form
         VIEW = "in a block, array[…] is an element: give it an Integer for each dimension. Rows and other parts are views: make them outside of the block"
 
@@ -117,10 +118,10 @@ module Ikra
 
         def values = [*@layout.shape, *([@layout.offset, *@layout.strides] unless @packed)]
 
-        # An index for each dimension. Fewer are those of a part.
+        # An index for each dimension. With fewer the call would be for a part.
         def parameters = Array.new(rank) { |dimension| dimension.zero? ? "i0" : "i#{dimension} = (raise ::Ikra::CompileError, #{VIEW.dump})" }.join(", ")
 
-        # What else may be an index outside of kernels.
+        # Objects that plain Ruby takes as indices, but kernels do not.
         def integers
           Array.new(rank) do |dimension|
             "  raise ::TypeError, \"\#{i#{dimension}.nil? ? :nil : i#{dimension}} is no index of an element\" if i#{dimension}.nil? || ::Float === i#{dimension}\n" \
@@ -128,12 +129,13 @@ module Ikra
           end.join
         end
 
-        # Negative ones count from the end; under the mask, what is still negative is beyond any size.
+        # Negative indices count from the end. An index that is still negative becomes greater than any size by the
+        # mask.
         def bounds = Array.new(rank) { |dimension| "  k#{dimension} = i#{dimension} < 0 ? (i#{dimension} + d#{dimension}) & #{Text::MASK} : i#{dimension}\n" }.join
 
         def inside = Array.new(rank) { |dimension| "k#{dimension} < d#{dimension}" }.join(" && ")
 
-        # For messages.
+        # The indices, for messages.
         def shown = "[#{Array.new(rank) { |dimension| "\#{i#{dimension}}" }.join(", ")}]"
 
         def place

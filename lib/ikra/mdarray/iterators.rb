@@ -1,14 +1,16 @@
 # frozen_string_literal: true
 
 module Ikra
-  # Iterators whose blocks run in parallel, on the device. They take the options of {Config} as keywords, and +break+ ends them
-  # with its value. All of them go over the elements row after row. What Enumerable has beyond these runs on the host.
+  # Iterators whose blocks run in parallel, on the device. They take the options of {Config} as keywords, and +break+
+  # ends them with its value. All of them go over the elements row after row. Other methods of Enumerable run on the
+  # host.
   class MDArray
-    # So many elements of a view are brought beside each other by a kernel before the host has them; fewer, one by one, take no longer.
+    # The least number of elements of a view that a kernel copies together before the host reads them. Fewer are read
+    # one by one as fast.
     MANY = 1 << 15
     private_constant :MANY
 
-    # What a block gives for each element.
+    # The block's value for each element.
     #
     # @param dtype [Symbol, nil] the kind of elements; nil: what the block gives
     # @yieldparam element
@@ -26,8 +28,8 @@ module Ikra
     end
     alias collect map
 
-    # The same in place; the elements keep their kind. As with {#map}, what the block raises may be told when somebody looks at the array, once; from then
-    # on it has the elements that it had.
+    # The same in place. The elements keep their kind. As with {#map}, an exception of the block may be raised later,
+    # once, when the array is read. From then on the array has its former elements.
     #
     # @return [self]
     # @raise [FrozenError]
@@ -53,7 +55,7 @@ module Ikra
     end
     alias collect! map!
 
-    # What a block gives for each element and its indices.
+    # The block's value for each element and its indices.
     #
     # @yieldparam element
     # @yieldparam indices [Integer] one parameter for each dimension
@@ -67,8 +69,9 @@ module Ikra
       end
     end
 
-    # Ruby's own: gives each element, row after row, to any block, as it was when +each+ began. So do the methods that Enumerable makes of it, such as
-    # +each_with_index+. {#peach} is the parallel one.
+    # Calls any block with each element, row after row, as Ruby's own +each+ does. Elements are those of the time when
+    # +each+ began. The methods of Enumerable that use it, such as +each_with_index+, do the same. {#peach} is the
+    # parallel method.
     #
     # @example
     #   for x in array do puts x end
@@ -81,7 +84,7 @@ module Ikra
       self
     end
 
-    # Runs a block for each element, for what it does.
+    # Runs a block for each element, for its effects.
     #
     # @yieldparam element
     # @return [self] without a block an Enumerator, which goes over the elements on the host
@@ -89,7 +92,7 @@ module Ikra
     def peach(**options, &block)
       return to_enum(:peach) { size } unless block
 
-      # Enumerator's own methods
+      # The block is one of Enumerator's own methods.
       return each(&block) if block.source_location.nil? && !block.lambda?
 
       MDArray.__parameters(block, 1, "it is given one element")
@@ -126,7 +129,7 @@ module Ikra
     # @return [MDArray] of one dimension
     def reject(**options, &block) = block ? choosing(false, options, block) : flat_list.reject
 
-    # What a block gives for the elements of several arrays.
+    # The block's value for the elements of several arrays.
     #
     # @param others [Array<MDArray, Array, Numeric>] dimensions of size 1 are repeated
     # @yieldparam elements one parameter for each array
@@ -147,7 +150,7 @@ module Ikra
       end
     end
 
-    # The elements of several arrays beside each other, in a new last dimension.
+    # The elements of several arrays side by side, in a new last dimension.
     #
     # @param others [Array<MDArray, Array>] of the same shape
     # @return [MDArray] with a block, which then runs on the host, nil
@@ -159,11 +162,11 @@ module Ikra
       MDArray.concat(*arrays.map { |array| array[*([true] * ndim).push(:new)] }, axis: ndim)
     end
 
-    # What a block gives for each element's neighbours; see {Parallel#pstencil}.
+    # The block's value for each element's neighbours; see {Parallel#pstencil}.
     #
     # @param offsets [Array<Integer, Array<Integer>>] of up to three dimensions
-    # @param fill what elements are whose neighbours are not all there
-    # @yieldparam neighbours asked by offset, or one parameter for each
+    # @param fill the value of elements whose neighbours do not all exist
+    # @yieldparam neighbours called with an offset; or one parameter for each
     # @return [MDArray]
     # @raise [ArgumentError] for offsets of another number of dimensions
     def stencil(offsets, fill, dtype: nil, **options, &block)
@@ -182,7 +185,7 @@ module Ikra
 
     private
 
-    # What a section goes over: objects are elements of the section, others are computed from positions.
+    # The base of a section. Objects are elements of the section. Other elements are computed from positions.
     def base = dtype == :object ? flat_list : (@layout ? @layout.positions : 0...size)
 
     def over(name, options, block)
@@ -198,7 +201,7 @@ module Ikra
       run.ending { yield(run, [[:"indexed_#{ndim}", at, *shape.drop(1)]]) }
     end
 
-    # What gives a block some elements, and their indices.
+    # The methods that pass a block some elements with their indices.
     def indexed_part(from, size)
       node = __operand
       part = Stretch.of(node, from, size)
@@ -207,7 +210,7 @@ module Ikra
       node&.drop
     end
 
-    # An array of a block's values. Those of objects may be objects.
+    # An array of a block's values. For elements that are objects, it may be an array of objects.
     def made(run, dtype, within, shape, base: self.base, pieces: nil)
       dtype &&= DType.check(dtype)
       own = @layout if @layout && shape.equal?(@layout.shape)
@@ -230,7 +233,7 @@ module Ikra
     def choosing(wanted, options, block)
       MDArray.__parameters(block, 1, "it is given one element")
       over(wanted ? :select : :reject, options, block) do |run, within|
-        # of numbers there may be none; true and false are both there
+        # Numbers can be left out by holes. true and false both occur as elements.
         next by_flags(wanted, run, within, options) if %i[object bool].include?(dtype)
 
         chosen =
@@ -243,7 +246,7 @@ module Ikra
       end
     end
 
-    # As many flags as elements first, which may be computed stretch by stretch.
+    # Computes a flag for each element first. That is possible stretch by stretch.
     def by_flags(wanted, run, within, options)
       flags, = run.values(size, :bool, shape, wanted ? within : [[:falsity], *within], base: base, pieces: (self unless dtype == :object))
       compacted(flags, options).tap { flags.free }
@@ -262,7 +265,7 @@ module Ikra
       MDArray.__of(chosen, dtype, [chosen.size])
     end
 
-    # Another array beside this one: arrays, nested ones, numbers.
+    # The other operand as an array: an array, a nested Array, or a number.
     def beside(other)
       case other
       when MDArray then other
@@ -272,7 +275,7 @@ module Ikra
       end
     end
 
-    # All elements as Ruby's, row after row.
+    # All elements as Ruby's values, row after row.
     def flat_list
       storage = self.storage
       return objects if dtype == :object

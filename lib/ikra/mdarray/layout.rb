@@ -2,11 +2,12 @@
 
 module Ikra
   class MDArray
-    # Where the elements of an array are in a flat list: sizes of the dimensions, from the outermost, how far apart
-    # neighbours in each are, and where the first element is. Views are other layouts of the same list. Knows nothing of elements.
+    # Where the elements of an array are in a flat list. A layout has the sizes of the dimensions, from the outermost,
+    # the distance of neighbours in each, and the place of the first element. Views are other layouts of the same list.
+    # A layout knows nothing of elements.
     # @api private
     class Layout
-      # Dimensions that an array has at most.
+      # The most dimensions of an array.
       MOST = 32
 
       attr_reader :shape, :strides, :offset, :size
@@ -23,7 +24,8 @@ module Ikra
           strides
         end
 
-        # The common shape of several: dimensions of size 1 are repeated, and those that one lacks, in front.
+        # The common shape of several shapes, by broadcasting: dimensions of size 1, and missing ones in front, are
+        # repeated.
         #
         # @raise [ArgumentError] for shapes that do not fit; the message shows them
         def broadcast(*shapes)
@@ -45,7 +47,7 @@ module Ikra
         @shape = shape.freeze
         @strides = strides.freeze
         @size = shape.reduce(1, :*)
-        # where no element is, the first is nowhere
+        # Without elements there is no first place.
         @offset = @size.zero? ? 0 : offset
       end
 
@@ -57,10 +59,10 @@ module Ikra
       # Whether the elements are all of a list from the first on, row after row.
       def packed? = (@packed ||= @offset.zero? && in_order? ? 1 : 0) == 1
 
-      # Whether the elements stand beside each other, row after row.
+      # Whether the elements are consecutive in the list, row after row.
       def in_order? = (@in_order ||= beside_each_other? ? 1 : 0) == 1
 
-      # Where the element with these indices is; nil: there is none.
+      # The place of the element with these indices. nil: there is none.
       def place(indices)
         place = @offset
         dimension = 0
@@ -75,10 +77,10 @@ module Ikra
         place
       end
 
-      # The indices of an element by its number, row after row.
+      # The indices of an element, from its number row after row.
       def indices(number) = Layout.strides(@shape).zip(@shape).map { |stride, size| size.zero? ? 0 : number / stride % size }
 
-      # The least and the greatest place; nil where there are no elements.
+      # The least and the greatest place. nil where there are no elements.
       def span
         return if @size.zero?
 
@@ -94,7 +96,8 @@ module Ikra
         @shape.zip(@strides).reduce([@offset]) { |places, (size, stride)| places.flat_map { |place| Array.new(size) { |index| place + (index * stride) } } }
       end
 
-      # @return [Layout] with the dimension's part from +first+ on, each +step+-th, +count+ of them; nil: the dimension is gone
+      # @return [Layout] with +count+ indices of the dimension: every +step+-th from +first+ on. With +count+ nil, the
+      #   dimension is removed.
       def part(dimension, first, count, step = 1)
         strides, shape = @strides.dup, @shape.dup
         offset = @offset + (first * strides[dimension])
@@ -112,7 +115,7 @@ module Ikra
 
       def transpose(order) = Layout.new(@shape.values_at(*order), @strides.values_at(*order), @offset)
 
-      # The elements along the diagonal of two dimensions, as the last one.
+      # The elements along the diagonal of two dimensions, which becomes the last dimension.
       def diagonal(one, other, by)
         first, second = [-by, 0].max, [by, 0].max
         count = [[@shape[one] - first, @shape[other] - second].min, 0].max
@@ -121,7 +124,7 @@ module Ikra
         Layout.new([*@shape.values_at(*others), count], [*@strides.values_at(*others), @strides[one] + @strides[other]], offset)
       end
 
-      # @return [Layout] over a greater shape, in which elements are repeated
+      # @return [Layout] with a greater shape, in which elements are repeated
       def broadcast(shape)
         return self if shape == @shape
 
@@ -130,7 +133,7 @@ module Ikra
         Layout.new(shape, strides, @offset)
       end
 
-      # @return [Layout, nil] of as many elements in the same order; nil: no strides give that
+      # @return [Layout, nil] with as many elements in the same order; nil: no strides can give that
       def reshape(shape)
         return Layout.new(shape, Layout.strides(shape), @offset) if in_order?
 

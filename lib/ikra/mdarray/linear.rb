@@ -3,7 +3,7 @@
 module Ikra
   # Products of vectors and matrices.
   class MDArray
-    # Of two vectors the sum of the products; else {#matmul}.
+    # The sum of the products of two vectors. For other arrays {#matmul}.
     #
     # @param other [MDArray, Array]
     # @return [Numeric, MDArray]
@@ -16,11 +16,12 @@ module Ikra
       (self * other).sum(**options)
     end
 
-    # The product of two matrices, or of a matrix and a vector. Of arrays of more dimensions, the last two are matrices;
-    # the others are repeated where they are of size 1.
+    # The product of two matrices, or of a matrix and a vector. In arrays of more dimensions, the last two are matrices.
+    # The others are repeated where they are of size 1.
     #
-    # Each element is summed from the first product to the last; Floats of 32 bits in 64 bits, and rounded once. On a GPU, large matrices of Floats are
-    # multiplied by cuBLAS where that is installed, in an order of its own; Floats of 32 bits in 32 bits. `blas: false` forbids it.
+    # Each element is summed from the first product to the last. Floats of 32 bits are summed in 64 bits, and rounded
+    # once. On a GPU, cuBLAS multiplies large matrices of Floats where it is installed. It sums in an order of its own,
+    # and Floats of 32 bits in 32 bits. `blas: false` forbids it.
     #
     # @param other [MDArray, Array]
     # @return [MDArray]
@@ -39,10 +40,10 @@ module Ikra
 
     private
 
-    # Without a dimension of size 1.
+    # The array without a dimension of size 1.
     def without(axis) = self[*Array.new(ndim) { |dimension| dimension == ndim + axis ? 0 : true }]
 
-    # @param part [Boolean] of a product that does not fit the device's memory
+    # @param part [Boolean] whether this is a part of a product that does not fit the device's memory
     def product(other, kind, options, part: false)
       rows, inner, columns = shape[-2], shape[-1], other.shape[-1]
       around = Layout.broadcast(shape[0...-2], other.shape[0...-2]) if ndim > 2 || other.ndim > 2
@@ -59,19 +60,20 @@ module Ikra
       end
     end
 
-    # Each element summed from the first product to the last.
+    # By Ikra's own kernel: each element is summed from the first product to the last.
     def by_kernel(other, kind, around, sizes, options)
       rows, inner, columns = sizes[-2], shape[-1], sizes[-1]
       one = spread(around, rows, inner).__send__(:at)
       two = other.__send__(:spread, around, inner, columns).__send__(:at)
       zero = DType.float?(kind) ? 0.0 : 0
-      # masks and least values: as in the prelude's `mdarray.rb`
+      # For the masks and least values see the prelude's `mdarray.rb`.
       block = proc do |i|
         wide = columns < 1 ? 1 : columns
         high = rows < 1 ? 1 : rows
         row = i / wide
         from = (row * inner) & 0x7fff_ffff_ffff_ffff
-        # few enough bits that what is added to it in the loop needs no mask, and addresses can be counted
+        # It has few enough bits that the additions in the loop need no mask, and that range analysis can bound
+        # addresses.
         first = (row / high * inner * wide + i % wide) & 0x0fff_ffff_ffff_ffff
         sum = zero
         k = 0
@@ -84,7 +86,7 @@ module Ikra
       MDArray.__of(Run.own(:matmul, options, &block).values(sizes.reduce(1, :*), kind, sizes).first, kind, sizes)
     end
 
-    # By a library that the machine has for it; nil: there is none, or it does not take these.
+    # By a library of the machine. nil: there is none, or it does not accept these matrices.
     def by_library(other, kind, around, sizes, options)
       inner = shape[-1]
       return unless DType.float?(kind) && Ikra.__blas?(storage.buffer, sizes.reduce(1, :*) * inner, options)
@@ -94,14 +96,14 @@ module Ikra
       buffer && MDArray.__of(buffer, kind, sizes)
     end
 
-    # The buffer, the first element, whether columns lie side by side, from one row or column to the next, and from one matrix to the next: 0 where it is
-    # the same for all.
+    # The buffer, the first element, whether columns lie side by side, the distance from one row or column to the next,
+    # and the distance from one matrix to the next. The last is 0 where all use the same matrix.
     def as_matrices(around, rows, columns)
       alone = ndim == 2 || shape[0...-2].all?(1)
       buffer, layout = alone ? [storage.buffer, __layout] : [spread(around, rows, columns).__packed, Layout.packed([*around, rows, columns])]
       apart = alone ? 0 : rows * columns
       down, right = layout.strides.last(2)
-      # what lies behind a dimension of size 1 does not matter
+      # The stride of a dimension of size 1 does not matter.
       down, right = [rows == 1 ? [columns, down].max : down, columns == 1 ? 1 : right]
       return [buffer, layout.offset, false, down, apart] if right == 1 && down >= columns
       return [buffer, layout.offset, true, right, apart] if down == 1 && right >= rows

@@ -6,19 +6,20 @@ module Ikra
     # @api private
     module Npy
       MAGIC = "\x93NUMPY".b
-      # Kinds as they are written.
+      # NumPy's names of kinds, for writing.
       WRITTEN = { i64: "<i8", i32: "<i4", u8: "|u1", f64: "<f8", f32: "<f4", bool: "|b1" }.freeze
-      # Kinds that are read: ours, Array#pack's letter for the least and for the most significant byte first.
+      # NumPy's names of kinds, for reading: Ikra's kind, and Array#pack's letters with the least and with the most
+      # significant byte first.
       READ = { "i1" => [:i32, "c", "c"], "i2" => [:i32, "s<", "s>"], "i4" => [:i32, "l<", "l>"], "i8" => [:i64, "q<", "q>"],
                "u1" => [:u8, "C", "C"], "u2" => [:i32, "S<", "S>"], "u4" => [:i64, "L<", "L>"], "u8" => [:i64, "Q<", "Q>"],
                "f2" => [:f32, "S<", "S>"], "f4" => [:f32, "e", "g"], "f8" => [:f64, "E", "G"], "b1" => [:bool, "C", "C"] }.freeze
       # Headers are padded so that the elements begin at a multiple of this.
       ALIGNED = 64
-      # Bytes that are read at a time, at first.
+      # The most bytes that are first read at once.
       PIECE = 16 << 20
 
       class << self
-        # @return [Array<String>] what a file is made of
+        # @return [Array<String>] the parts of a file
         def file(array)
           header = "{'descr': '#{WRITTEN.fetch(array.dtype)}', 'fortran_order': False, 'shape': (#{array.shape.join(", ")}#{"," if array.ndim == 1}), }"
           header << " " * (-(MAGIC.bytesize + 4 + header.bytesize + 1) % ALIGNED) << "\n"
@@ -35,7 +36,7 @@ module Ikra
           bytes = some(io, size)
           raise ArgumentError, "the file ends before its elements: #{bytes.bytesize} bytes of #{size}" if bytes.bytesize < size
 
-          # a number alone is an array of one
+          # A single number becomes an array of one element.
           shape = [1] if shape.empty?
           buffer = elements(bytes, name, dtype, order == ">" ? big : little, order == ">")
           return MDArray.__of(buffer, dtype, shape) unless fortran
@@ -58,7 +59,7 @@ module Ikra
           [kind, text.match?(/['"]fortran_order['"]:\s*True/), sizes(shape)]
         end
 
-        # Older files have Python's long integers.
+        # Older files have long integers of Python.
         def sizes(text)
           text.split(",").map(&:strip).reject(&:empty?).map do |digits|
             digits.match?(/\A-?\d+L?\z/) or raise ArgumentError, "the file's header says no shape: (#{text})"
@@ -66,7 +67,8 @@ module Ikra
           end
         end
 
-        # So many bytes, or as many as there are. A header may claim more than any file has: no memory is asked for before they are there.
+        # So many bytes, or as many as there are. A header may claim more than any file has, so memory is allocated only
+        # for bytes that exist.
         def some(io, size)
           bytes = "".b
           while bytes.bytesize < size
@@ -83,7 +85,7 @@ module Ikra
           part
         end
 
-        # As they are where the kind is ours and the order, too.
+        # The bytes themselves where kind and byte order are Ikra's.
         def elements(bytes, name, dtype, letter, swapped)
           return Buffer.from_bytes(dtype, bytes) if WRITTEN.fetch(dtype).end_with?(name) && (!swapped || name.end_with?("1"))
 

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 module Ikra
-  # Ruby's numbers beside arrays, where an operator is given one.
+  # Ruby's numbers as operands of array operators.
   class MDArray
-    # An Integer that elements are compared with, as a number that kernels have and that compares with them alike.
+    # Replaces an Integer that elements are compared with by a number of a kernel's kind, with the same result.
     # @api private
     module Compared
-      # What a comparison is with its operands exchanged.
+      # The comparison with exchanged operands.
       MIRRORED = { :< => :>, :<= => :>=, :> => :<, :>= => :<=, eq: :eq, ne: :ne }.freeze
 
       class << self
@@ -20,7 +20,7 @@ module Ikra
 
         private
 
-        # No Float is equal to it, and it stands between two.
+        # For an Integer that equals no Float: a comparison with a Float next to it.
         def between(name, value, float)
           low, high = float > value ? [float.prev_float, float] : [float, float.next_float]
           case name
@@ -33,7 +33,7 @@ module Ikra
     end
     private_constant :Compared
 
-    # A number that stands before an operator: the 2 of +2 * array+.
+    # A number before an operator: the 2 of +2 * array+.
     # @api private
     class Before
       def initialize(value)

@@ -2,23 +2,23 @@
 
 module Ikra
   class MDArray
-    # What can be done to each element: the text of each operator and function in a kernel, and the kind of elements that it gives.
+    # The operators and functions of elements: the text of each in a kernel, and the kind of elements that it gives.
     #
-    # Each means for an element what Ruby's method means, with two exceptions that follow from elements being of one kind: the result of
-    # Integers of 32 and 8 bits must fit them, and Floats of 32 bits are rounded after each step.
+    # Each means for an element what Ruby's method means, with two exceptions, because elements are of one kind. The
+    # result of Integers of 32 and 8 bits must fit them. Floats of 32 bits are rounded after each step.
     # @api private
     module Operators
       BINARY = %i[+ - * / % **].freeze
       COMPARISONS = { eq: "==", ne: "!=", :< => "<", :<= => "<=", :> => ">", :>= => ">=" }.freeze
       BITS = %i[& | ^ << >>].freeze
-      # Functions of Math, by the number of their arguments; Floats.
+      # Functions of Math, by the number of their arguments. They give Floats.
       MATH = {
         1 => %i[sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log log2 log10 erf erfc],
         2 => %i[atan2 hypot]
       }.freeze
-      # Those that are not defined everywhere.
+      # Those that are not defined for all numbers.
       DOMAINS = %i[sqrt log log2 log10 asin acos acosh atanh **].freeze
-      # Methods of numbers that keep their kind, that give Integers, and that ask.
+      # Methods of numbers that keep the kind; below, those that give Integers, and those that give true or false.
       SAME = %i[abs].freeze
       TO_INTEGERS = %i[floor ceil round truncate].freeze
       QUESTIONS = %i[zero? positive? negative? even? odd? nan? finite?].freeze
@@ -26,7 +26,7 @@ module Ikra
       @results = {}
 
       class << self
-        # @return [String] what computes it from the operands
+        # @return [String] the text that computes it from the operands
         def text(name, operands, dtypes, dtype)
           one, other, third = operands
           case name
@@ -49,21 +49,22 @@ module Ikra
           end
         end
 
-        # Whether a result of 32 bits must be rounded.
+        # Whether a result must be rounded to 32 bits.
         def rounds?(name, _dtypes) = !%i[abs -@ minimum maximum where].include?(name)
 
-        # Whether a result may be outside its kind: it goes by the kinds of what is computed with. A number beside an array may be wider than that.
+        # Whether a result may be outside of its kind. That depends on the kinds of the operands. A number beside an
+        # array may be of a wider kind.
         def leaves?(name, dtypes, dtype)
           return false unless %i[i32 u8].include?(dtype)
 
           wider = dtypes.any? { |from| wider?(from, dtype) }
           case name
-          # no more bits than the narrower has, and no sign but that of both
+          # The result has no more bits than the narrower operand, and is negative only if both are.
           when :& then wider && !dtypes.include?(:u8)
           when :|, :^, :%, :minimum, :maximum, :where, :to then wider
-          # to the left by what is negative
+          # A shift by a negative number goes to the left.
           when :>> then wider || dtypes.last != :u8
-          # rounded down, it is no further from zero, but for the least by -1
+          # The quotient, rounded down, is no further from zero, except for the least Integer divided by -1.
           when :/ then wider || dtype != :u8
           when :abs then dtype != :u8
           when :~, *TO_INTEGERS then false
@@ -71,7 +72,7 @@ module Ikra
           end
         end
 
-        # Whether one kind of Integers, or any of Floats, has values that another has not.
+        # Whether a kind has values that another kind of Integers (or of Floats) does not have.
         def wider?(dtype, than) = !%i[bool u8].include?(dtype) && dtype != than
 
         # Whether it may raise for an element.
@@ -89,7 +90,7 @@ module Ikra
           known[other] ||= [dtype, other].compact.then { |dtypes| [dtype(name, dtypes), raises?(name, dtypes)].freeze }
         end
 
-        # The kind that has the elements of several.
+        # The kind that can hold the elements of several kinds.
         #
         # @raise [TypeError] where they are not all numbers, nor all of one kind
         def common(name, dtypes)
@@ -123,7 +124,7 @@ module Ikra
         def question(name, operand, dtype)
           return "#{operand}.#{name}" if DType.float?(dtype) || !%i[nan? finite?].include?(name)
 
-          # Integers are numbers
+          # Integers are always finite, and never NaN.
           name == :finite? ? "#{operand} == #{operand}" : "#{operand} != #{operand}"
         end
 

@@ -3,13 +3,15 @@
 module Ikra
   # Pictures of matrices, as PNG.
   class MDArray
-    # Colours from the least to the greatest element, red, green and blue at equal distances: dark blue, purple, red, orange, light yellow.
+    # Colours from the least to the greatest element, in equal steps of red, green and blue: dark blue, purple, red,
+    # orange, light yellow.
     HEAT = [[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21], [250, 193, 39], [252, 255, 164]].freeze
 
-    # A picture: of a matrix in shades of grey, from the least element (black) to the greatest; of u8 as they are; of kind u8 and
-    # shape [height, width, 3] or [height, width, 4] in colours, red, green, blue, and how opaque.
+    # A PNG picture. A matrix is drawn in shades of grey, from the least element (black) to the greatest. Elements of
+    # kind u8 are taken as shades. An array of u8 of shape [height, width, 3] or [height, width, 4] is drawn in colours:
+    # red, green, blue, and opacity.
     #
-    # @param path [String, nil] where it is written; nil: nowhere
+    # @param path [String, nil] the file to write; nil: none
     # @return [String] the bytes of the PNG file
     # @raise [ArgumentError] for another shape, and for one without elements
     # @raise [FloatDomainError] for elements that are not finite, which {#heatmap} shows
@@ -24,11 +26,13 @@ module Ikra
       png
     end
 
-    # A picture of a matrix in colours, from the least element to the greatest. What is not finite is grey.
+    # A picture of a matrix in colours, from the least element to the greatest. Elements that are not finite are grey.
     #
     # @param path (see #to_png)
-    # @param range [Range, nil] of the elements that the colours are for; nil, and an end that it has not: all
-    # @param colours [Array<Array<Numeric>>] two or more, from the least to the greatest element: red, green and blue, from 0 to 255
+    # @param range [Range, nil] the elements that get the first and the last colour; a missing end is that of all
+    #   elements
+    # @param colours [Array<Array<Numeric>>] two or more, from the least to the greatest element: red, green and blue,
+    #   from 0 to 255
     # @return (see #to_png)
     # @raise (see #to_png)
     def heatmap(path = nil, range: nil, colours: HEAT)
@@ -58,7 +62,7 @@ module Ikra
 
     private
 
-    # The elements from 0.0 to a greatest one; NaN for what is not finite.
+    # The elements, scaled to the range from 0.0 to +most+. Those that are not finite are NaN.
     def shades(most, range = nil)
       raise TypeError, "range: #{DType.shown(range)} is no Range" unless range.nil? || range.is_a?(Range)
 
@@ -69,7 +73,7 @@ module Ikra
       high ||= low
       raise ArgumentError, "range: #{range.inspect} has an end that is not finite" unless low.finite? && high.finite?
 
-      # halves differ by no more than the greatest Float
+      # The distance of two halves is no greater than the greatest Float.
       scale = (high - low).finite? ? 1.0 : 0.5
       from = low * scale
       width = high <= low ? 1.0 : high * scale - from
@@ -87,11 +91,11 @@ module Ikra
     # @api private
     module Png
       SIGNATURE = "\x89PNG\r\n\x1A\n".b
-      # What the format calls pixels of so many bytes.
+      # The format's numbers for pixels of so many bytes.
       KINDS = { 1 => 0, 3 => 2, 4 => 6 }.freeze
 
       class << self
-        # @param bytes [String] of the pixels, row after row
+        # @param bytes [String] the pixels, row after row
         # @param channels [Integer] bytes of a pixel: 1, 3 or 4
         def of(bytes, width, height, channels)
           require "zlib"

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Ikra
-  # What Ruby's objects know: comparison, display, Marshal. None of it moves a large array to show it.
+  # Ruby's common protocols: comparison, display, Marshal. Display moves no large array from the device.
   class MDArray
-    # Stands for the elements that are not shown.
+    # Stands for elements that are not shown.
     MORE = Object.new
     def MORE.inspect = "…"
     def MORE.pretty_print(printer) = printer.text(inspect)
     private_constant :MORE
 
-    # Elements that are shown of an array that is on the device.
+    # The most elements of an array on the device that are copied to show them.
     FEW = 64
 
     # The elements as arrays within arrays.
@@ -21,7 +21,7 @@ module Ikra
     def to_flat_a = flat_list
 
     # @param count [Integer, nil]
-    # @return [Object, nil, Array] the first element, row after row, or as many of the first
+    # @return [Object, nil, Array] the first element, row after row, or the first +count+ elements
     def first(*count)
       unless count.empty?
         number = Operation.integer(count.first)
@@ -53,7 +53,7 @@ module Ikra
     # @return [Integer] equal for arrays that are +eql?+
     def hash = [MDArray, dtype, shape, dtype == :object ? flat_list : to_bytes].hash
 
-    # Shape, kind, where it is, and the first elements if they are on the host or few.
+    # Shape, kind and place; and the first elements, if they are on the host or few.
     #
     # @return [String]
     def inspect
@@ -64,7 +64,7 @@ module Ikra
     end
     alias to_s inspect
 
-    # The same with a line for each row.
+    # The same, with a line for each row.
     def pretty_print(printer)
       return printer.text(inspect) if !made? || freed? || !shown?
 
@@ -116,7 +116,7 @@ module Ikra
       "on the #{at == :both ? "host and the device" : at}"
     end
 
-    # Where the elements are; of few it is found out whether they ever came to be.
+    # Where the elements are. For few elements it also finds out whether their computation failed.
     def place
       at = where
       return at unless at == :device && size <= FEW
@@ -131,7 +131,7 @@ module Ikra
       at != :poisoned && (at != :device || size <= FEW)
     end
 
-    # The first elements of each dimension, in arrays within arrays; the mark where there are more.
+    # The first elements of each dimension, in arrays within arrays, with a mark where there are more.
     def excerpt(layout = @layout)
       return @storage.buffer[layout.offset] if layout.rank.zero?
 
@@ -142,7 +142,7 @@ module Ikra
 
     def made? = !(@storage.nil? && @pending.nil?)
 
-    # An array of objects may be among its own elements.
+    # An array of objects may be one of its own elements.
     def elements_shown
       shown = Thread.current[:__ikra_shown] ||= {}.compare_by_identity
       return "[...]" if shown[self]

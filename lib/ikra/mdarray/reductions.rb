@@ -1,23 +1,25 @@
 # frozen_string_literal: true
 
 module Ikra
-  # What becomes of all elements, or of those along a dimension (+axis:+, negative from the last): a number for the whole array, else an array with one
-  # dimension less.
+  # Reductions of all elements, or of those along a dimension (+axis:+, negative from the last). The result is a number
+  # for the whole array, else an array with one dimension less.
   #
-  # All elements of an array are reduced in one pass, in the order of docs/algorithms.md, which is that of the kernel that computes them where
-  # they are pending or a block gives them. Those along a dimension, and those that a block combines,
-  # are combined in chunks of 256, from the first to the last, then what the chunks gave in the same way, so that the
-  # result is the same on every backend.
+  # All elements of an array are reduced in one pass, in the order of docs/algorithms.md. A kernel that computes the
+  # elements, because they are pending or a block gives them, reduces in the same order.
+  #
+  # Elements along a dimension, and elements that a block combines, are combined in chunks of 256, from the first to the
+  # last. Then the results of the chunks are combined in the same way. So the result is the same on every backend.
   class MDArray
-    # Combines elements with a block, which must be associative. Of more than 256 numbers a block that adds all of them gives their {#sum}.
+    # Combines elements with a block, which must be associative. For more than 256 numbers, a block that adds all of
+    # them gives their {#sum}.
     #
     # @example
     #   numbers.inject(0.0) { |x, y| x + y }
-    # @param start what the first element is combined with
+    # @param start the value that the first element is combined with
     # @param axis [Integer, nil] nil: the last dimension
     # @yieldparam one
     # @yieldparam other
-    # @return [Object, MDArray, nil] of an array of one dimension a value; nil where there are no elements and no start
+    # @return [Object, MDArray, nil] for an array of one dimension a value; nil where there are no elements and no start
     def inject(*start, axis: nil, **options, &block)
       start, block, operator = folder(start, block)
       MDArray.__parameters(block, 2, "it is given two values")
@@ -32,9 +34,9 @@ module Ikra
     end
     alias reduce inject
 
-    # @param start [Numeric] what is added to
-    # @return [Integer, Float, MDArray] of all elements exact, or compensated as Array#sum is, in an order of its own; along a dimension Floats are added
-    #   in chunks
+    # @param start [Numeric] the value that is added to
+    # @return [Integer, Float, MDArray] for all elements exact, or compensated as Array#sum is, in an order of its own.
+    #   Along a dimension Floats are added in chunks.
     # @raise [TypeError] for elements that are no numbers
     # @raise [IntegerOverflow] for a sum along a dimension beyond 64 bits
     def sum(start = 0, axis: nil, **options, &block)
@@ -47,7 +49,8 @@ module Ikra
       along_axis(axis, options, DType.integer?(dtype) ? 0 : 0.0) { |run| run.with { |x, y| x + y } }
     end
 
-    # @param count [Integer] as many of the least, on the host, as with a block, which compares two elements
+    # @param count [Integer] gives the +count+ least elements, computed on the host, as with a block, which compares two
+    #   elements
     # @return [Object, nil, MDArray, Array] nil where there are no elements
     # @raise [ArgumentError] for NaN
     def min(*count, axis: nil, **options, &block)
@@ -135,7 +138,8 @@ module Ikra
       extreme_at(:argmax, axis, options) { |run, at| run.with { |i, j| at.call(j) > at.call(i) || at.call(j) != at.call(j) ? j : i } }
     end
 
-    # Whether a block is true for an element; without one, whether an element is true. Numbers are, as in Ruby.
+    # Whether a block is true for any element; without a block, whether any element is true. Numbers are true, as in
+    # Ruby.
     #
     # @return [Boolean, MDArray]
     def any?(*pattern, axis: nil, **options, &block)
@@ -182,7 +186,7 @@ module Ikra
     end
     alias member? include?
 
-    # How many elements there are for which a block is true, that equal an item, or at all.
+    # The number of elements for which a block is true, or that equal an item. Without either, the number of elements.
     #
     # @return [Integer, MDArray]
     def count(*item, axis: nil, **options, &block)
@@ -199,7 +203,7 @@ module Ikra
       over(:count, options, block) { |run, within| run.reduction(size, :count, [:as_bool], *within, pieces: self) }
     end
 
-    # All values on the way of {#inject}. Sums and products by +:++ and +:*+ are those of {#cumsum} and {#cumprod}.
+    # All intermediate values of {#inject}. Sums and products by +:++ and +:*+ are those of {#cumsum} and {#cumprod}.
     #
     # @param axis [Integer, nil] nil: the last dimension
     # @yieldparam one
@@ -215,8 +219,9 @@ module Ikra
       operator ? running_operator(:scan, operator, axis, options) : running(Run.new(:scan, options, block), axis)
     end
 
-    # Of an array of one dimension, Floats are compensated as in {#sum}, in an order of their own, and begin with 0.0, as it does (so that -0.0 alone comes
-    # to 0.0); along a dimension of several they are added in chunks, and begin with the first.
+    # In an array of one dimension, sums of Floats are compensated as in {#sum}, in an order of their own. They begin
+    # with 0.0, as it does, so that -0.0 alone gives 0.0. Along a dimension of several they are added in chunks, and
+    # begin with the first element.
     #
     # @return [MDArray] sums of all elements up to each
     # @raise [IntegerOverflow] for a sum beyond 64 bits
@@ -234,10 +239,10 @@ module Ikra
     # @raise [ArgumentError] for NaN
     def cummax(axis: nil, **options) = running_extreme(:max, Run.own(:cummax, options) { |x, y| y > x || y != y ? y : x }, axis)
 
-    # The elements in ascending order, or in that of a block, which compares two as +<=>+ does.
+    # The elements in ascending order, or in the order of a block, which compares two as +<=>+ does.
     #
     # @param axis [Integer, nil] nil: the last dimension
-    # @param descending [Boolean] the other way round
+    # @param descending [Boolean] whether the order is reversed
     # @return [MDArray] of the same shape
     # @raise [ArgumentError] for NaN
     def sort(axis: nil, descending: false, **options, &block)
@@ -261,7 +266,7 @@ module Ikra
 
     private
 
-    # The mean along a dimension of Integers that add up to more than 64 bits: of their halves, which do not.
+    # The mean along a dimension of Integers whose sum exceeds 64 bits. The sums of their halves do not.
     def wide_mean(axis, options)
       high, low = [self >> 32, self & 0xffff_ffff].map { |half| half.sum(axis: axis, **options) }
       count = shape[axis_of(axis)]
@@ -280,14 +285,14 @@ module Ikra
       number
     end
 
-    # All elements on the host, for what is not done along a dimension.
+    # Lets the block work on all elements on the host, where there is no +axis:+.
     def of_all(name, given, axis)
       raise ArgumentError, "#{name} along a dimension takes no #{given}" unless axis.nil?
 
       flat_list
     end
 
-    # How many elements there are around, along, and within a dimension.
+    # The numbers of elements around, along, and within a dimension.
     def around_axis(axis) = [shape.take(axis).reduce(1, :*), shape[axis], shape.drop(axis + 1).reduce(1, :*)]
 
     def numbers_for(name)
@@ -295,7 +300,7 @@ module Ikra
       raise TypeError, "#{name} is for numbers, not for elements of kind bool: to(:i64) makes 1 of true" if dtype == :bool && name != :inject && name != :scan
     end
 
-    # The start and the block of {#inject}, and its operator, where that is named instead of a block.
+    # The start and the block of {#inject}, and its operator, if it has one instead of a block.
     def folder(start, block)
       unless block
         raise LocalJumpError, "no block given" if start.empty?
@@ -311,8 +316,8 @@ module Ikra
       [start, block, operator]
     end
 
-    # What {#inject} comes to where the block adds all elements, and they are more than a chunk: their sum, in one pass. For a zero of Floats, of which sums know one
-    # and the block two, it is nil.
+    # The result of {#inject} where the block adds all elements, and they are more than a chunk: their sum, in one pass.
+    # nil where the sum is a Float zero, of which there are two.
     def added(start, options, block)
       return unless ndim == 1 && size > Run::CHUNK && DType.number?(dtype) && Ikra.__sums?(block, options, start)
 
@@ -320,7 +325,7 @@ module Ikra
       start.sum(sum) unless sum.eql?(0.0)
     end
 
-    # One value of an array of one dimension; else an array. The start comes before all that was combined.
+    # One value for an array of one dimension; else an array. The start comes before all combined elements.
     def folded(run, axis, start)
       outer, length, inner = around_axis(axis)
       if (outer * length * inner).zero?
@@ -346,7 +351,8 @@ module Ikra
       MDArray.__of(buffer, kind, rest)
     end
 
-    # {Run#fold} of the elements. Where the device's memory does not suffice, chunks of parts of the array are combined first, then what these come to.
+    # The {Run#fold} of the elements. Where the device's memory is too small, chunks of parts of the array are combined
+    # first, then their results.
     def combined(run, outer, length, inner, kind = nil)
       run.fold(at, outer, length, inner, kind)
     rescue DeviceMemoryError => error
@@ -355,7 +361,7 @@ module Ikra
           run.fold_chunks(part.__send__(:at), *part.shape, (kind if length <= Run::CHUNK), part.shape, part: true).first
         end
       rescue DeviceMemoryError, Tiles::Refused, Located
-        # of the whole; what a part raises may not be what comes first
+        # The error of the whole. The error of a part may not be the first.
         raise error
       end
       return [chunks.__storage.buffer, chunks.dtype] if chunks.shape[1] == 1
@@ -365,7 +371,8 @@ module Ikra
 
     # A reduction of numbers by one of Ikra's own blocks.
     #
-    # @param keeps [Boolean] the result is of the elements' kind, which may be narrower than what is computed with
+    # @param keeps [Boolean] whether the result is of the elements' kind, which may be narrower than that of the
+    #   computation
     def along_axis(axis, options, none, keeps: false)
       axis = axis_of(axis)
       run = yield Run.new(:reduce, options, nil)
@@ -381,8 +388,9 @@ module Ikra
       comparable(rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest), length, keeps)
     end
 
-    # What all elements are reduced to, in the order of docs/algorithms.md; what the block gives where there are none. Elements that are there
-    # are reduced where they are, others by the kernel that computes them, and those of a view by the one that looks for them.
+    # The reduction of all elements, in the order of docs/algorithms.md; the block's value where there are none.
+    # Existing elements are reduced where they are. Other elements are reduced by the kernel that computes them, and
+    # those of a view by the kernel that reads them.
     def reduced(operation, options)
       Ikra.__check(options) unless options.empty?
       return yield if empty?
@@ -396,7 +404,7 @@ module Ikra
       Run.reduction(Expression::Operation.new(:to, [__operand], dtype, shape), operation, options).tap { elements.release(elements.buffer) }
     end
 
-    # What is pending, for the first who looks at it, who keeps nothing of it.
+    # The pending expression, at its first reduction, which does not store its elements.
     def unseen
       pending = @pending
       return unless pending && @storage.nil? && !pending.seen && pending.storage.nil?
@@ -407,7 +415,8 @@ module Ikra
 
     def elements_at_first = storage.buffer[@layout.offset]
 
-    # The scan of all elements where they are, in the order of docs/algorithms.md; nil where it meets what it cannot hold or compare.
+    # The scan of all elements where they are, in the order of docs/algorithms.md. nil where it meets a value that it
+    # cannot hold or compare.
     def scanned(operation, options)
       elements = storage
       return dup.__send__(:scanned, operation, options) unless @layout.in_order?
@@ -416,7 +425,7 @@ module Ikra
       MDArray.__of(buffer, buffer.dtype, shape) if buffer
     end
 
-    # All values on the way, by an operator that has a name.
+    # All intermediate values, by an operator that has a name.
     def running_operator(name, operator, axis, options)
       running(Run.own(name, options, &operator), axis, (Ikra.__scan_of(operator) if DType.number?(dtype)))
     end
@@ -426,9 +435,9 @@ module Ikra
       found.dtype == dtype ? found : found.to(dtype)
     end
 
-    # All values on the way: by a scan of the core's, which goes over all elements, where there is one; else by the run's block.
+    # All intermediate values: by the core's scan over all elements, where there is one; else by the run's block.
     #
-    # @param compared [Boolean] by the block, which lets NaN through
+    # @param compared [Boolean] whether the block compares, and lets NaN through
     def running(run, axis, operation = nil, compared: false)
       numbers_for(run.name)
       outer, length, inner = around_axis(axis.nil? ? ndim - 1 : axis_of(axis))
@@ -443,7 +452,7 @@ module Ikra
       end
     end
 
-    # The elements of each row, the last dimension, in their order, sorted where they are.
+    # The elements of each row (along the last dimension), sorted where they are.
     def sorted(descending, options)
       elements = storage
       return dup.__send__(:sorted, descending, options) unless @layout.in_order?
@@ -452,7 +461,7 @@ module Ikra
       Ikra.__sort(elements.buffer, @layout.offset, size, shape.last, descending, options)
     end
 
-    # @param run what +break+ in the block ends
+    # @param run the run that +break+ in the block ends
     def sorted_on_host(descending, options, block, run)
       lists = Operation.nested(flat_list, [size / shape.last, shape.last]).flat_map do |list|
         next Operation.new(list, :psort, options, block, [], nil).value { |left| throw(run, left) } if block
@@ -463,18 +472,18 @@ module Ikra
       dtype == :object ? lists : Buffer.from_list(dtype, lists)
     end
 
-    # The least or the greatest element, and which one it is.
+    # The least or the greatest element, and its index.
     def extreme(operation, options) = compared(reduced(operation, options) { return })
 
     def compared(found)
       return found unless found.last
-      # nothing is compared
+      # A single element is compared with nothing.
       return [elements_at_first, 0] if size == 1
 
       raise ArgumentError, "comparison of Float with Float failed: there is NaN among the elements"
     end
 
-    # Ruby compares NaN with nothing. It stays where it is met.
+    # Raises for NaN, which Ruby cannot compare. The NaN stays in the array.
     def comparable(found, length, compared = true)
       return found unless compared && length > 1 && DType.float?(dtype)
       return found unless found.is_a?(MDArray) ? found.nan?.any?(&:itself) : found.nan?
@@ -491,7 +500,7 @@ module Ikra
       rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest)
     end
 
-    # The places along a dimension of what is least or greatest there.
+    # The indices, along a dimension, of the least or greatest elements.
     def extremes_along(name, sizes, options, compare)
       outer, length, inner = sizes
       at = self.at
@@ -506,8 +515,8 @@ module Ikra
       Run.own(name) { |i| element.call(i) / inner % length }.values(outer * inner, :i64, [outer, inner])
     end
 
-    # What the rows along a dimension come to, each by itself, as a buffer and its kind: all at once, or, where the device's memory does not suffice, those of
-    # parts of the array.
+    # The results of the rows along a dimension, each by itself, as a buffer and its kind. All rows are done at once.
+    # Where the device's memory is too small, those of parts of the array are.
     #
     # @param sizes [Array<Integer>] around, along, and within the dimension
     # @yieldparam array
@@ -519,12 +528,12 @@ module Ikra
       begin
         Tiles.rows(self, sizes) { |part| yield(part, part.shape, true).first }
       rescue DeviceMemoryError, Tiles::Refused, Located
-        # of the whole; what a part raises may not be what comes first
+        # The error of the whole. The error of a part may not be the first.
         raise error
       end
     end
 
-    # The sum of what a block gives.
+    # The sum of the block's values.
     def summed(start, axis, options, block)
       return mapped(:sum, options, block) { |values| values.sum(start, axis: axis, **options) } unless axis.nil? && dtype != :object && !empty?
 
@@ -535,13 +544,13 @@ module Ikra
       end
     end
 
-    # Whether an item may be one of the elements by what they are.
+    # Whether the elements' kind permits that an item is one of them.
     def comparable_with?(item) = DType.number?(dtype) ? item.is_a?(Integer) || item.is_a?(Float) : dtype == :bool && [true, false].include?(item)
 
-    # Whether elements equal an item, as Ruby says.
+    # Which elements equal an item, by Ruby's own comparison.
     def beside_item(item) = MDArray.__of(Buffer.from_list(:bool, flat_list.map { |element| element == item ? true : false }), :bool, shape)
 
-    # What a block gives for the objects along a dimension, on the host.
+    # The block's value for the objects along a dimension, on the host.
     def objects_along(axis)
       axis = axis_of(axis)
       rest = shape.dup.tap { |sizes| sizes.delete_at(axis) }
@@ -558,22 +567,22 @@ module Ikra
       axis == ndim - 1 ? rows : rows.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
     end
 
-    # The elements along a dimension, a list for each place in the others.
+    # The elements along a dimension, as a list for each place in the other dimensions.
     def lists_along(axis)
       rows = transpose(*(0...ndim).to_a - [axis], axis).__send__(:flat_list)
       Array.new(shape.reduce(1, :*) / [shape[axis], 1].max) { |row| rows[row * shape[axis], shape[axis]] }
     end
 
-    # What becomes of the array of a block's values; +break+ in the block ends that, too.
+    # Applies a method to the array of a block's values. +break+ in the block ends both.
     def mapped(name, options, block, dtype = nil)
       MDArray.__parameters(block, 1, "it is given one element")
       over(name, options, block) { |run, within| yield made(run, dtype, within, shape, pieces: (self unless self.dtype == :object)) }
     end
 
-    # The same of what a block, or Ruby, takes for true.
+    # The same for the truth of a block's values, or of the elements.
     def truths(name, options, block, &use) = mapped(name, options, block || proc { |x| x }, :bool, &use)
 
-    # How many elements there are, along a dimension if that is said.
+    # The number of elements, along a dimension if one is given.
     def counted(axis)
       return size if axis.nil?
 
@@ -581,7 +590,7 @@ module Ikra
       rest.empty? ? size : MDArray.full(*rest, shape[axis_of(axis)])
     end
 
-    # @param none what it is where there are no elements
+    # @param none the value where there are no elements
     def fold_truths(axis, none, &block)
       outer, length, inner = around_axis(axis_of(axis))
       rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
@@ -592,7 +601,7 @@ module Ikra
       rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest)
     end
 
-    # What becomes of the number of the first element for which a block is true, or false; nil: there is none.
+    # Uses the number of the first element for which a block is true, or false. nil: there is none.
     def found(name, wanted, options, block)
       block ||= proc { |x| x }
       MDArray.__parameters(block, 1, "it is given one element")

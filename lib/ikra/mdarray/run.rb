@@ -2,27 +2,28 @@
 
 module Ikra
   class MDArray
-    # One call of an iterator: the sections that it runs, with the block of the one who called.
+    # One call of an iterator: the sections that it runs, with the block of the caller.
     #
     # A section goes over positions, row after row. It runs the block within methods of the prelude
-    # (+ext/ikra-core/src/prelude/mdarray.rb+), given lambdas that compute an element from its position ({Text}), so an
-    # expression is computed where it is looked at.
+    # (+ext/ikra-core/src/prelude/mdarray.rb+). These get lambdas that compute an element from its position ({Text}). So
+    # an expression is computed where its elements are used.
     # @api private
     class Run
-      # Elements that are combined one after the other; the order of what is combined depends on this number alone.
+      # The number of elements that are combined one after the other. The order of all combinations depends only on this
+      # number.
       CHUNK = 256
-      # `precision:`, of a call or for all, is for users' blocks: Ikra's own blocks and texts compute in 64 bits, or say themselves what they round.
+      # `precision:` is for users' blocks. Ikra's own blocks and texts compute in 64 bits, or round explicitly.
       EXACT = { precision: :f64 }.freeze
-      # Nothing is asked of a section.
+      # A section without options.
       NOTHING = {}.freeze
-      # Its block runs by itself.
+      # A section whose block runs in no other method.
       NOWHERE = [].freeze
-      # What makes elements of values, by their kind.
+      # The methods that make elements of values, by kind.
       AS = (DType::SIZES.keys + %i[object]).to_h { |dtype| [dtype, [:"as_#{dtype}"].freeze] }.freeze
 
       attr_reader :name, :options
 
-      # With a block of Ikra's own.
+      # A run with a block of Ikra's own.
       def self.own(name, options = {}, &block) = new(name, options, block, EXACT)
 
       def initialize(name, options, block, more = nil)
@@ -32,26 +33,28 @@ module Ikra
         @block = block
       end
 
-      # Runs the sections that it yields for; +break+ in the block ends them all.
+      # Runs the sections of its block. +break+ in the user's block ends them all.
       def ending(&sections) = catch(self, &sections)
 
-      # The same with a block of Ikra's own.
+      # The same run with a block of Ikra's own.
       def with(&block) = Run.own(@name, @options, &block)
 
       # The block's values in a new buffer.
       #
-      # @param dtype [Symbol, nil] of the buffer; nil: what the values are
-      # @param shape what an error's index is told in
-      # @param within the methods that hand the block what it is given
-      # @param later [Boolean] whether what raises may be told when somebody looks at the values ({Told})
-      # @param pieces [MDArray, Array<MDArray>, Rows, nil] one or several of which the block is given each element, and nothing else, or what says
-      #   what else it is given: where memory does not suffice, stretch by stretch
-      # @param part [Boolean] of what is done in parts: a block is refused that depends on where elements are
+      # @param dtype [Symbol, nil] the kind of the buffer; nil: that of the values
+      # @param shape the shape for the index of an error
+      # @param within the methods that pass the block its arguments
+      # @param later [Boolean] whether an exception may be raised later, when the values are read ({Told})
+      # @param pieces [MDArray, Array<MDArray>, Rows, nil] arrays whose elements are the block's only arguments, or
+      #   Rows, which give its other arguments. With these, the values can be computed stretch by stretch where memory
+      #   is too small.
+      # @param part [Boolean] whether this is a part of the work. Then a block that depends on where elements are is
+      #   refused.
       def values(count, dtype, shape, within = NOWHERE, base: 0...count, later: false, pieces: nil, part: false)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [AS.fetch(dtype), *within] if dtype
-        # what plain Ruby may have to run is known at once
+        # An exception must be known at once where plain Ruby may have to run.
         later &&= @options.fetch(:unsupported, Ikra.config.unsupported).to_s != "ruby"
         into = later ? { __into: dtype || true, __later: Told.new(within, shape) } : { __into: dtype || true }
         into[:__piece] = true if part
@@ -66,7 +69,7 @@ module Ikra
         [buffer, buffer.dtype]
       end
 
-      # The block's values but for holes, side by side, in a new buffer.
+      # The block's values without holes, side by side, in a new buffer.
       def present(count, dtype, *within)
         return Buffer.new(dtype, 0) if count.zero?
 
@@ -74,7 +77,7 @@ module Ikra
         values.is_a?(Buffer) ? values : Buffer.from_list(dtype, values - [Hole])
       end
 
-      # What the block's values are reduced to (`Ikra.__reduce`), without keeping them.
+      # The reduction of the block's values (`Ikra.__reduce`), which are not stored.
       def reduction(count, operation, *within, base: 0...count, pieces: nil)
         reduce = { __into: true, __reduce: operation }
         value =
@@ -91,13 +94,13 @@ module Ikra
         operation == :sum ? MDArray.__of(value, value.dtype, [count]).sum(**@options) : Ikra.__reduce(value, operation, 0, count, @options)
       end
 
-      # The block's values as they are.
+      # The block's values as Ruby's.
       def objects(count, *within, base: 0...count) = count.zero? ? [] : section(:map, base, within)
 
-      # Runs the block for what it does.
+      # Runs the block for its effects.
       def each(count, *within, base: 0...count) = count.zero? ? nil : section(:each, base, within)
 
-      # The number of the first element for which the block is true, or false where that is wanted; nil: none.
+      # The number of the first element for which the block is true, or false where that is wanted. nil: there is none.
       def find(count, wanted, *within, base: 0...count, pieces: nil)
         return if count.zero?
 
@@ -128,16 +131,16 @@ module Ikra
         end
       end
 
-      # What each chunk along a dimension comes to.
+      # The combined value of each chunk along a dimension.
       #
       # @param dtype of the result, where it is that of the whole
-      # @param part [Boolean] of an array that does not fit the device's memory
+      # @param part [Boolean] whether this is a part of an array that does not fit the device's memory
       def fold_chunks(at, outer, length, inner, dtype, shape, part: false)
         chunks = (length + CHUNK - 1) / CHUNK
         values(outer * chunks * inner, (dtype if chunks == 1), shape, [[:fold_at, at, length, chunks, inner, CHUNK]], part: part)
       end
 
-      # All values on the way of {#fold}.
+      # All intermediate values of {#fold}.
       #
       # @param part (see #fold_chunks)
       def scan(at, outer, length, inner, part: false)
@@ -164,7 +167,7 @@ module Ikra
           end
         end
 
-        # What the values of an expression are reduced to (`Ikra.__reduce`), without keeping them.
+        # The reduction of the values of an expression (`Ikra.__reduce`), which are not stored.
         def reduction(node, operation, options)
           count = node.shape.reduce(1, :*)
           value = located(node) do
@@ -180,10 +183,11 @@ module Ikra
           reduced(value, operation, options)
         end
 
-        # What a section left that was to reduce its values: that, or the values, where it computes them in an order of their own.
+        # The reduction that a section left. Where it left the values instead, because it computes them in another
+        # order, their reduction.
         def reduced(left, operation, options) = left.is_a?(Buffer) ? Ikra.__reduce(left, operation, 0, left.size, options) : left
 
-        # Tells where a program wrote down what raises in an expression, and which element it was.
+        # Adds to an exception where the program wrote the operator that raises, and the index of the element.
         def located(node)
           yield
         rescue Located => error
@@ -195,7 +199,7 @@ module Ikra
           raise told(error, node.shape)
         end
 
-        # On which line of a text an error was.
+        # The line of a text where an error was raised.
         def line_in_text(error) = error.backtrace&.first.to_s[/\A#{Regexp.escape(Text::FILE)}:(\d+)/, 1]&.to_i
 
         # The values in one section.
@@ -203,7 +207,7 @@ module Ikra
           Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **more, **EXACT, __into: node.dtype }, Text.block(node, node.shape, :section), nil)
         end
 
-        # What does not fit, with the index of the element, as {DType.store} tells it.
+        # The error for a value that does not fit, with the index of the element, as {DType.store} raises it.
         def told(error, shape)
           place = Layout.packed(shape).indices(error.ikra.index)
           told =
@@ -222,7 +226,7 @@ module Ikra
 
       private
 
-      # How many elements of an array the block is true for, stretch by stretch.
+      # The number of elements for which the block is true, stretch by stretch.
       def counted(error, array, within)
         by_stretches(error, array, array.shape) do |node|
           Tiles.reduce(node, :count) do |stretch|
@@ -232,7 +236,8 @@ module Ikra
         end
       end
 
-      # What the block gives for the elements of an array, which the last of the methods hands to it, stretch by stretch: there was no memory to do it at once.
+      # The block's values for the elements of an array, stretch by stretch, because memory is too small to compute them
+      # at once. The last of the methods passes the elements to the block.
       def in_pieces(error, arrays, within, shape, into)
         by_stretches(error, arrays, shape || arrays.shape) do |node|
           Tiles.run(node.shape.reduce(1, :*), Stretch.unit(node)) do |from, size|
@@ -245,7 +250,7 @@ module Ikra
         end
       end
 
-      # The same of what depends on where an element is, some rows at a time.
+      # The same, some rows at a time, for values that depend on where an element is.
       def in_rows(error, rows, dtype, shape, into)
         as = dtype ? [AS.fetch(dtype)] : NOWHERE
         possible(error, shape) do
@@ -259,7 +264,7 @@ module Ikra
         end
       end
 
-      # Goes over an array, or several beside each other, in stretches, if that is possible; else the error is what it was for the whole.
+      # Goes over arrays in stretches, if that is possible. Else the error is that of the whole.
       def by_stretches(error, arrays, shape)
         nodes = (arrays.is_a?(Array) ? arrays : [arrays]).map(&:__operand)
         possible(error, shape) do
@@ -268,14 +273,14 @@ module Ikra
 
           yield node
         rescue Located => located
-          # of a stretch's own expression it is told as that of the whole
+          # The exception of a stretch's own expression is changed to that of the whole.
           raise Told.new([nodes.map { |part| element_of(part, shape) }], shape).told(located)
         end
       ensure
         nodes&.each(&:drop)
       end
 
-      # The error for the whole, where there are no parts that fit, or the block needs to be run in one section.
+      # The error of the whole, where no parts fit, or where the block must run in one section.
       def possible(error, shape)
         raise error unless shape.reduce(1, :*) > Tiles::LEAST
 
@@ -284,10 +289,11 @@ module Ikra
         raise error
       end
 
-      # The element of an expression, such as a stretch, at a position; of one that may be smaller than the shape.
+      # A lambda for the element of an expression, such as a stretch, at a position. The expression may be smaller than
+      # the shape.
       def element_of(node, shape = node.shape) = Text.block(node, shape, :lambda)
 
-      # What a section goes over that computes a stretch.
+      # The positions for a section that computes a stretch.
       def positions(stretch) = 0...stretch.shape.reduce(1, :*)
 
       def section(kind, base, within, shape = nil, into = NOTHING)
@@ -307,13 +313,13 @@ module Ikra
         fallen(error, kind, base, within, into)
       end
 
-      # What plain Ruby gives in place of a section, where that is asked for.
+      # The result of plain Ruby in place of a section, where the user asked for that.
       def fallen(error, kind, base, within, into)
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
         into.empty? ? value : stored(into[:__holes] ? value - [Hole] : value, into[:__into])
       end
 
-      # What plain Ruby gave, as a section gives it.
+      # The result of plain Ruby, in the form of a section's result.
       def stored(list, dtype)
         dtype = DType.of(list.first) if dtype.equal?(true)
         return Buffer.from_list(dtype, list) if dtype != :object && list.all? { |value| DType.of(value) == DType.of(list.first) }
@@ -324,11 +330,11 @@ module Ikra
     end
     private_constant :Run
 
-    # How what a section raised is told, then or when somebody looks at what it was to make.
+    # Makes the exception that a section raised ready for the user, now or when its result is read.
     # @api private
     class Told
-      # @param within what the section was given, among it lambdas that compute elements
-      # @param shape what an error's index is told in
+      # @param within the arguments of the section, with lambdas that compute elements
+      # @param shape the shape for the index of an error
       def initialize(within, shape)
         @within = within
         @shape = shape
@@ -336,7 +342,7 @@ module Ikra
 
       # @return [Exception]
       def told(error)
-        # what raises in an expression is told as if it had been computed before
+        # An expression raises as if it had been computed before.
         expressions.each { |node| Run.expression(node) }
         error.is_a?(Unfit) && @shape ? Run.told(error, @shape) : error
       rescue Located => first
@@ -345,7 +351,7 @@ module Ikra
 
       private
 
-      # What the lambdas compute.
+      # The expressions that the lambdas compute.
       def expressions
         @within.flat_map { |method| method.grep(Proc).filter_map { |lambda| lambda.instance_variable_get(:@expression) } }.grep(Expression::Operation)
       end

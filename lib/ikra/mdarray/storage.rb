@@ -2,16 +2,16 @@
 
 module Ikra
   class MDArray
-    # The elements that an array and its views share: a {Buffer}, or an Array of objects. `Ikra.__again`, which makes arrays of what blocks give, knows the
-    # ivars of this class, of {Layout} and of {MDArray}.
+    # The elements that an array and its views share: a {Buffer}, or an Array of objects. `Ikra.__again`, which makes
+    # arrays of blocks' values, knows the ivars of this class, of {Layout} and of {MDArray}.
     #
-    # Pending expressions see the elements as they were when they were written down: they {#retain} the buffer, and who
-    # writes while somebody does writes a copy, which takes its place here.
+    # Pending expressions use the elements as they were when the expression was built: they {#retain} the buffer. A
+    # write meanwhile goes to a copy, which takes the buffer's place here.
     # @api private
     class Storage
-      # Set by the array that it belongs to, when that is frozen.
+      # Set by its array, when that is frozen.
       attr_writer :read_only
-      # The shape that an error of the section that makes it is told in.
+      # The shape for the index of an error of the section that computes it.
       attr_accessor :shape
 
       def initialize(buffer, dtype, retained = 0)
@@ -29,7 +29,7 @@ module Ikra
 
       def freed? = @buffer.nil?
 
-      # The buffer, for as long as somebody may look at it.
+      # The buffer, retained until it is not read any more.
       def retain
         return copied if apart?
 
@@ -37,8 +37,8 @@ module Ikra
         buffer
       end
 
-      # The buffer, for somebody who will write to it later, without asking. It stays lent: a MemoryView may be released by the GC, which cannot tell
-      # anybody, so elements are copied at once from then on where they would be shared.
+      # The buffer, for a writer that will write it later without asking. It stays lent for good: the GC may release a
+      # MemoryView, and cannot say so. So from then on elements are copied at once where they would be shared.
       def lend
         lent = writable
         @lent = true
@@ -49,17 +49,17 @@ module Ikra
         @retained -= 1 if @retained.positive? && buffer.equal?(@buffer)
       end
 
-      # The buffer, to be written.
+      # The buffer, for writing.
       def writable
         return buffer unless @retained.positive?
 
         replace(copied)
       end
 
-      # Puts new elements, of a buffer that nobody else has, in place of all. Where it turns out that they never came to be, these are there again, once
-      # somebody was told.
+      # Replaces all elements by those of a buffer that is not shared. Where their computation fails, the former
+      # elements are there again, once the exception was raised.
       def supersede(buffer)
-        # what was there is let go now, not when the GC comes by
+        # The former memory is freed now, not by the GC.
         return buffer.succeed(self.buffer) unless @lent || @retained.positive?
 
         @lent ? buffer.settle : buffer.follow(self.buffer)
@@ -69,7 +69,7 @@ module Ikra
         buffer.free
       end
 
-      # Waits until the elements are there.
+      # Waits until the elements are computed.
       #
       # @raise [ArgumentError] after {#free}
       def sync
@@ -77,10 +77,10 @@ module Ikra
         elements.sync unless @dtype == :object
       end
 
-      # Whether the elements may yet be again what they were before.
+      # Whether the former elements may yet come back.
       def unsure? = dtype != :object && buffer.may_come_back?
 
-      # Puts new elements in place of all.
+      # Replaces all elements.
       def replace(buffer)
         @retained = 0
         return @buffer = buffer unless @lent
@@ -89,9 +89,9 @@ module Ikra
         @buffer
       end
 
-      # Another storage with the same elements; both copy them before they write.
+      # Another storage with the same elements. Both copy them before they write.
       def share
-        # asked once: a launch may end at any time, and then they are shared
+        # Asked only once: a launch may end at any time, and then the elements can be shared.
         return Storage.new(copied, dtype) if apart?
 
         @retained += 1
@@ -101,14 +101,14 @@ module Ikra
       def free
         return unless @buffer
 
-        # which is known afterwards, too
+        # Kept in a variable, because it is also needed afterwards.
         numbers = dtype != :object
         @buffer.free if @retained.zero? && numbers
         @buffer = nil
       end
 
-      # Whether nobody shares the buffer: who has it to write does so at a time of his own; and what comes of contents that never came to be never does, though the array has again
-      # what it had.
+      # Whether the buffer cannot be shared. A borrower may write it at any time. Where its computation fails, copies
+      # never get contents, although this array has its former ones again.
       def apart? = @lent || unsure?
 
       def copied = dtype == :object ? buffer.dup : buffer.copy

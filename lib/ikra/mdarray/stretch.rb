@@ -2,9 +2,10 @@
 
 module Ikra
   class MDArray
-    # Some of an expression's elements, as an expression of their own: of its arrays, only what they are computed from goes to the device.
+    # A range of an expression's elements, as an expression of its own. Of its arrays, only the elements that it reads
+    # go to the device.
     #
-    # Here: which expressions have such, and where they can be cut. Not here: how many elements are computed at once ({Tiles}).
+    # Here: which expressions can be cut, and where. Not here: how many elements are computed at once ({Tiles}).
     # @api private
     module Stretch
       class << self
@@ -17,10 +18,11 @@ module Ikra
           end
         end
 
-        # @return [Integer] so many elements, or a multiple of them, are cut off: whole rows where elements do not lie as they are numbered
+        # @return [Integer] the unit of stretches, in elements. These are whole rows where elements are not stored in
+        #   the order of their numbers.
         def unit(node) = flat?(node) ? 1 : row(node.shape)
 
-        # So many elements from one on, both multiples of the unit.
+        # The stretch of +size+ elements from +from+ on. Both are multiples of the unit.
         def of(node, from, size)
           return flat(node, from, size, {}.compare_by_identity) if flat?(node)
 
@@ -33,7 +35,7 @@ module Ikra
 
         private
 
-        # Whether the place of an element of each array is the element's own number, or the only one.
+        # Whether each array has the element at the place of its own number, or has just one element.
         def flat?(node)
           case node
           when Expression::Scalar then true
@@ -46,7 +48,7 @@ module Ikra
 
         def single?(node) = node.shape.all?(1)
 
-        # Branches that are shared are one in the stretch, too.
+        # Shared branches stay shared in the stretch.
         def flat(node, from, size, known)
           from, size = 0, 1 if single?(node)
           known[node] ||=
@@ -57,7 +59,7 @@ module Ikra
             end
         end
 
-        # Some of the rows that the outermost of so many dimensions has; all of what is repeated along it.
+        # Some rows of the outermost of so many dimensions. An array that is repeated along it stays whole.
         def rows(node, rank, from, count, known)
           return node if node.is_a?(Expression::Scalar)
 

@@ -2,19 +2,21 @@
 
 module Ikra
   class MDArray
-    # The text of a kernel, or of a lambda within one, that computes the element of an expression at a position. There is
-    # one for each form of expression: operators, kinds of elements, and how the elements of each array lie. What it is
-    # computed from are captured variables, so expressions of one form are one block to the compiler, and what was compiled is found again.
+    # The text of a kernel, or of a lambda within one, that computes the element of an expression at a position. There
+    # is one text for each form of expression: its operators, its kinds of elements, and the layout of each array.
+    # Arrays and numbers are captured variables. So expressions of one form are one block to the compiler, which finds
+    # the compiled code again.
     # @api private
     class Text
-      # As many texts are remembered.
+      # The most texts that are remembered.
       MOST = 1_000
-      # Places are computed with wrapping operators, which are exact: the host has seen to it that all of them are in range.
+      # Places are computed with wrapping operators. They are exact, because the host has checked that all places are in
+      # range.
       MASK = "0x7fff_ffff_ffff_ffff"
 
-      # What the text of a section is called in backtraces, by which it is known which operator raised.
+      # The file name of a section's text in backtraces. It shows which operator raised.
       FILE = "an expression of Ikra::MDArray"
-      # What a lambda is called: it raises where it is called, as Ruby's own methods do.
+      # The file name of a lambda. It raises at its call, as Ruby's own methods do.
       INTERNAL = "<internal:ikra/mdarray>"
 
       @known = {}
@@ -30,7 +32,7 @@ module Ikra
           block
         end
 
-        # Where a program wrote the operator down that is on a line of a text.
+        # Where a program wrote the operator on a line of a text.
         #
         # @return [String, nil]
         def place(expression, shape, line)
@@ -47,18 +49,18 @@ module Ikra
         # A lambda that gives the position itself.
         def itself = of([:itself]) { [[], "lambda { |i| i }"] }.call
 
-        # A lambda that gives where the element with a number is.
+        # A lambda that gives the place of the element with a number.
         def places(layout)
           form = Form.new(Place.new(layout), layout.shape)
           of(form.key << :places) { [form.names - ["b0"], "lambda do |i|\n#{Writer.new(form).place_lines.map { |line| "  #{line}\n" }.join}end"] }.call(*form.values.drop(1))
         end
 
-        # What makes the block of a text: `yield` writes it when it is not known.
+        # The function that makes the block of a text. `yield` writes the text when it is not known.
         def of(key, file = INTERNAL)
           @known[key] || begin
             made = make(*yield, file)
             @known.shift if @known.size >= MOST
-            # another thread, or a signal's handler, may have been first
+            # Another thread, or a signal handler, may have been first.
             @known[key] ||= made
           end
         end
@@ -77,7 +79,7 @@ module Ikra
       end
     end
 
-    # Stands for the elements of a layout that are only written.
+    # A node for the elements of a layout that are only written.
     # @api private
     class Text::Place < Expression::Leaf
       def initialize(layout)
@@ -87,22 +89,23 @@ module Ikra
       def dtype = nil
     end
 
-    # One walk over an expression: what its text depends on, and what its captured variables hold.
+    # The result of one walk over an expression: what its text depends on, and what its captured variables hold.
     # @api private
     class Text::Form
-      # What operands are, and the letters of their names. An operand is three times its number and what it is.
+      # The kinds of operands: the letters of their names. An operand is a number: three times its index, plus its kind.
       KINDS = %w[x v y].freeze
       LEAF, SCALAR, STEP = 0, 1, 2
 
-      # What the whole is, an operand.
+      # The operand of the whole expression.
       attr_reader :root
-      # Of leaves: dtype, how each dimension is gone over (0, 1, or +:by+ a stride), whether it begins at the first place.
+      # For each leaf: its dtype; how each dimension is traversed (0, 1, or +:by+ a stride); and whether it begins at
+      # the first place.
       attr_reader :leaves
-      # Name, dtype, operands, dtypes of the operands.
+      # For each step: name, dtype, operands, dtypes of the operands.
       attr_reader :steps
       # The operators, by the number of their step.
       attr_reader :nodes
-      # Sizes of dimensions, after those are taken together that lie so in all leaves.
+      # Sizes of dimensions. Dimensions that are contiguous in all leaves are one.
       attr_reader :sizes
 
       def initialize(expression, shape)
@@ -114,14 +117,14 @@ module Ikra
         @steps = []
         @nodes = []
         @root = visit(expression, shape)
-        # nearly always
+        # Nearly always all leaves are contiguous.
         return lie_flat if @layouts.all?(&:packed?)
 
         @sizes, @strides = together(shape)
         @leaves = @buffers.each_index.map { |leaf| look(leaf) }
       end
 
-      # Equal for forms that have the same text.
+      # A key that is equal for forms with the same text.
       def key
         key = [@root, @flat ? :flat : rank]
         @steps.each { |name, dtype, operands, dtypes| key.push(name, dtype).concat(operands, dtypes) }
@@ -150,7 +153,7 @@ module Ikra
         @leaves = @dtypes.map { |dtype| [dtype, :flat, true] }
       end
 
-      # Offsets and strides that the text does not have.
+      # Offsets and strides that are not in the text.
       def places
         @leaves.each_with_index.flat_map do |(_, ways, first), leaf|
           next [] if ways == :flat && first
@@ -173,7 +176,7 @@ module Ikra
           end
       end
 
-      # Arrays that are the same are read once.
+      # Equal arrays are read once.
       def leaf(buffer, dtype, layout)
         number = 0
         while number < @buffers.size
@@ -194,7 +197,7 @@ module Ikra
         (3 * @steps.size) - 3 + STEP
       end
 
-      # Dimensions of size 1 are left out, and neighbouring ones are one where that is one stride in every leaf.
+      # Leaves out dimensions of size 1, and merges neighbouring ones where both have one stride in every leaf.
       def together(shape)
         sizes = []
         strides = @layouts.map { [] }
@@ -227,7 +230,7 @@ module Ikra
         @form = form
       end
 
-      # The last of them is the element.
+      # The last line is the element.
       def lines
         @lines = []
         indices unless @form.leaves.all? { |_, ways, _| ways == :flat }
@@ -240,14 +243,14 @@ module Ikra
         @lines << name(@form.root)
       end
 
-      # The step on a line of the evaluated text, whose first line is its beginning.
+      # The step on a line of the evaluated text.
       def step_on(line)
         @ends = []
         lines
         @ends.index { |last| line - 2 < last } if line - 2 >= @first
       end
 
-      # The last of them is where the element of the only leaf is.
+      # The last line is the place of the element of the only leaf.
       def place_lines
         @lines = []
         _, ways, first = @form.leaves.first
@@ -257,11 +260,11 @@ module Ikra
 
       private
 
-      # What stands at a position in every dimension.
+      # Indices in every dimension, from a position.
       def indices
         rest = "i"
         (@form.rank - 1).downto(1) do |dimension|
-          # it is not zero, or there would be no position
+          # The size is not zero, or there would be no position.
           @lines << "n#{dimension} = d#{dimension} < 1 ? 1 : d#{dimension}"
           @lines << "q#{dimension} = #{rest} / n#{dimension}"
           @lines << "j#{dimension} = (#{rest} - q#{dimension} * n#{dimension}) & #{Text::MASK}"
@@ -282,12 +285,12 @@ module Ikra
         "(#{terms.join(" + ")}) & #{Text::MASK}"
       end
 
-      # An element, where the host knows that there is one.
+      # Reads an element that the host knows to exist.
       def read(buffer, place) = "::Ikra.__at(#{buffer}, #{place})"
 
       def name(operand) = "#{Text::Form::KINDS[operand % 3]}#{operand / 3}"
 
-      # Numbers are rounded already: it says so to GPUs' compilers, which then know that 32 bits are enough for the operator.
+      # Numbers are rounded already. The text says so, to let GPU compilers use 32 bits for the operator.
       def operand(operand, dtype) = operand % 3 == Text::Form::SCALAR && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)
 
       def write(number, operator, dtype, operands, dtypes)
@@ -295,22 +298,22 @@ module Ikra
         return convert(number, named.first, dtype) if operator == :to && DType.integer?(dtype) && DType.float?(dtypes.first)
 
         text = Operators.text(operator, named, dtypes, dtype)
-        # each operator on Floats of 32 bits gives one
+        # Each operator on Floats of 32 bits gives a Float of 32 bits.
         text = "::Ikra.__single(#{text})" if dtype == :f32 && Operators.rounds?(operator, dtypes)
         @lines << "y#{number} = #{text}"
         refuse("y#{number}", dtype, "if y#{number} < #{DType::LIMITS.fetch(dtype).begin} || y#{number} > #{DType::LIMITS.fetch(dtype).end}") if Operators.leaves?(operator, dtypes, dtype)
       end
 
-      # A Float as an Integer, of which it is known then that there is one.
+      # A Float as an Integer. The text first checks that the Integer exists.
       def convert(number, value, dtype)
         limits = DType::LIMITS.fetch(dtype)
-        # what leaves 64 bits ends the section, and cannot be rescued: it is found out before
+        # A value that leaves 64 bits would end the section, and could not be rescued. So it is tested before.
         refuse(value, dtype, "unless #{value} >= -9223372036854775808.0 && #{value} < 9223372036854775808.0")
         @lines << "y#{number} = #{value}.truncate"
         refuse("y#{number}", dtype, "if y#{number} < #{limits.begin} || y#{number} > #{limits.end}") if dtype != :i64
       end
 
-      # What an Integer of a kind cannot hold.
+      # Raises for a value that a kind of Integers cannot hold.
       def refuse(value, dtype, condition)
         limits = DType::LIMITS.fetch(dtype)
         @lines << "raise ::Ikra::MDArray::Unfit, \"\#{#{value}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\" #{condition}"

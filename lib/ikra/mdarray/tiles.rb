@@ -2,26 +2,29 @@
 
 module Ikra
   class MDArray
-    # What does not fit the device's memory, computed stretch by stretch: the elements of arrays go there in parts, and what they come to is kept on the
-    # host. While the device computes one stretch, the next goes up; then what the first came to comes down.
+    # Computes stretch by stretch what does not fit the device's memory. Elements of arrays go to the device in parts,
+    # and results are kept on the host. While the device computes one stretch, the next is uploaded. Then the result of
+    # the first is downloaded.
     #
-    # Here: how large stretches and other parts are, and what becomes of what they come to. Not here: parts of expressions ({Stretch}), and kernels.
+    # Here: the sizes of stretches and other parts, and what becomes of their results. Not here: parts of expressions
+    # ({Stretch}), and kernels.
     # @api private
     module Tiles
-      # Stretches are halved until they fit, and are no smaller.
+      # The least stretch. Stretches are halved until they fit.
       LEAST = 1 << 14
-      # Nothing beside a stretch.
+      # No elements before or after a stretch.
       NONE = [0, 0].freeze
-      # What is not done stretch by stretch: it depends on the others, draws, or changes something.
+      # Raised for work that cannot be done stretch by stretch, because it depends on other elements, draws random
+      # numbers, or changes something.
       Refused = Class.new(StandardError)
 
       class << self
-        # The values of all elements, in a new buffer on the host. Yields where a stretch begins and how many elements it has, and gives their buffer,
-        # which the device may still be computing.
+        # The values of all elements, in a new buffer on the host. Yields the start and the number of elements of a
+        # stretch. The block gives their buffer, which the device may still be computing.
         #
-        # @param unit [Integer] elements that are not taken apart
-        # @param reach [Array<Integer>] elements before a stretch and behind it that it is computed from: they are yielded with it, as far as there are such,
-        #   and what they come to is not looked at
+        # @param unit [Integer] elements that are not separated
+        # @param reach [Array<Integer>] the number of elements before and after a stretch that it is computed from. They
+        #   are yielded with it, as far as they exist, and their results are ignored.
         # @raise [DeviceMemoryError] where the least stretch does not fit
         def run(count, unit = 1, reach = NONE)
           length, from, out, waiting = whole((count + 1) / 2, unit), 0, nil, nil
@@ -32,14 +35,14 @@ module Ikra
               values = yield first, last - first
             rescue DeviceMemoryError
               if waiting
-                # it holds memory
+                # The waiting result holds memory.
                 waiting = store(out, *waiting)
               else
                 length = halved(length, unit) or raise
               end
               next
             rescue Located => error
-              # what comes first is told first
+              # The exception of the first stretch comes first.
               store(out, *waiting) if waiting
               raise moved(error, first + error.ikra.index)
             end
@@ -52,7 +55,8 @@ module Ikra
           out
         end
 
-        # The number of the first element that the block finds, which is given a stretch's expression and gives its number there; nil: there is none.
+        # The number of the first element that the block finds. The block gets a stretch's expression, and gives a
+        # number within it. nil: there is none.
         #
         # @raise [DeviceMemoryError] where the least stretch does not fit
         def find(node)
@@ -63,11 +67,12 @@ module Ikra
           nil
         end
 
-        # Whether what stretches are reduced to is enough to know what the whole is: of Floats that are added, the order of all counts.
-        # The least and the greatest at once are looked for in what stretches come to.
+        # Whether the reduction can be computed from those of stretches. A sum of Floats depends on the order of all
+        # elements. For the least and the greatest at once there is another way.
         def reduces?(operation, dtype) = operation == :sum ? DType.integer?(dtype) : operation != :minmax
 
-        # What all elements are reduced to (`Ikra.__reduce`). Yields a stretch's expression, and gives what its elements are.
+        # The reduction of all elements (`Ikra.__reduce`). Yields a stretch's expression; the block gives the reduction
+        # of its elements.
         #
         # @raise [DeviceMemoryError] where the least stretch does not fit
         def reduce(node, operation)
@@ -75,14 +80,14 @@ module Ikra
           each(node) { |stretch, from| parts << [from, yield(stretch)] }
           return parts.sum(&:last) unless %i[min max].include?(operation)
 
-          # value, number, and whether there is NaN
+          # Value, number, and whether there is a NaN.
           places = parts.filter_map { |from, (value, index, _)| [value, from + index] if value }
           best = places.reduce { |one, other| (operation == :min ? other.first < one.first : other.first > one.first) ? other : one }
           [*(best || [nil, nil]), parts.any? { |_, part| part.last }]
         end
 
-        # What chunks along a dimension come to, in a new array on the host. Yields a part of the array, a whole number of chunks along that dimension, and
-        # gives the buffer of what they come to.
+        # The results of chunks along a dimension, in a new array on the host. Yields a part of the array, with a whole
+        # number of chunks along that dimension. The block gives the buffer of their results.
         #
         # @param sizes [Array<Integer>] around, along, and within the dimension
         # @raise [DeviceMemoryError] where the least part does not fit
@@ -100,8 +105,9 @@ module Ikra
           MDArray.__of(out, out.dtype, [outer, chunks, inner])
         end
 
-        # What rows along a dimension come to, one value for each or as many as there are in a row, as a new buffer on the host and its kind. Yields a part of the
-        # array, of whole rows, and gives the buffer of what they come to.
+        # The results of rows along a dimension, in a new buffer on the host, and its kind. A row gives one value, or as
+        # many as it has elements. Yields a part of the array, with whole rows. The block gives the buffer of their
+        # results.
         #
         # @param sizes (see #along)
         # @raise [DeviceMemoryError] where the least part does not fit
@@ -117,8 +123,8 @@ module Ikra
           [out, out.dtype]
         end
 
-        # The product of two matrices, in a new array on the host. Yields some rows of the first and some columns of the other, and gives the array that
-        # these come to: the same elements as in the whole.
+        # The product of two matrices, in a new array on the host. Yields some rows of the first and some columns of the
+        # other. The block gives the array of their product, whose elements are those of the whole.
         #
         # @raise [DeviceMemoryError] where a row by a column does not fit
         def product(one, other, kind)
@@ -132,7 +138,8 @@ module Ikra
               begin
                 made = yield block(one, top, height, 0, inner), strip
               rescue DeviceMemoryError
-                # what waits holds memory; else the longer side is halved, and once a strip is begun its height
+                # A waiting result holds memory, so it is stored first. Without one, the longer side is halved. Once a
+                # strip has begun, only its height is.
                 if waiting then waiting = keep(out, *waiting)
                 elsif top.positive? || high > wide then high = high > 1 ? (high + 1) / 2 : raise
                 else
@@ -157,12 +164,13 @@ module Ikra
           MDArray.__of(out, kind, [rows, columns])
         end
 
-        # Tells later what a stretch raised: it is told as that of the whole.
+        # As an error callback: the exception of a stretch is changed to that of the whole later.
         def told(error) = error
 
         private
 
-        # Parts of an array that did not fit, each as large as does; halved first around the dimension that they are combined along, of which they are `unit`s.
+        # Cuts an array that did not fit into parts, each as large as fits. It is halved first around the dimension
+        # along which it is combined, and that dimension only into multiples of `unit`.
         def parts(sizes, unit = Run::CHUNK)
           size = ->(ranges) { ranges.map(&:size).reduce(:*) }
           whole = sizes.map { |count| 0...count }
@@ -181,7 +189,7 @@ module Ikra
           end
         end
 
-        # nil: it is the least.
+        # nil: this is the least part.
         def halves(ranges, unit)
           axis = [0, 1, 2].find { |dimension| ranges[dimension].size > (dimension == 1 ? unit : 1) } or return
           range = ranges[axis]
@@ -222,7 +230,7 @@ module Ikra
           end
         end
 
-        # nil: it is the least.
+        # nil: this is the least stretch.
         def halved(length, unit)
           half = whole([(length + 1) / 2, LEAST].max, unit)
           half if half < length
@@ -230,7 +238,7 @@ module Ikra
 
         def whole(length, unit) = (length + unit - 1) / unit * unit
 
-        # Of values that begin with element `first`, so many from one on.
+        # Stores +size+ values from +from+ on. The buffer of values begins with element `first`.
         def store(out, from, size, values, first)
           own = size == values.size ? values : values.part(from - first, size)
           out.store_part(own, from, [size], [1])
@@ -240,7 +248,7 @@ module Ikra
           raise moved(error, first + error.ikra.index)
         end
 
-        # An error of a stretch, told with the element's index.
+        # An error of a stretch, with the element's index in the whole.
         def moved(error, index)
           error.instance_variable_set(:@ikra, Position.new(index, error.ikra.tick).freeze)
           error
@@ -249,16 +257,16 @@ module Ikra
     end
     private_constant :Tiles
 
-    # What a block is given that depends on where an element is, of some rows.
+    # The arguments of a block that depend on where an element is, for some rows.
     # @api private
     class Rows
-      # Rows before and behind them that elements are computed from.
+      # The number of rows before and after them that elements are computed from.
       attr_reader :reach
-      # What the section of all rows was given.
+      # The arguments of the section of all rows.
       attr_reader :within
 
       # @yieldparam from, size [Integer] the number of an element, and how many
-      # @yieldreturn [Array] what their section goes over, and the methods that give the block what it is given
+      # @yieldreturn [Array] the base of their section, and the methods that pass the block its arguments
       def initialize(within: [], reach: Tiles::NONE, &handed)
         @within = within
         @reach = reach
@@ -267,7 +275,7 @@ module Ikra
 
       def handed(from, size) = @handed.call(from, size)
 
-      # Of a block that is given the element's number, or nothing.
+      # For a block that gets the element's number, or nothing.
       NUMBERED = new { |from, size| [from...from + size, []] }
     end
     private_constant :Rows

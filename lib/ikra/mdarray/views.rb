@@ -6,15 +6,16 @@ module Ikra
     # An element, or a view of a part.
     #
     # @example
-    #   a[2, 3]            # an element; nil outside, negative from the end
-    #   a[2]               # a row
-    #   a[0..9, true]      # ten rows, all columns
-    #   a[(0..9) % 2]      # every other of ten rows
-    #   a[true, :new, 0]   # a dimension of size 1
-    #   a[a > 0]           # the elements for which the other array is true, as a new array
-    #   a[[3, 1]]          # these rows, as a new array
-    # @param indices [Integer, Range, true, Array<Integer>, :new, MDArray] for each dimension; those that are left out are whole
-    # @return [Object, MDArray, nil] nil: there is nothing
+    #   a[2, 3]            # an element; nil outside, negative from the end.
+    #   a[2]               # a row.
+    #   a[0..9, true]      # ten rows, all columns.
+    #   a[(0..9) % 2]      # every other of ten rows.
+    #   a[true, :new, 0]   # a dimension of size 1.
+    #   a[a > 0]           # the elements for which the other array is true, as a new array.
+    #   a[[3, 1]]          # these rows, as a new array.
+    # @param indices [Integer, Range, true, Array<Integer>, :new, MDArray] for each dimension; missing ones mean whole
+    #   dimensions
+    # @return [Object, MDArray, nil] nil: there is no such element or part
     # @raise [ArgumentError] for more indices than dimensions
     def [](*indices)
       return element(indices) if indices.size == ndim && indices.all?(Integer)
@@ -27,7 +28,8 @@ module Ikra
       view(part)
     end
 
-    # Writes an element, or all elements of a part: those of an array, which is repeated where its dimensions are of size 1, or one value.
+    # Writes an element, or all elements of a part. The value is an array, whose dimensions of size 1 are repeated, or
+    # one value for all.
     #
     # @param indices (see #[])
     # @param value [Object, MDArray, Array]
@@ -70,9 +72,10 @@ module Ikra
     # @raise [IndexError]
     def column(index) = along(1, index, "column")
 
-    # A view with other dimensions, of as many elements in the same order. Elements of a view that lie otherwise are copied.
+    # A view with other dimensions, of as many elements in the same order. Where no view is possible, the elements are
+    # copied.
     #
-    # @param sizes [Array<Integer>] one of them may be -1: what is left
+    # @param sizes [Array<Integer>] one of them may be -1, for the remaining size
     # @return [MDArray]
     # @raise [ArgumentError] for another number of elements
     def reshape(*sizes)
@@ -99,10 +102,10 @@ module Ikra
     end
     alias ravel flatten
 
-    # A view with its dimensions in another order: the opposite one, or that of the given numbers.
+    # A view with its dimensions in the opposite order, or in the given order.
     #
     # @return [MDArray]
-    # @raise [ArgumentError] for what is no order of the dimensions
+    # @raise [ArgumentError] for numbers that are no order of the dimensions
     def transpose(*order)
       order = order.flatten.map { |axis| axis_of(axis) }
       order = (0...ndim).to_a.reverse if order.empty?
@@ -118,7 +121,7 @@ module Ikra
 
     # A view of the elements along the diagonal of two dimensions, which becomes the last one.
     #
-    # @param offset [Integer] how far above the main one
+    # @param offset [Integer] the distance above the main diagonal
     # @return [MDArray]
     # @raise [ArgumentError] for an array of one dimension
     def diagonal(offset = 0, axes: [0, 1])
@@ -159,15 +162,15 @@ module Ikra
       MDArray.__view(storage, __layout.broadcast(sizes), true)
     end
 
-    # Writes all elements: those of an array, which is repeated where its dimensions are of size 1, or one value. What a pending expression raises is
-    # told as by {#map!}.
+    # Writes all elements. The value is an array, whose dimensions of size 1 are repeated, or one value for all. The
+    # exception of a pending expression is raised as by {#map!}.
     #
     # @param value [Object, MDArray, Array]
     # @return [self]
     # @raise (see #[]=)
     def fill(value)
       writable
-      # what cannot be stored of a list is told at once
+      # An error for an element of a list is raised at once.
       value = MDArray.new(value, dtype: dtype == :object ? :object : nil).__send__(:as, dtype).tap(&:__storage) if value.is_a?(Array)
       dtype == :object ? fill_objects(value) : fill_values(value)
       self
@@ -177,7 +180,7 @@ module Ikra
 
     def view(layout) = MDArray.__view(storage, layout, frozen?)
 
-    # What is written is told with where.
+    # Adds the indices of the element to an error of a write.
     def in_element(indices)
       yield
     rescue RangeError, TypeError => error
@@ -196,7 +199,7 @@ module Ikra
       self[*Array.new(axis, true), index] or raise IndexError, "#{name} #{index} is outside of shape #{shape.inspect}"
     end
 
-    # Lists among indices, by dimension, and the indices with whole dimensions in their place.
+    # The lists among the indices, by dimension; and the indices, with whole dimensions in their place.
     def apart(indices)
       return [[], indices] unless indices.any?(Array)
 
@@ -212,7 +215,7 @@ module Ikra
       [gathered, rest]
     end
 
-    # The layout of a part; nil: there is none.
+    # The layout of a part. nil: there is none.
     def part_of(layout, indices)
       used = indices.count { |index| index != :new }
       raise ArgumentError, "#{used} indices for #{ndim} dimension#{"s" if ndim > 1}" if used > ndim
@@ -253,7 +256,7 @@ module Ikra
       [first, [[last, size].min - first, 0].max]
     end
 
-    # Where the end is left out, Ruby 3.1 leaves out the greater one, and 3.3 that which comes last.
+    # With an excluded end and a negative step, Ruby 3.1 excludes the greater end, and 3.3 the last one.
     EXCLUDES_LAST = [0, 1, 2][(2...0) % -1] == [2, 1]
     private_constant :EXCLUDES_LAST
 
@@ -261,7 +264,7 @@ module Ikra
       step = Operation.integer(sequence.step)
       first, last, excluded = sequence.begin, sequence.end, sequence.exclude_end?
       if step.negative?
-        # as Array does, it takes the places of the Range from the lesser end, in the opposite order
+        # As Array does, it takes the places of the Range from the lesser end, in the opposite order.
         last, excluded = Operation.integer(last) + 1, false if excluded && last && EXCLUDES_LAST
         first, last = last, first
       end
@@ -315,16 +318,17 @@ module Ikra
       __layout.places.each_with_index { |place, number| list[place] = values[number] }
     end
 
-    # The elements with others where a mask is true. These are of the elements' kind before: Integers of 64 bits that stand beside Floats would be rounded.
+    # The elements, with others where a mask is true. The other elements are converted to this array's kind first:
+    # Integers of 64 bits beside Floats would be rounded.
     def replaced(mask, value)
       value = MDArray.new(value) if value.is_a?(Array)
       value = MDArray.full(*[1] * ndim, DType.store(dtype, value), dtype: dtype) unless value.is_a?(MDArray)
-      # where nothing is written, nothing need fit
+      # Where the mask is false, the value need not fit.
       value = MDArray.where(mask, value, 0) if value.dtype != dtype && DType.integer?(dtype) && DType.number?(value.dtype)
       MDArray.where(mask, value.__send__(:as, dtype), self)
     end
 
-    # Where a mask is true.
+    # Writes objects where a mask is true.
     def write_objects(mask, value)
       values, flags = objects_for(value.is_a?(Array) ? MDArray.new(value, dtype: :object) : value), mask.__send__(:flat_list)
       list = writable.writable
@@ -339,7 +343,7 @@ module Ikra
       value.broadcast_to(*shape).__send__(:flat_list)
     end
 
-    # Computes them first, so that what is written may look at what was there.
+    # Writes values. They are computed first, so that their expression may read the former elements.
     def fill_values(value)
       value = MDArray.full(*Array.new(ndim, 1), DType.store(dtype, value), dtype: dtype) unless value.is_a?(MDArray)
       raise ArgumentError, "shapes #{shape.inspect} and #{value.shape.inspect} do not fit" if Layout.broadcast(shape, value.shape) != shape
@@ -351,7 +355,7 @@ module Ikra
 
       value = value.broadcast_to(*shape)
       buffer = value.__packed
-      # the other array keeps its own
+      # The other array keeps its own buffer.
       put(buffer.equal?(value.__storage.buffer) ? buffer.copy : buffer)
     end
 
@@ -361,37 +365,37 @@ module Ikra
       layout.packed? && layout.size == buffer_size
     end
 
-    # The elements in a buffer of their own. What raises while they are computed may be told when somebody looks at that.
+    # The elements in a buffer of their own. An exception of their computation may be raised later, when it is read.
     def computed
       return __packed.copy unless pending?
 
       Run.own(:fill) { |x| x }.values(size, dtype, shape, [[:computed, at]], later: true, pieces: self).first
     end
 
-    # Puts the elements of a buffer that nobody else has in place of all, through the layout.
+    # Replaces all elements, through the layout, by those of a buffer that is not shared.
     def put(buffer)
       storage = writable
       return storage.supersede(buffer) if whole?
 
-      # what never came to be takes nothing's place
+      # Raises where the computation failed, before it replaces anything.
       buffer.settle
       target = storage.writable
-      # of a small part, nothing else is copied
+      # For a small part, nothing else is copied.
       scatter(buffer, target) unless size * 2 <= buffer_size && put_part(buffer, target)
-      # not when the GC comes by
+      # Freed now, not by the GC.
       buffer.free
     end
 
-    # Writes elements to where the array has its own, in a kernel.
+    # Writes elements to their places in the array, in a kernel.
     def scatter(source, target)
       places = Text.places(__layout)
       Run.own(:write) { |i| ::Ikra.__put(target, places.call(i), ::Ikra.__at(source, i)) }.each(size)
     rescue DeviceMemoryError
-      # then they left the device
+      # The elements may have left the device for the kernel's memory.
       raise unless put_part(source, target)
     end
 
-    # The same where they are; false: a kernel is to do it.
+    # Writes elements where they are. false: a kernel must do it.
     def put_part(source, target) = target.store_part(source, __layout.offset, __layout.shape, __layout.strides)
   end
 end
