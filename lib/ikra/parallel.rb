@@ -261,8 +261,8 @@ module Ikra
     # @return [Array(Object, Object)] without a block an Enumerator
     def pminmax_by(**options, &block) = ::Ikra.__operate(self, :pminmax_by, options, block)
 
-    # What +sort+ gives; equal elements stay in their order. A block compares two elements, in kernels; it must order them
-    # as +<=>+ does.
+    # What +sort+ gives; equal elements stay in their order. A block compares two elements, in kernels; it must order
+    # them as +<=>+ does.
     #
     # @yieldparam one
     # @yieldparam other
