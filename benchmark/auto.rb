@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
-# Whether `auto` picks the faster backend: every program at every size of its scale, with Ikra on the CPU, on CUDA, and by itself, each in a process of its own. What is
-# timed of `auto` is what it does once it has seen what it goes by (SETTLE seconds of calls); results are compared as everywhere.
+# Tests whether `auto` picks the faster backend. Every program runs at every size of its scale, with Ikra on the CPU, on
+# CUDA, and with `auto`, each in a process of its own. `auto` is timed after SETTLE seconds of calls, when it has
+# measured what it decides by. Results are compared as everywhere.
 #
-# It was right where the backend that it ended with takes no more than NEAR times what the other one does; where blocks of one program ended on different ones,
-# where it takes no more than that itself. What it lost by being wrong is said, too. Tracing, packing and writing back are the same wherever a block runs, and vary more
-# from run to run than backends differ: all three are given the same time for them.
+# `auto` was right where the backend that it ended with takes no more than NEAR times as long as the other one. Where
+# blocks of one program ended on different backends, its own time is compared instead. The time that it lost by a wrong
+# choice is printed, too. Tracing, packing and writing back are the same for all backends, and vary more from run to run
+# than backends differ. So all three are given the same time for them.
 #
 #   ruby -Ilib benchmark/auto.rb      # PROGRAMS=map,traffic RUNS= SETTLE= BUDGET= SEED= in the environment
 
@@ -13,7 +15,7 @@ require_relative "suite/suite"
 
 class AutoBenchmark
   NEAR = 1.1
-  # The times of the versions at one size, and what `auto` ran on.
+  # The times of the versions at one size, and the backends of `auto`.
   Choice = Struct.new(:program, :size, :cpu, :cuda, :auto, :backends) do
     def best = [cpu, cuda].min
     def taken = [auto, *({ "cpu" => cpu, "cuda" => cuda }[backends.first] if backends.size == 1)].min

@@ -1,9 +1,16 @@
 # frozen_string_literal: true
 
-# What a call costs beside its work: a warm +pmap+ of a thousand Integers from Ruby to Ruby, a warm +map+ of an array that is on the device, which nobody waits for, and first calls of a block
-# of ten lines, with nothing cached and from the disk cache. Beside warm maps stands what the driver takes to launch their kernel, and to launch it and wait, where nvcc is installed.
+# What a call costs in addition to its work. Three kinds of calls are measured:
 #
-# Not measured: loading Ruby and Ikra. On CUDA "beyond the context" is a later block's first call, when the first one's has made the context.
+# * a warm +pmap+ of a thousand Integers, from Ruby to Ruby;
+# * a warm +map+ of an array on the device, whose result is not waited for;
+# * first calls of a block of ten lines, without a cache and from the disk cache.
+#
+# Where nvcc is installed, warm maps are compared with the driver's own time to launch the same kernel, and to launch it
+# and wait.
+#
+# Not measured: loading Ruby and Ikra. On CUDA "beyond the context" is the first call of a later block, when the first
+# block's call has made the context.
 #
 #   ruby -Ilib benchmark/calls.rb          # CALLS=, PROCESSES= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
 
@@ -15,7 +22,7 @@ require_relative "calls/launches"
 
 class CallsBenchmark
   BLOCKS = 6
-  # Calls of +map+ between two waits: few, with which the device is not behind yet, and many.
+  # Calls of +map+ between two waits: few, after which the device is not yet behind, and many.
   LOOPS = { "200 in a row" => 200, "5000 in a row" => 5_000 }.freeze
 
   def initialize
@@ -53,7 +60,7 @@ class CallsBenchmark
 
   # Calls over an array that is on the device.
   def resident
-    # options in the call are another way
+    # Options in the call would take another path.
     Ikra.configure { |config| config.backend = :cuda }
     array = Ikra::MDArray.new(@numbers.map(&:to_f))
     driver = Launches.measured(@bench)
@@ -61,7 +68,7 @@ class CallsBenchmark
     queued(array, driver)
   end
 
-  # A call and the wait for its result, beside a launch of the same kernel by hand and the wait for that.
+  # A call and the wait for its result, compared with the same for a launch of the same kernel by hand.
   def waited(array, driver)
     name = "cuda: warm map of 1000 Floats on the device, waited for"
     @bench.same(name, @numbers.map { |n| n * 2.0 }, array.map { |x| x * 2.0 }.to_a)
@@ -74,7 +81,7 @@ class CallsBenchmark
     @bench.target("#{name}, beyond the driver's launch and wait", (median * 1e6) - driver.fetch(:waited), unit: "µs", at_most: 5) if driver
   end
 
-  # What the host takes until the call returns, beside a launch by hand; the device works meanwhile.
+  # The host's time until the call returns, compared with a launch by hand. The device works meanwhile.
   def queued(array, driver)
     LOOPS.each do |loop, count|
       name = "cuda: warm map of 1000 Floats on the device, #{loop}"
@@ -107,7 +114,7 @@ class CallsBenchmark
     report(backend, "from the disk cache", cached)
   end
 
-  # What is left of a new block's first call on CUDA when Ikra is taken away.
+  # The part of a new block's first call on CUDA that is not Ikra's.
   def compiler_alone
     by_hand = ByHand.new
     { "an empty kernel" => ByHand::NOTHING, "the block written by hand, unchecked" => ByHand::BLOCK }.each do |what, source|
@@ -130,7 +137,7 @@ class CallsBenchmark
     limits(backend, state).zip([first, others]) { |limit, (name, median)| @bench.target(name, median * 1e3, unit: "ms", at_most: limit) if limit }
   end
 
-  # Milliseconds: of a process's first call, and of another block's.
+  # The limits in milliseconds for the first call of a process, and of another block.
   def limits(backend, state)
     case backend
     when :cpu then [5, 5]
@@ -139,7 +146,7 @@ class CallsBenchmark
     end
   end
 
-  # Blocks of ten lines that no cache can take for each other.
+  # The source of blocks of ten lines, all different, so that no cache has them.
   def source
     blocks = Array.new(BLOCKS) { |number| <<~RUBY }
       work#{number} = proc do |n|

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# What the machine can do at most, for the roofline of the report: bytes a second streamed from memory, and floating-point operations a second on doubles,
-# contracted and not, on the CPU's cores and on the GPU. benchmark/suite/ceilings.c and .cu say how.
+# The limits of the machine, for the roofline of the report: bytes a second streamed from memory, and floating-point
+# operations a second. The operations are on doubles, contracted and not. Both are measured on the CPU's cores and on
+# the GPU, by benchmark/suite/ceilings.c and .cu.
 #
 #   ruby benchmark/ceilings.rb
 

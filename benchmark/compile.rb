@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# How long it takes from a block's source to its kernel, stage by stage, on the CPU backend: for the sections of every example, and for generated
-# programs of 10 to 10 000 lines, which show how the time grows with the program.
+# The time from a block's source to its kernel, stage by stage, on the CPU backend. It is measured for the sections of
+# every example, and for generated programs of 10 to 10 000 lines, which show how the time grows with the program.
 #
-# Not measured: loading Ruby and Ikra, and running the kernel. What a process does once is in the row of a small section that runs before the
-# others. `world` is questions about live objects, classes and methods, which for the examples includes looking through their objects; `passes` and
-# `prepare` are the optimiser and Cranelift.
+# Not measured: loading Ruby and Ikra, and running the kernel. Work that a process does once is in the row of a small
+# section that runs before the others. `world` is questions about live objects, classes and methods, and for the
+# examples includes scanning their objects. `passes` and `prepare` are the optimiser and Cranelift.
 #
 #   ruby -Ilib benchmark/compile.rb        # PROCESSES=, LINES= in the environment
 
@@ -15,7 +15,7 @@ require_relative "compile/generated"
 
 class CompileBenchmark
   STAGES = %i[source syntax world infer lower passes layout prepare].freeze
-  # What an example is given so that it is done soon.
+  # Arguments with which each example ends soon.
   ARGUMENTS = Hash.new(%w[24]).update("traffic" => %w[--actors 300 --ticks 2 --out traffic.svg], "boids" => %w[30], "nbody" => %w[30], "kmeans" => %w[200], "sudoku" => %w[4]).freeze
   ONCE = File.expand_path("compile/once.rb", __dir__)
 
@@ -64,7 +64,8 @@ class CompileBenchmark
     end
   end
 
-  # Ten times the program takes ten times the inference, and what larger data costs the machine: what is not linear costs a hundred.
+  # Inference should grow linearly with the program, apart from cache effects of larger data. A program of ten times the
+  # size would take a hundred times as long if it grew quadratically.
   def linear(kind, inferred)
     large = inferred.select { |lines, _| lines >= 100 }
     large.each_cons(2) do |(few, before), (many, after)|
@@ -72,7 +73,7 @@ class CompileBenchmark
     end
   end
 
-  # Examples write pictures where they are run.
+  # Runs in a temporary folder, because examples write pictures into the current one.
   def once(*arguments) = Dir.mktmpdir { |there| @bench.child(ONCE, *arguments, env: { "IKRA_BENCH_PLACE" => there }).fetch(:sections) }
 
   def table(title)
@@ -80,7 +81,7 @@ class CompileBenchmark
     puts format("%-44s%s", "", [*STAGES, :total].map { |stage| format("%9s", stage) }.join)
   end
 
-  # Medians over sections; returns seconds of all stages together.
+  # Adds a row of medians over sections. Returns the seconds of all stages together.
   def row(name, sections)
     medians = STAGES.map { |stage| middle(sections.map { |section| section[:stages].fetch(stage) }) }
     whole = middle(sections.map { |section| section[:stages].values.sum })

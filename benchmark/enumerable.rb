@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
-# The parallel Enumerable from Ruby to Ruby: warm calls on Arrays of Floats, Integers and objects, beside Ruby's own methods.
+# The parallel Enumerable from Ruby to Ruby: warm calls on Arrays of Floats, Integers and objects, compared with Ruby's
+# own methods.
 #
-# Not measured: loading Ruby and Ikra, and compiling. What goes in and comes out are Ruby's objects, so that reading and making
-# them is most of it; +kernel+ is what the section itself took.
+# Not measured: loading Ruby and Ikra, and compiling. Arguments and results are Ruby's objects, so that reading and
+# making these takes most of the time. +kernel+ is the time of the section itself.
 #
 #   ruby -Ilib benchmark/enumerable.rb      # ELEMENTS= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
 
@@ -53,7 +54,7 @@ class EnumerableBenchmark
 
   private
 
-  # The same method of Ruby's and of Ikra's, given what it is called on and its block.
+  # Compares a method of Ruby with Ikra's. The block calls it through its argument.
   def compare(name)
     ruby = -> { yield(->(base, method, &block) { base.public_send(method, &block) }) }
     expected = ruby.call

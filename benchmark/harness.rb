@@ -5,8 +5,8 @@ require "fileutils"
 require "rbconfig"
 require "time"
 
-# What every benchmark shares: it compares results before it times anything, warms up, takes medians, says on which machine, and keeps the
-# numbers as JSON under benchmark/results/.
+# The common part of every benchmark. It compares results before it times anything, warms up, takes medians, records the
+# machine, and keeps the numbers as JSON under benchmark/results/.
 #
 #   bench = Harness.new("traffic")
 #   actors = bench.size(:actors, 1_000_000, tiny: 500)          # ACTORS=20000 in the environment overrides
@@ -15,8 +15,9 @@ require "time"
 #   bench.target("cpu against C", c.median / timing.median, at_least: 0.9)
 #   bench.finish
 #
-# SIZE=tiny makes every size tiny and every timing a single run: it shows that a benchmark still works, and writes no results. IKRA_BENCH_TINY=1 is the same.
-# SIZE=small is for benchmarks that say that they know it; what they write then the report leaves out.
+# SIZE=tiny makes every size tiny and every timing a single run. It shows that a benchmark still works, and writes no
+# results. IKRA_BENCH_TINY=1 does the same. SIZE=small is for benchmarks that support it. The report leaves out what
+# they write then.
 class Harness
   RESULTS = File.expand_path("results", __dir__)
   PYTHON = File.expand_path("../tmp/benchmark/python/bin/python3", __dir__)
@@ -36,7 +37,7 @@ class Harness
 
   SCALES = %i[tiny small normal].freeze
 
-  # How large everything is to be, by the environment.
+  # The scale of all sizes, from the environment.
   def self.scale
     return :tiny if ENV["IKRA_BENCH_TINY"] == "1"
 
@@ -48,7 +49,8 @@ class Harness
     scale == :tiny
   end
 
-  # Names that the environment chooses of +known+: all where it says nothing. Ends the program where it names others.
+  # The names among +known+ that the environment chooses; without the variable, all. Ends the program where it has other
+  # names.
   def self.chosen(variable, known, separator: ",")
     names = ENV.fetch(variable, "").split(separator).map(&:strip).reject(&:empty?)
     unknown = names - known
@@ -57,13 +59,13 @@ class Harness
     abort "#{variable}: no #{unknown.map { |name| "\"#{name}\"" }.join(", no ")}: there are #{known.map { |name| "\"#{name}\"" }.join(" ")}, one after the other with a #{separator} between"
   end
 
-  # Seconds in a unit that suits them.
+  # Seconds in a suitable unit.
   def self.show(seconds)
     unit, factor = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]].find { |_, per| seconds * per >= 1 } || ["ns", 1e9]
     format("%.3f %s", seconds * factor, unit)
   end
 
-  # small: it has sizes for SIZE=small.
+  # small: whether the benchmark has sizes for SIZE=small.
   def initialize(name, keep: !self.class.tiny?, out: $stdout, small: false)
     @name = name
     @keep = keep
@@ -75,14 +77,14 @@ class Harness
     heading
   end
 
-  # How large everything is here: :tiny, :small or :normal.
+  # The scale of all sizes: :tiny, :small or :normal.
   attr_reader :scale
 
   def tiny?
     @scale == :tiny
   end
 
-  # Whether the BUDGET is spent, after which nothing new begins.
+  # Whether the BUDGET is spent. Then nothing new begins.
   def spent?
     clock > @ends
   end
@@ -95,7 +97,7 @@ class Harness
     value
   end
 
-  # What inputs are made from: SEED, else a new one for each run.
+  # The seed of all inputs: SEED, else a new one for each run.
   def seed
     @seed ||= Integer(ENV.fetch("SEED") { Random.new_seed % 2**32 }).tap do |seed|
       @record[:seed] = seed
@@ -103,7 +105,7 @@ class Harness
     end
   end
 
-  # The GPU backend where there is a GPU, the CPU's everywhere; IKRA_BENCH_BACKENDS=cpu,reference says otherwise.
+  # The CPU backend, and the GPU backend where there is a GPU. IKRA_BENCH_BACKENDS=cpu,reference overrides this.
   def backends
     wanted = ENV["IKRA_BENCH_BACKENDS"]
     return wanted.split(",").map(&:to_sym) if wanted
@@ -115,12 +117,12 @@ class Harness
     !machine[:gpu].nil?
   end
 
-  # Floats so that equal means the same bits.
+  # Floats as bits, so that equality means the same bits.
   def bits(floats)
     floats.pack("d*")
   end
 
-  # Ends the program unless +actual+ is +expected+; whatever is timed under this name has passed here.
+  # Ends the program unless +actual+ equals +expected+. Every name that is timed must have passed this.
   def same(name, expected, actual)
     unless expected == actual
       at = expected.size == actual.size && first_difference(expected, actual)
@@ -131,8 +133,8 @@ class Harness
     say "same result: #{name}"
   end
 
-  # Times the block: +warmup+ runs that do not count, then +runs+ that do. +setup+ comes before each, untimed.
-  # With a block parameter the block is given what +setup+ returned.
+  # Times the block: +warmup+ runs that do not count, then +runs+ that do. +setup+ runs before each, untimed. A block
+  # with a parameter gets what +setup+ returned.
   def time(name, runs: 5, warmup: 1, setup: nil)
     refuse_unequal(name)
     runs, warmup = 1, 0 if tiny?
@@ -146,7 +148,7 @@ class Harness
     timed(name, seconds.drop(warmup))
   end
 
-  # Keeps seconds that were measured elsewhere: by a program in C, or a phase of a profile.
+  # Keeps seconds that were measured elsewhere: by a program in C, or as a phase of a profile.
   def timed(name, seconds)
     refuse_unequal(name)
     timing = Timing.new(seconds)
@@ -155,7 +157,7 @@ class Harness
     timing
   end
 
-  # For timings that have no result to compare: says so in the record.
+  # For timings without a result to compare: the record says why.
   def incomparable(name, reason)
     @compared[name] = true
     @record[:compared] << "#{name}: not compared, #{reason}"
@@ -172,7 +174,7 @@ class Harness
     (@record[group.to_sym] ||= {})[name] = numbers
   end
 
-  # A number that the project promises. In tiny mode it is shown, and promises nothing.
+  # A number that the project promises. In tiny mode it is shown, but nothing is promised.
   def target(name, number, unit: "×", at_least: nil, at_most: nil)
     met = (at_least.nil? || number >= at_least) && (at_most.nil? || number <= at_most)
     @record[:targets] << { name: name, value: number, unit: unit, at_least: at_least, at_most: at_most, met: met }.compact
@@ -197,7 +199,8 @@ class Harness
     path
   end
 
-  # Another process of this benchmark, which prints one JSON object as its last line. +cores+ keeps it on that many.
+  # Runs another process of this benchmark, which prints one JSON object as its last line. +cores+ restricts it to so
+  # many cores.
   def child(script, *arguments, ruby: [], cores: nil, env: {})
     command = [RbConfig.ruby, *ruby, "-I#{ikra}", script, *arguments.map(&:to_s)]
     command = ["taskset", "--cpu-list", cpus.first(cores).join(","), *command] if cores && tool?("taskset")
@@ -211,7 +214,7 @@ class Harness
     @yjit ||= system(RbConfig.ruby, "--yjit", "-e", "", out: File::NULL, err: File::NULL) ? ["--yjit"] : []
   end
 
-  # Where +command+'s sources are newer than what it makes, runs it. Returns false where the tool is missing or it fails.
+  # Runs +command+ where the sources are newer than its target. Returns false where the tool is missing or fails.
   def build(target, sources, *command)
     return false unless tool?(command.first)
     return true if File.exist?(target) && sources.all? { |source| File.mtime(source) < File.mtime(target) }
@@ -224,12 +227,13 @@ class Harness
     ENV.fetch("PATH").split(File::PATH_SEPARATOR).any? { |directory| File.executable?(File.join(directory, name)) }
   end
 
-  # A Python for benchmarks in it: BENCHMARK_PYTHON, else what `rake benchmark:python` made, else the system's; nil where there is none.
+  # A Python for benchmarks in Python. BENCHMARK_PYTHON names it; else it is that of `rake benchmark:python`, else the
+  # system's. nil where there is none.
   def python
     @python ||= [ENV["BENCHMARK_PYTHON"], PYTHON].compact.find { |path| File.executable?(path) } || ("python3" if tool?("python3"))
   end
 
-  # Where this process has Ikra from.
+  # The folder from which this process loaded Ikra.
   def ikra
     $LOADED_FEATURES.find { |path| path.end_with?("/ikra.rb") }.then { |path| path ? File.dirname(path) : File.expand_path("../lib", __dir__) }
   end

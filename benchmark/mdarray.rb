@@ -1,12 +1,15 @@
 # frozen_string_literal: true
 
-# Operations on whole arrays that lie where they are computed: an element-wise chain in 64 and in 32 bits, a sum, a product of matrices, a stencil, and the Mandelbrot set
-# of the paper of 2011 (figure 1) in 64 and in 32 bits; beside the same in C++ with OpenMP, NumPy and Numba on the CPU, and CUDA by hand, CuPy, JAX and Numba on the GPU
-# (operations/beside.rb says how). Others are in operations.rb.
+# Operations on whole arrays, which stay where they are computed: an element-wise chain in 64 and in 32 bits, a sum, a
+# product of matrices, and a stencil. Also the Mandelbrot set of the paper of 2011 (figure 1), in 64 and in 32 bits.
+# They are compared with C++ with OpenMP, NumPy and Numba on the CPU, and with CUDA by hand, CuPy, JAX and Numba on the
+# GPU. operations/beside.rb says how. More operations are in operations.rb.
 #
-# On a GPU, the kernels of the chains, and the sum from Ruby to Ruby, are compared with the driver's copy of as many bytes from the device to itself, in the same run.
+# On a GPU, the kernels of the chains, and the sum from Ruby to Ruby, are also compared with a copy. It is the driver's
+# copy of as many bytes from the device to itself, in the same run.
 #
-#   ruby -Ilib benchmark/mdarray.rb     # ELEMENTS=, SIDE= of matrices, POINTS= along each side of the set, RUNS= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
+#   ruby -Ilib benchmark/mdarray.rb     # RUNS=, IKRA_BENCH_BACKENDS=cpu,cuda in the environment;
+#                                       # ELEMENTS=, SIDE= of matrices, POINTS= along each side of the set
 
 require "ikra"
 require_relative "operations/beside"
@@ -14,9 +17,9 @@ require_relative "suite/device"
 
 class MDArrayBenchmark
   PEERS = { cpu: %w[c numpy numba], cuda: ["by hand", *%w[cupy jax numba-cuda]] }.freeze
-  # How fast kernels are to be beside those written by hand.
+  # How fast kernels must be, compared with those written by hand.
   WANTED = ["a*x + b*x*x", "a*x + b*x*x, f32", "matmul", "stencil", "mandelbrot", "mandelbrot, f32"].to_h { |name| [["by hand", name], 0.95] }.freeze
-  # Of the bytes a second that a copy reads and writes.
+  # The fraction of a copy's bytes per second that must be reached.
   BANDWIDTH = 0.9
 
   def initialize
@@ -39,7 +42,8 @@ class MDArrayBenchmark
 
   private
 
-  # What reads and writes as many bytes as a copy takes as long at best, and what only reads them half of that.
+  # An operation that reads and writes as many bytes as a copy takes as long at best. One that only reads them takes
+  # half of that.
   def bandwidth(timings)
     device = Device.new
     { "a*x + b*x*x" => [8, 1.0], "a*x + b*x*x, f32" => [4, 1.0], "sum" => [8, 0.5] }.each do |name, (width, part)|
@@ -101,7 +105,7 @@ class MDArrayBenchmark
     end
   end
 
-  # The same, with what +yield+ makes of each number on the way.
+  # The same with plain Ruby. +yield+ converts each intermediate number.
   def mandelbrot_in_ruby(size)
     step = yield(2.5 / size)
     Array.new(size) do |i|
@@ -123,7 +127,7 @@ class MDArrayBenchmark
 
   def single(value) = [value].pack("e").unpack1("e")
 
-  # Each element with its four neighbours, zero along the edge.
+  # The average of each element and its four neighbours, zero along the edge.
   def blurred(grid)
     grid.stencil([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]], 0.0) { |here, up, down, left, right| here * 0.5 + (up + down + left + right) * 0.125 }
   end

@@ -1,13 +1,19 @@
 # frozen_string_literal: true
 
-# Sums, scans, selections, sorts and dot products of arrays that are there, beside what one would have written otherwise (operations/beside.rb), a tally of a Ruby
-# Array, which others have as an array of theirs, a stencil (Himeno's) and a product of matrices beside C, CUDA by hand and Python's libraries (programs.rb).
+# Sums, scans, selections, sorts and dot products of existing arrays, compared with the alternatives
+# (operations/beside.rb). Also a tally of a Ruby Array, for which the alternatives use an array of their own. A stencil
+# (Himeno's) and a product of matrices are compared with C, CUDA by hand and Python's libraries (programs.rb).
 #
-# And what a chain of +plazy+ costs beside the one block that does all its arithmetic: chains of 1, 10 and 100 maps that are one kernel, the
-# same maps one after the other, and a reduction that is a part of the kernel before it; sums of expressions over arrays that are on the device, with and
-# without an array in between, how long it takes until the sum of a few numbers there is in Ruby's hands, and how long warm calls take that have nearly nothing to do.
+# The costs of a chain of +plazy+ are measured, too:
 #
-# Kernel times are those of Ikra's profile; the others are from Ruby to Ruby, in which packing Floats and making new ones is most.
+# * chains of 1, 10 and 100 maps that are one kernel, compared with the one block that does all their arithmetic, and
+#   with the same maps one after the other;
+# * a reduction that is a part of the kernel before it;
+# * sums of expressions over arrays on the device, with and without an array in between;
+# * the time until the sum of a few numbers on the device is in Ruby;
+# * and warm calls that have nearly nothing to do.
+#
+# Kernel times are those of Ikra's profile. The others are from Ruby to Ruby, and mostly pack Floats and make new ones.
 #
 #   ruby -Ilib benchmark/operations.rb     # ELEMENTS=, WIDE=, RUNS= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
 
@@ -30,7 +36,7 @@ class OperationsBenchmark
 
   def run
     @bench.backends.each do |backend|
-      # operators take no options
+      # Operators take no options.
       Ikra.configure { |config| config.backend = backend }
       cases.each { |work| @beside.measure(backend, work, @wide) }
       LENGTHS.each { |length| maps(backend, length) }
@@ -63,7 +69,7 @@ class OperationsBenchmark
     ]
   end
 
-  # The same in plain Ruby, of a sixteenth of the elements.
+  # The same in plain Ruby, for a sixteenth of the elements.
   def in_ruby
     cases.each do |work|
       name = "ruby: #{work.name}, of a sixteenth"
@@ -118,7 +124,7 @@ class OperationsBenchmark
     @bench.time(separate, runs: @runs) { maximum.call }
   end
 
-  # (a * 2 + b).sum in one kernel, with an array in between, and what reading one of the arrays takes at least.
+  # (a * 2 + b).sum in one kernel, with an array in between, and the least time to read one of the arrays.
   def sums(backend)
     a, b = Array.new(2) { |k| on(backend, @wide) { |i| i * 0.25 + k } }
     fused = "#{backend}: (a * 2 + b).sum"
@@ -138,7 +144,7 @@ class OperationsBenchmark
 
   CALLS = 1_000
 
-  # Until the result of a reduction of 1000 numbers is in Ruby's hands, on average of many calls.
+  # The time until the reduction of 1000 numbers is in Ruby, averaged over many calls.
   def latency(backend)
     a, b = Array.new(2) { on(backend, 1_000) { |i| i * 0.5 } }
     reductions = { "a.sum" => -> { a.sum(backend: backend) }, "a.max" => -> { a.max(backend: backend) }, "(a * 2 + b).sum" => -> { (a * 2 + b).sum(backend: backend) } }
@@ -151,11 +157,12 @@ class OperationsBenchmark
     end
   end
 
-  # Calls that are queued before somebody waits for them: no more than a GPU's queue has room for.
+  # The number of calls between two waits. A GPU's queue has room for them.
   QUEUED = 100
 
-  # Calls over 16 numbers that are there, until the caller goes on: all but the work itself. What is queued on a GPU is not waited for, but between some calls and the next,
-  # which is not timed: else Ruby would wait for the kernels.
+  # Calls over 16 existing numbers, until they return: all costs but the work itself. Calls that are queued on a GPU are
+  # not waited for. Some calls are followed by a wait that is not timed, because otherwise Ruby would wait for the
+  # kernels.
   def host_time(backend)
     array = on(backend, 16) { |i| i * 0.5 }
     list, scale = array.to_a, 2.0
@@ -168,12 +175,12 @@ class OperationsBenchmark
       @bench.same(label, list.map { |x| name == "map!" ? x : x * 2.0 }, work.call.to_a)
       each = @bench.timed(label, Array.new(3 * @runs + 2) { host_seconds(&work) }.drop(2)).median / CALLS * 1e6
       @bench.value("#{label}: each", each, "µs")
-      # calls of pmap are waited for
+      # Calls of pmap are waited for.
       @bench.target("#{backend}: warm #{name}", each, unit: "µs", at_most: 5) if backend == :cpu || (backend == :cuda && name.start_with?("map"))
     end
   end
 
-  # Seconds of so many calls, without waiting for what they queued.
+  # Seconds of so many calls, without waiting for queued work.
   def host_seconds
     GC.start
     (CALLS / QUEUED).times.sum do
@@ -186,7 +193,7 @@ class OperationsBenchmark
 
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  # What a block gives, added, counted and compared by the kernel, and after an Array of it was made.
+  # A block's values, added, counted and compared by the kernel, and the same after an Array of them was made.
   def blocks(backend)
     fused = "#{backend}: psum { }"
     apart = "#{backend}: pmap { }.sum"

@@ -1,16 +1,22 @@
 # frozen_string_literal: true
 
-# Whole programs, each in plain Ruby, with Ikra on the CPU and on CUDA, in C, in CUDA by hand, and in Python's libraries: those that are installed.
+# Whole programs, each in plain Ruby, with Ikra on the CPU and on CUDA, in C, in CUDA by hand, and in Python's
+# libraries, where these are installed.
 #
-# Measured, as medians: with Ikra and in plain Ruby the calls as a user makes them, from Ruby's objects to Ruby's objects, and Ikra's phases apart; in C the loops
-# alone; in CUDA by hand upload, kernels and download apart; in Python the same where there is a device. All are given the same random input (SEED=, else new
-# ones), and none is timed whose output is not plain Ruby's: the same bits, or within what benchmark/programs/NAME/program.rb says and why.
-# Where plain Ruby would take minutes it runs on a smaller input, and its time is scaled up.
-# Not measured: making the objects, reading the input, loading the libraries. The first run, which compiles, is kept apart.
+# Medians are measured. With Ikra and in plain Ruby a run is a call as a user makes it, from Ruby's objects to Ruby's
+# objects; Ikra's phases are measured separately. In C it is only the loops. In CUDA by hand, upload, kernels and
+# download are separate, and in Python, too, where there is a device.
 #
-# No program begins after BUDGET seconds. A run over some programs or versions adds to what the report has of others, if the sizes are the same.
+# All versions get the same random input (SEED=, else a new one). A version is timed only if its output is plain Ruby's:
+# with the same bits, or within the tolerance that benchmark/programs/NAME/program.rb gives and explains. Where plain
+# Ruby would take minutes it runs on a smaller input, and its time is scaled up. Not measured: making the objects,
+# reading the input, loading the libraries. The first run, which compiles, is recorded separately.
 #
-#   ruby -Ilib benchmark/programs.rb      # PROGRAMS=map,life SIZE=tiny|small|normal SEED= RUNS= VERSIONS="ruby;cpu" BUDGET= in the environment
+# No program begins after BUDGET seconds. A run over some programs or versions adds to the report's numbers of the
+# others, if the sizes are the same.
+#
+#   ruby -Ilib benchmark/programs.rb      # in the environment: PROGRAMS=map,life SIZE=tiny|small|normal SEED= RUNS=
+#                                         # VERSIONS="ruby;cpu" BUDGET=
 
 require_relative "suite/suite"
 
@@ -45,7 +51,7 @@ class ProgramsBenchmark
     nil
   end
 
-  # What the project promises of kernels, and of times; a version that is not here promises nothing.
+  # The promised speed of kernels and of whole calls. Nothing is promised for a version that is not here.
   def targets(name, size, versions)
     wanted = Program.find(name).new(name).targets
     milliseconds(name, versions, wanted.fetch(:ms, {})) if size == Program.find(name).sizes.fetch(:normal)
@@ -59,7 +65,7 @@ class ProgramsBenchmark
     end
   end
 
-  # By backend; what is beside the kernel is all else of a whole call.
+  # By backend. The time beside the kernel is the rest of a whole call.
   def milliseconds(name, versions, wanted)
     wanted.each do |backend, limits|
       whole, kernel = versions.fetch(backend.to_s, {}).values_at(:median, :kernel)
@@ -70,7 +76,7 @@ class ProgramsBenchmark
     end
   end
 
-  # A row for each program: times against plain Ruby, kernels against those by hand, lines.
+  # A row for each program: times against plain Ruby, kernels against those by hand, lines of code.
   def summary(found)
     puts "\nWhole calls against plain Ruby, kernels against the fastest by hand (C with OpenMP; CUDA), and lines of code"
     puts format("  %-14s %10s %9s %9s %9s %9s   %s", "", "ruby", "cpu", "cuda", "cpu/C", "cuda/CUDA", "lines: ruby, ikra, c, cuda, numba, cupy, jax")

@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# Objects that stay on the device between calls: the traffic simulation of benchmark/programs/traffic called tick by tick in a scope of Ikra.resident, packing
-# and write-back included, beside what its kernels alone take (one launch a tick and a wait for each), and beside one call for all ticks.
+# Objects that stay on the device between calls: the traffic simulation of benchmark/programs/traffic, called tick by
+# tick in a scope of Ikra.resident. The time includes packing and write-back. It is compared with the time of the
+# kernels alone (one launch and one wait for each tick), and with one call for all ticks.
 #
-# The first scope is not counted: it compiles, and finds out who is there. Not measured: making the objects.
+# The first scope is not counted, because it compiles and traces the objects. Not measured: making the objects.
 #
-#   ruby -Ilib benchmark/residency.rb      # ACTORS=, TICKS=, RUNS=, SEED= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
+#   ruby -Ilib benchmark/residency.rb   # ACTORS=, TICKS=, RUNS=, SEED=, IKRA_BENCH_BACKENDS=cpu,cuda in the environment
 
 require "ikra"
 require_relative "harness"
@@ -30,7 +31,7 @@ class ResidencyBenchmark
 
   private
 
-  # As many actors on a town of a tenth as many streets, the same for a seed.
+  # So many actors in a town with a tenth as many streets. They are the same for the same seed.
   def people(count)
     network = Traffic::Network.grid([count / 10, 16].max, seed: @bench.seed)
     Traffic::Population.new(network, seed: @bench.seed, deterministic: true).actors(count)
@@ -38,7 +39,7 @@ class ResidencyBenchmark
 
   def state(actors) = actors.map { |actor| [actor.street.from, actor.street.to, actor.progress, actor.dice] }
 
-  # Of fewer actors and ticks, which plain Ruby can do, too.
+  # Compares results with fewer actors and ticks, which plain Ruby can do, too.
   def compare
     count, ticks = [@actors, 2_000].min, [@ticks, 50].min
     expected = people(count).tap { |actors| ticks.times { actors.each { |actor| actor.move(WEATHER) } } }
@@ -84,7 +85,7 @@ class ResidencyBenchmark
     @bench.target("#{backend}: a scope against its kernels with a wait for each", whole / floor, at_most: 1.3) if backend == :cuda
   end
 
-  # Seconds in kernels of all ticks: in a profile each call is waited for.
+  # Seconds in kernels of all ticks. In a profile each call is waited for.
   def kernels(actors, backend)
     profile = Ikra.profile { scope(actors, @ticks, backend) }
     profile.phases.fetch(:kernel)

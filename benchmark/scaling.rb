@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
-# How times grow with the problem, from a hundred elements to ten million: whole calls in plain Ruby, with Ikra on the CPU and on CUDA, so that it shows from which
-# size on each is worth it. The programs are those of benchmark/programs, with the same comparison of results at every size.
+# How times grow with the problem, from a hundred elements to ten million. It measures whole calls in plain Ruby, and
+# with Ikra on the CPU and on CUDA, and shows from which size on each is worth it. The programs are those of
+# benchmark/programs, and results are compared at every size.
 #
-# Plain Ruby runs where it should take no longer than RUBY_LIMIT seconds, by what it took at the size before; its time there is scaled up for the others. The
-# small sizes of all programs come first: no size begins after BUDGET seconds, and no version takes longer than LIMIT.
+# Plain Ruby runs where its time at the size before predicts no more than RUBY_LIMIT seconds. Beyond, its time is scaled
+# up. The small sizes of all programs come first. No size begins after BUDGET seconds, and no version takes longer than
+# LIMIT.
 #
-#   ruby -Ilib benchmark/scaling.rb      # PROGRAMS=map,traffic RUBY_LIMIT=5 RUNS= SEED= LIMIT= BUDGET= in the environment
+#   ruby -Ilib benchmark/scaling.rb   # PROGRAMS=map,traffic RUBY_LIMIT=5 RUNS= SEED= LIMIT= BUDGET= in the environment
 
 require_relative "suite/suite"
 

@@ -1,13 +1,16 @@
 # frozen_string_literal: true
 
-# How fast MDArrays go to the device and come back, beside the driver's own copies of pinned memory in the same run: arrays of 64 MiB to 1 GiB of Floats, five of each
-# size one after the other, as a program makes, uses and drops them. The first is in fresh pages, the second's memory is page-locked on the way, and from
-# the third on it is there.
+# The speed with which MDArrays go to the device and come back, compared with the driver's own copies of page-locked
+# memory in the same run. Arrays have 64 MiB to 1 GiB of Floats. Five of each size come one after the other, as a
+# program makes, uses and drops them. The first is in fresh pages. The second's memory is page-locked on the way. From
+# the third on, page-locked memory is reused.
 #
-# Down is what Fiddle's MemoryView of an array takes that a kernel has computed: it shows the host's bytes where they are, and copies nothing else. Up is what the first
-# sum of an array takes longer than the next, of what is there. Not measured: making an array of a String's bytes.
+# Down: the time of Fiddle's MemoryView of an array that a kernel has computed. The view shows the host's bytes in
+# place, and copies nothing else. Up: the time of the first sum of an array, minus that of the next one, for which the
+# array is on the device. Not measured: making an array of a String's bytes.
 #
-#   ruby -Ilib benchmark/transfers.rb     # SMALLEST=, LARGEST= in MiB, in the environment; without a GPU it only shows that it works
+#   ruby -Ilib benchmark/transfers.rb   # SMALLEST=, LARGEST= in MiB, in the environment; without a GPU it only shows
+#                                       # that it works
 
 require "ikra"
 require "fiddle"
@@ -16,9 +19,9 @@ require_relative "suite/device"
 
 class TransfersBenchmark
   USES = %w[first second third fourth fifth].freeze
-  # Those by which memory is there.
+  # The uses from which on page-locked memory is reused.
   WARM = (2..4).freeze
-  # Of what the driver takes for pinned memory.
+  # The fraction of the driver's speed with page-locked memory that must be reached.
   WANTED = 0.85
 
   def initialize
@@ -41,7 +44,7 @@ class TransfersBenchmark
 
   private
 
-  # Of each way and size, at best.
+  # The best seconds for each direction and size.
   def pinned_seconds
     device = Device.new
     bytes = @sizes.last << 20
@@ -66,12 +69,12 @@ class TransfersBenchmark
     device.seconds(*@events)
   end
 
-  # What is compiled, and a device that comes out of idleness.
+  # Compiles, and lets the device come out of idleness.
   def warm_up
     3.times { [up(1000), down(1000)] }
   end
 
-  # Seconds of each use. What they were of is given back before the next.
+  # Seconds of each use. Its array is freed before the next.
   def uses(backend, count, measure)
     GC.start
     USES.map { measure.call(count) }.tap { @bench.note("#{backend}: nothing is on a device") if backend != :cuda && count == @sizes.first << 17 && measure.name == :up }
@@ -88,7 +91,7 @@ class TransfersBenchmark
 
   def down(count)
     array = Ikra::MDArray.new(count) { |i| i * 0.5 }.sync
-    # not before the kernel is done
+    # Not before the kernel is done.
     abort "another element" unless array[count - 1] == (count - 1) * 0.5
     time, view = seconds { Fiddle::MemoryView.new(array) }
     abort "other elements" unless [0, count / 3, count - 1].all? { |i| view[i] == i * 0.5 }

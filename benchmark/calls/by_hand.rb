@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
-# How long NVRTC itself takes for kernels that somebody wrote by hand, in milliseconds: nothing at all, and the block of
-# `benchmark/calls.rb` without overflow checks or exceptions. What Ikra's own compilation of a new block cannot be below.
+# Milliseconds that NVRTC itself takes for kernels that were written by hand: an empty one, and the block of
+# `benchmark/calls.rb` without overflow checks or exceptions. Ikra's own compilation of a new block cannot take less.
 #
-# Not here: Ikra. NVRTC is called as it stands, with the options that Ikra gives it; taking the code out of it is counted.
+# Not here: Ikra. NVRTC is called directly, with the options that Ikra gives it. Reading the code from NVRTC is
+# included.
 
 require_relative "../suite/device"
 
@@ -25,7 +26,7 @@ class ByHand
     }
   CUDA
 
-  # For the architecture of this machine's device.
+  # A compiler for the architecture of this machine's device.
   #
   # @raise [Device::Failed] where there is no NVRTC
   def initialize

@@ -4,7 +4,8 @@
 #
 #   ruby -Ilib benchmark/calls/first.rb BACKEND BLOCKS
 #
-# BLOCKS is a file that defines BLOCKS: an Array of Procs that take an Array and a backend's name and return what +pmap+ gives.
+# BLOCKS is a file that defines BLOCKS: an Array of Procs. Each takes an Array and a backend's name, and returns what
+# +pmap+ gives.
 
 require "json"
 require "ikra"

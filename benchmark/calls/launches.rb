@@ -3,11 +3,13 @@
 require "json"
 require "tmpdir"
 
-# What the driver itself takes to launch kernels in the run at hand, of which calls cannot be less (launch.cu). Not here: what is compared with it.
+# The driver's own time to launch kernels (launch.cu), in this run. Calls cannot take less. Not here: what is compared
+# with it.
 module Launches
   SOURCE = File.expand_path("launch.cu", __dir__)
 
-  # Microseconds: a launch that nobody waits for (`queued`), with the wait (`waited`), and that of a kernel that does nothing (`empty`); nil where there is no nvcc.
+  # Microseconds of a launch without a wait (`queued`), with the wait (`waited`), and with the wait for an empty kernel
+  # (`empty`). nil where there is no nvcc.
   def self.measured(bench)
     Dir.mktmpdir do |directory|
       built = File.join(directory, "launch")

@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# Programs of any length, for the benchmark of the compiler: `Generated.write(directory, kind, lines)` gives a file that defines `BLOCK`.
+# Generates programs of any length, for the benchmark of the compiler. `Generated.write(directory, kind, lines)` gives a
+# file that defines `BLOCK`.
 #
-# [straight] one block, each line a new variable of those before
-# [branches] one block of conditionals and loops over a variable for every ten lines
-# [methods] methods of ten lines, each of which calls the one before
-# [iterators] such methods, each with three iterators, whose blocks and whose methods are inlined
+# [straight] One block. Each line is a new variable, computed from those before.
+# [branches] One block of conditionals and loops over a variable for every ten lines.
+# [methods] Methods of ten lines, each of which calls the one before.
+# [iterators] The same methods, each with three iterators. Their blocks and methods are inlined.
 module Generated
   KINDS = %i[straight branches methods iterators].freeze
 

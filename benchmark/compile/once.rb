@@ -10,7 +10,8 @@ require "stringio"
 require "ikra"
 
 Ikra.configure { |c| c.backend = :cpu }
-# What a process does once, whatever its first section is: opening the backend, reading the methods of Ruby's own that Ikra has in Ruby.
+# Work that a process does once, for whatever section comes first: it opens the backend, and reads Ikra's Ruby code for
+# Ruby's own methods.
 once = Ikra.explain { [[1]].pmap { |list| list.sum { |x| x } } }
 root = Dir.pwd
 kind, file, *arguments = ARGV

@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# What columns and job reordering are worth: kernel times of the same objects with and without each, the four combinations of the paper.
+# What columns and job reordering are worth: kernel times of the same objects with and without each, the four
+# combinations of the paper.
 #
-# Two programs. "fields": objects of six Floats, of which the block reads one and writes one, so that an array of structures brings four that nobody wants.
-# "classes": objects of eight classes in random order, each with a method of its own, so that neighbouring threads take different ways.
-# Both switches are there for this benchmark alone (`__layout: :structures`, `__reorder: false`). They change no result, which is compared.
-# Not measured: anything but the kernel.
+# There are two programs. "fields" has objects of six Floats. The block reads one and writes one, so that an array of
+# structures loads four that are not needed. "classes" has objects of eight classes in random order, each with a method
+# of its own, so that neighbouring threads diverge. Both switches exist only for this benchmark (`__layout:
+# :structures`, `__reorder: false`). They change no result, which is compared. Not measured: anything but the kernel.
 #
 #   ruby -Ilib benchmark/micro/layout.rb      # OBJECTS=, RUNS=, SEED= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
 
@@ -29,7 +30,7 @@ class LayoutBenchmark
       @f = f
     end
 
-    # Touches two of the six; #all has kernels carry the others.
+    # Uses two of the six. Because of #all, kernels have columns for the others.
     def step = @a = @a * 0.5 + @b
     def all = @a + @b + @c + @d + @e + @f
   end
@@ -43,7 +44,7 @@ class LayoutBenchmark
     end
   end
 
-  # Each of another length, as methods are.
+  # Each has another length, as methods of programs have.
   CLASSES = Array.new(KINDS) do |kind|
     Class.new(Kind) { class_eval("def step; #{"@x = @x * 0.999 + @y / (@x * @x + 1.0); " * (kind + 1)}end", __FILE__, __LINE__) }
   end

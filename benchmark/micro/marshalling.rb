@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# What benchmark/micro/objects.rb measures, in a process of its own, which has as many cores as are measured: one, but for the tracer.
+# The measurements of benchmark/micro/objects.rb, in a process of its own. It has as many cores as are measured: one,
+# except for the tracer.
 #
 #   ruby -Ilib benchmark/micro/marshalling.rb reorder OBJECTS CLASSES RUNS SEED
 #   ruby -Ilib benchmark/micro/marshalling.rb trace NODES EDGES allocated|shuffled RUNS SEED
@@ -14,13 +15,14 @@ require "ikra"
 
 module Marshalling
   class << self
-    # Objects of some classes in random order: what it takes to pack them, and to pack them by class.
+    # Objects of some classes in random order: the time to pack them, with and without ordering by class.
     def reorder(count, classes, runs, random)
       types = Array.new(classes) do |number|
         Class.new(Counter) { class_eval("def step = @n += #{number}", __FILE__, __LINE__) }.tap { |type| const_set("Type#{number}", type) }
       end
       objects = Array.new(count) { types.sample(random: random).new }
-      # in turn, and a few more: what a core has of a machine that others use, too, changes in a second, and one is a small part of the other
+      # The two take turns, and there are more runs. On a machine that others use, the share of a core changes within a
+      # second, and the difference is a small part of the time.
       turns = 3 * runs
       calls = [true, false].map { |by_class| -> { objects.peach(backend: :cpu, __reorder: by_class) { |object| object.step } } } # rubocop:disable Style/SymbolProc
       calls.each(&:call)
@@ -30,7 +32,8 @@ module Marshalling
       { reordered: times.first, given: times.last }
     end
 
-    # A graph of nodes, each with an array of edges to random ones: what it takes to find out who is there, in a graph that is new, and once more in the same.
+    # A graph of nodes, each with an array of edges to random ones. Measures the time to trace a new graph, and to
+    # revalidate the same one.
     def trace(count, degree, order, runs, random)
       compiled = graph([count, 1_000].min, degree, order, random)
       found = { trace: [], again: [] }
@@ -40,10 +43,10 @@ module Marshalling
         nodes = graph(count, degree, order, random)
         GC.start
         found.each_value { |seconds| seconds << look(nodes) }
-        # no later list is in its place, of which the call would check first whether it is the same graph
+        # No later list gets its address. Otherwise the call would first check whether it is the same graph.
         lists << nodes.clear
       end
-      # @weight and @edges of each node, and the edges themselves; @seen is not read
+      # The slots are @weight and @edges of each node, and the edges themselves. @seen is not read.
       found.merge(slots: count * (2 + degree))
     end
 
@@ -62,7 +65,7 @@ module Marshalling
       %i[trace pack unpack].to_h { |phase| [phase, phases.map { |each| each.fetch(phase) }] }.merge(whole: whole)
     end
 
-    # An Array of numbers that go into a column. The column's memory is used again from the third call on.
+    # An Array of numbers that becomes a column. From the third call on, the column's memory is reused.
     def array(count, kind, runs, random)
       numbers = Array.new(count) { kind == "float" ? random.rand : random.rand(1 << 40) }
       sum = -> { numbers.preduce(backend: :cpu) { |a, b| a + b } }

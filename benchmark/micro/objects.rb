@@ -1,17 +1,19 @@
 # frozen_string_literal: true
 
-# What it costs to bring Ruby's objects into columns and back: on one core, because the machine has more to do.
+# What it costs to pack Ruby's objects into columns, and to write them back. One core is measured, because the machine
+# may have other work.
 #
-# - job reordering: over number of objects × number of classes, beside packing the same objects in the order in which they are;
-# - the tracer: over number of nodes × edges of each, where the heap has the nodes in the order in which they are found, and where it has them shuffled; of graphs that
-#   are new, and what it takes to see that the same ones are there once more; and how both go over cores;
-# - packing per ivar, write-back per slot, and the rest of a call: by the slope over the number of ivars and objects;
-# - Arrays of Floats and Integers that become columns;
-# - memory: the peak of a call of the traffic simulation against its columns.
+# - Job reordering, by number of objects and of classes, compared with packing the same objects in their own order.
+# - The tracer, by number of nodes and of their edges. The heap has the nodes in the order in which they are found, or
+#   shuffled. New graphs are traced, and the same ones revalidated. Both are also measured on several cores.
+# - Packing per ivar, write-back per slot, and the rest of a call, by the slope over the number of ivars and objects.
+# - Arrays of Floats and Integers that become columns.
+# - Memory: the peak of a call of the traffic simulation, compared with its columns.
 #
-# Every kernel does next to nothing. The objects' new state is compared with plain Ruby's before anything is timed. Not measured: kernels.
+# Every kernel does next to nothing. The objects' new state is compared with plain Ruby's before anything is timed. Not
+# measured: kernels.
 #
-#   ruby -Ilib benchmark/micro/objects.rb      # OBJECTS=, NODES=, ELEMENTS=, RUNS=, SEED= in the environment
+#   ruby -Ilib benchmark/micro/objects.rb   # OBJECTS=, NODES=, ELEMENTS=, RUNS=, SEED= in the environment
 
 require "ikra"
 require_relative "../harness"
@@ -42,9 +44,11 @@ class ObjectsBenchmark
   private
 
   COMPARED = "the process that was timed compares its objects with plain Ruby's"
-  # Seconds for an item. Where two measurements differ by less, or the wrong way round, no more is known of it.
+  # The least measurable seconds for an item. Where two measurements differ by less, or in the wrong direction, this is
+  # taken.
   LEAST = 1e-10
-  # Million ivars and elements a second that are promised of a core, where the heap has the objects in the order in which they are found, and where it does not.
+  # The promised rates of a core, in million ivars and elements a second. "allocated": the heap has the objects in the
+  # order in which they are found; "shuffled": it does not.
   WANTED = { "allocated" => 100, "shuffled" => 30 }.freeze
 
   def child(*arguments, cores: 1)
@@ -58,14 +62,14 @@ class ObjectsBenchmark
     @bench.target("reordering #{counts.last} objects, million a second, the least of 2 to 64 classes (#{worst.first.last})", worst.last, unit: "M/s", at_least: 400)
   end
 
-  # Millions a second.
+  # Adds a row in millions a second.
   def reordered(count, classes)
     found = child("reorder", count, classes)
     name = "reordering, #{count} objects of #{classes} classes"
     @bench.incomparable(name, COMPARED)
     @bench.timed("#{name}: by class", found[:reordered])
     @bench.timed("#{name}: as given", found[:given])
-    # each beside the one that ran with it
+    # Each time is compared with the one measured in the same turn.
     beyond = Harness::Timing.new(found[:reordered].zip(found[:given]).map { |time, plain| time - plain }).median
     @bench.value("#{name}: for each object", beyond / count * 1e9, "ns")
     1 / [beyond / count, LEAST].max / 1e6
@@ -83,7 +87,7 @@ class ObjectsBenchmark
     end
   end
 
-  # Million ivars and elements a second: of the tracer, and of the check that the same objects are there.
+  # The rates of the tracer, and of revalidation, in million ivars and elements a second.
   def traced(count, degree, order, cores: 1, prefix: "")
     found = child("trace", count, degree, order, cores: cores)
     { "tracer" => :trace, "check" => :again }.to_h do |what, phase|
@@ -106,7 +110,7 @@ class ObjectsBenchmark
     end
   end
 
-  # Straight lines through times over ivars and over objects.
+  # Fits straight lines through times over ivars and over objects.
   def slots
     found = [1, 2, 4, 8].to_h { |ivars| [ivars, child("slots", @objects, ivars)] }
     times = %i[trace pack unpack].to_h { |phase| [phase, slots_of(phase, found)] }
@@ -136,7 +140,7 @@ class ObjectsBenchmark
     end
   end
 
-  # With actors that use rand, so that exactly two ivars of each are written.
+  # The actors use rand, so that exactly two ivars of each are written.
   def traffic
     actors, streets = @bench.tiny? ? [200, 50] : [@objects, @objects / 10]
     %w[allocated shuffled].each do |order|
@@ -156,7 +160,7 @@ class ObjectsBenchmark
     @bench.target("#{name}: peak memory against columns", result[:peak] / result[:columns].to_f, at_most: 2.5)
   end
 
-  # Powers of ten, or of another number, up to a number, and that number where it is less than all of them.
+  # The powers of ten, or of another number, up to +last+; and +last+ itself where it is none of them.
   def powers(first, last, by: 10)
     sizes = [first]
     sizes << sizes.last * by while sizes.last * by <= last

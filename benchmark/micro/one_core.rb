@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# What one core needs to bring Ruby's objects into columns and back, and how much memory that takes.
+# The time that one core needs to bring Ruby's objects into columns and back, and the memory that it takes.
 #
 #   taskset --cpu-list 0 ruby -Ilib benchmark/micro/one_core.rb ACTORS STREETS TICKS ORDER
 #
-# ORDER is how the actors' array and Ruby's heap agree: "allocated" or "shuffled". The actors are those that use +rand+, so exactly two ivars
-# of each are written, @progress and @street. Prints the phases of a warm call, the peak of memory beyond what Ruby itself held, and the
-# bytes of the columns.
+# ORDER is "allocated" or "shuffled": whether the actors' array has the order of Ruby's heap. The actors are those that
+# use +rand+, so exactly two ivars of each are written, @progress and @street. Prints the phases of a warm call, the
+# peak of memory beyond Ruby's own, and the bytes of the columns.
 
 require "json"
 require "ikra"

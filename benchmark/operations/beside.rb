@@ -3,16 +3,20 @@
 require "tmpdir"
 require_relative "../harness"
 
-# Operations on whole arrays that lie where they are computed, beside what one would have written otherwise: plain Ruby, C++ with OpenMP (peers.cpp), NumPy and
-# Numba on the CPU; CUB (peers.cu), kernels written by hand (by_hand.cu), CuPy, JAX and Numba on the GPU, where they are installed (`rake benchmark:python`; peers.py).
+# Operations on whole arrays, which stay where they are computed, compared with the alternatives. On the CPU these are
+# plain Ruby, C++ with OpenMP (peers.cpp), NumPy and Numba. On the GPU they are CUB (peers.cu), kernels written by hand
+# (by_hand.cu), CuPy, JAX and Numba (peers.py), where they are installed (`rake benchmark:python`).
 #
-# A run is from Ruby, or Python, or C++, until the result is there, where it was computed: nothing is transferred. Kernels by hand are compared with Ikra's kernels, where a
-# profile has these. Everything is compared with plain Ruby first, at
-# a small size, bit by bit but for what is added in another order, and with each peer at the size that is timed: to a billionth, since libraries' compilers
-# contract multiplications and additions.
+# A run is measured from Ruby, Python or C++ until the result exists where it was computed. Nothing is transferred.
+# Kernels by hand are compared with Ikra's kernels, where a profile has these.
+#
+# Every result is first compared with plain Ruby at a small size, bit by bit, except for sums in another order. It is
+# also compared with each alternative at the size that is timed, to a billionth, because libraries' compilers contract
+# multiplications and additions.
 class Beside
-  # What is computed: of which arrays, in Ikra, and by Ruby of nested Arrays. +loose+: in an order of one's own. +apart+: the part of the elements that may differ
-  # from a peer's, as where the last bit of a power decides on a count.
+  # An operation: its input arrays, and the code for Ikra and for Ruby's nested Arrays. +loose+: sums may be in another
+  # order. +apart+: the fraction of the elements that may differ from an alternative's, as where the last bit of a power
+  # decides a count.
   Case = Struct.new(:name, :inputs, :ikra, :ruby, :loose, :apart, keyword_init: true)
 
   PEERS = { cpu: %w[c numpy numba], cuda: %w[cub cupy jax numba-cuda] }.freeze
@@ -20,19 +24,20 @@ class Beside
   BY_HAND = "by hand"
   NATIVE = { "c" => %w[peers.cpp g++ -O3 -march=native -ffp-contract=off -fopenmp], "cub" => %w[peers.cu nvcc -O3 -std=c++17 -arch=native] }.freeze
   BUILT = File.expand_path("../../tmp/benchmark/operations", __dir__)
-  # Of sums of as many elements, in whatever order.
+  # The relative tolerance for sums of the same elements in another order.
   LOOSE = 1e-9
   # The same in 32 bits.
   SINGLE = 1e-6
-  # How fast operations are to be beside CUB's.
+  # How fast operations must be, compared with CUB's.
   WANTED = { %w[cub sum] => 0.95, %w[cub scan] => 0.8, %w[cub select] => 0.8, %w[cub sort] => 0.8 }.freeze
-  # Runs before those that count, here and in the peers: one compiles, and a GPU that was idle takes some to get to its clock.
+  # Runs before those that count, here and for the alternatives. The first one compiles, and an idle GPU needs some to
+  # reach its clock.
   WARMUP = { cpu: 2, cuda: 10 }.freeze
 
-  # What kernels alone took, by the backend's and the operation's name, where that was measured.
+  # The times of the kernels alone, by the names of backend and operation, where they were measured.
   attr_reader :kernels
 
-  # @param wanted [Hash] how fast operations are to be beside peers', by the names of both
+  # @param wanted [Hash] how fast operations must be compared with alternatives, by the names of both
   def initialize(bench, runs, peers: PEERS, wanted: WANTED)
     @bench = bench
     @runs = runs
@@ -41,7 +46,7 @@ class Beside
     @kernels = {}
   end
 
-  # Measures a case on a backend, which is the configured one.
+  # Measures an operation on the configured backend.
   def measure(backend, work, elements, small: 600)
     name = "#{backend}: #{work.name}"
     few = work.inputs.call(small)
@@ -64,7 +69,7 @@ class Beside
 
   private
 
-  # Seconds of the kernels alone; nil: a profile knows of none.
+  # Seconds of the kernels alone. nil: the profile has none.
   def kernel(name, work, inputs)
     seconds = Array.new(@warmup + @runs) do
       result = nil
@@ -79,8 +84,8 @@ class Beside
     result.free if result.is_a?(Ikra::MDArray) && inputs.none? { |input| input.equal?(result) }
   end
 
-  # One run after the other, as in the peers: a GPU that waits for a run of the GC in between is slower. As theirs, a result's memory is there for the next: it
-  # is given back, where it is not one of the inputs.
+  # Times one run after the other, as for the alternatives: a GPU that waits for the GC in between is slower. As with
+  # theirs, the next run reuses the memory of a result, which is freed unless it is one of the inputs.
   def time(name, inputs)
     GC.start
     seconds = Array.new(@warmup + @runs) do
@@ -104,7 +109,7 @@ class Beside
     wanted ? @bench.target("#{name}, against Ikra", ratio, at_least: wanted) : @bench.value("#{name}, against Ikra", ratio, "×")
   end
 
-  # What a library says: seconds, or why there are none.
+  # The answer of a library: seconds, or why there are none.
   def ask(library, operation, out, paths)
     command = command(library)
     return { missing: command } if command.is_a?(String)
@@ -134,7 +139,7 @@ class Beside
     expected.size == actual.size && expected.zip(actual).all? { |one, other| (one - other).abs <= tolerance * [one.abs, 1.0].max }
   end
 
-  # As {#close?}, where the elements are.
+  # As {#close?}, without moving the elements.
   def near?(ours, theirs, tolerance, apart)
     return close?(ours, theirs.to_a, tolerance) unless ours.is_a?(Ikra::MDArray)
 
@@ -145,6 +150,6 @@ class Beside
 
   def plain(result) = result.is_a?(Ikra::MDArray) ? result.to_a : result
 
-  # Waits until it is computed, where it is.
+  # Waits until the result is computed. It stays where it is.
   def there(result) = result.is_a?(Ikra::MDArray) ? result.sync : result
 end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# One operation of benchmark/mdarray.rb by the kernels of by_hand.cu. The protocol is that of peers.py, but that the seconds are those between two events around the
-# kernels, whose memory is there.
+# One operation of benchmark/mdarray.rb by the kernels of by_hand.cu. The protocol is that of peers.py. But the seconds
+# are those between two events around the kernels, whose memory is already allocated.
 #
 #   ruby -Ilib benchmark/operations/by_hand.rb OPERATION RUNS OUTPUT.npy INPUT.npy...
 
@@ -9,13 +9,13 @@ require "ikra"
 require "json"
 require_relative "../suite/device"
 
-# What each operation launches, on a {Device} or what stands in for one.
+# The launches of each operation, on a {Device} or a substitute.
 class ByHandOperations
   SOURCE = File.expand_path("by_hand.cu", __dir__)
   BLOCK = 256
   NAMES = ["a*x + b*x*x", "a*x + b*x*x, f32", "sum", "matmul", "stencil", "mandelbrot", "mandelbrot, f32"].freeze
 
-  # Where the result is, of which kind, and how many elements it has; +launch+ computes it.
+  # The address, the kind and the number of elements of the result. +launch+ computes it.
   Work = Struct.new(:place, :dtype, :count, :launch)
 
   def initialize(device, kernels)
@@ -40,7 +40,7 @@ class ByHandOperations
     end
   end
 
-  # @return [Ikra::MDArray] what was computed
+  # @return [Ikra::MDArray] the result
   def download(work)
     bytes = work.count * (work.dtype == :f32 ? 4 : 8)
     host = @device.pinned(bytes)

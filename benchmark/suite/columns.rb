@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
-# The inputs and outputs of a benchmark program: named columns of numbers, and the file that every language reads and writes.
+# The inputs and outputs of a benchmark program: named columns of numbers, and the file that every language reads and
+# writes.
 #
-# The file: 8 bytes "IKRACOLS", the number of columns; for each column its name (24 bytes, filled with zeros), its type's letter, 1 where it is an
-# output, 6 bytes of nothing, and how many numbers it has; then the numbers of one column after the other, each filled up to 8 bytes. Little endian.
-# A number by itself is a column of one.
+# The file begins with 8 bytes "IKRACOLS" and the number of columns. Then each column has its name (24 bytes, filled
+# with zeros), the letter of its type, 1 where it is an output, 6 unused bytes, and its number of numbers. Then come the
+# numbers of one column after the other, each column filled up to 8 bytes. All is little endian. A single number is a
+# column of one.
 class Columns
   MAGIC = "IKRACOLS"
   # Letters of Array#pack, and bytes.
@@ -15,19 +17,19 @@ class Columns
     @columns = {}
   end
 
-  # What a program reads.
+  # Adds a column that the program reads.
   def input(name, type, values)
     @columns[name] = Column.new(type, Array(values), false)
     self
   end
 
-  # What a program writes: as it is before.
+  # Adds a column that the program writes, with its values before.
   def output(name, type, values)
     @columns[name] = Column.new(type, values, true)
     self
   end
 
-  # The numbers of a column; of a column of one that is no output, the number.
+  # The numbers of a column. For an input of one number, that number.
   def [](name)
     column = @columns.fetch(name)
     column.values.size == 1 && !column.output ? column.values.first : column.values

@@ -4,18 +4,21 @@
 #
 #   ruby benchmark/suite/cuda.rb PROGRAM nvcc|nvrtc KERNELS INPUT OUTPUT RUNS
 #
-# Prints as its last line {"upload": […], "kernel": […], "download": […], "compile": seconds}, or {"missing": "…"}. Kernel is all launches of a run, between two
-# events; or, where Ikra's version makes several calls, those that do what a call does, each call's between two events of their own: these count two microseconds beside what a kernel takes.
-# Upload is of all columns and download of the outputs, both of pinned memory. The first run does not count.
+# Prints as its last line {"upload": […], "kernel": […], "download": […], "compile": seconds}, or {"missing": "…"}.
+#
+# Kernel is the time of all launches of a run, between two events. Where Ikra's version makes several calls, it counts
+# only the launches that do a call's work, with two events for each call. These events add two microseconds to the time
+# of a kernel. Upload is that of all columns, and download that of the outputs, both in page-locked memory. The first
+# run does not count.
 
 require "json"
 require "tmpdir"
 require_relative "device"
 require_relative "program"
 
-# What cuda.rb is given: the columns on the GPU, and the kernels.
+# The argument of cuda.rb: the columns on the GPU, and the kernels.
 class Launches
-  # tuned: the kernels are those of cuda_tuned.cu.
+  # tuned: whether the kernels are those of cuda_tuned.cu.
   def initialize(device, kernels, columns, tuned:)
     @device = device
     @kernels = kernels
@@ -29,20 +32,20 @@ class Launches
     @packed = columns.each.to_h { |name, column| [name, column.values.pack("#{letter(column)}*")] }
   end
 
-  # A column's address, how many numbers it has, and the number of a column of one.
+  # A column's address, its number of numbers, and the number in a column of one.
   def [](name) = @places.fetch(name)
   def size(name) = @columns.fetch(name).values.size
   def value(name) = @columns.fetch(name).values.first
   def processors = @device.processors
   def tuned? = @tuned
 
-  # Room on the GPU that is no column; it keeps what is there.
+  # Memory on the GPU that is no column. It keeps its contents.
   def scratch(name, bytes) = @scratch[name] ||= @device.allocate(bytes)
   def clear(place, bytes) = @device.clear(place, bytes)
   def copy(to, from, bytes) = @device.copy(to, from, bytes)
   def launch(kernel, threads, block, *arguments) = @device.launch(@kernels[kernel], threads, block, *arguments)
 
-  # What is launched meanwhile is what a call of Ikra's version does, and timed by itself.
+  # Launches in the block do the work of one call of Ikra's version. They are timed together.
   def call
     pair = Array.new(2) { |end_of| @events[2 * @calls.size + end_of] }
     @device.record(pair.first)
@@ -51,10 +54,10 @@ class Launches
     @calls << pair
   end
 
-  # Seconds of all calls; nil: no launch said that it is one.
+  # Seconds of all calls. nil where no launch was marked as a call.
   def seconds_of_calls = @calls.empty? ? nil : @calls.sum { |pair| @device.seconds(*pair) }
 
-  # As every run begins; not timed.
+  # Prepares a run, untimed.
   def restore
     @calls.clear
     @packed.each { |name, bytes| @pinned.fetch(name)[0, bytes.bytesize] = bytes unless bytes.empty? }

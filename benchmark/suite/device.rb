@@ -2,8 +2,9 @@
 
 require "fiddle"
 
-# A GPU for kernels that somebody wrote by hand, through NVIDIA's driver as it stands: no CUDA toolkit and no C compiler is needed, and no Ikra.
-# Kernels are compiled by nvcc where it is installed, else by NVRTC; both without contraction, because Ruby has none.
+# A GPU for kernels that were written by hand, directly through NVIDIA's driver. It needs no CUDA toolkit, no C
+# compiler, and no Ikra. Kernels are compiled by nvcc where it is installed, else by NVRTC. Both compile without
+# contraction, because Ruby has none.
 class Device
   class Failed < StandardError; end
 
@@ -32,7 +33,7 @@ class Device
   # The numbers of CUdevice_attribute.
   PROCESSORS, MAJOR, MINOR = 16, 75, 76
 
-  # The first of these libraries that is there.
+  # The first of these libraries that exists.
   #
   # @raise [Failed]
   def self.library(names, functions)
@@ -47,7 +48,7 @@ class Device
   end
   private_class_method :open
 
-  # A cubin of CUDA C++ text for an architecture such as 90, by NVRTC. It may include files of the folder.
+  # A cubin of CUDA C++ text for an architecture such as 90, by NVRTC. The text may include files of the folder.
   #
   # @raise [Failed] where there is no NVRTC, or the text is wrong
   def self.compile(text, architecture, options: OPTIONS, folder: Dir.pwd)
@@ -55,7 +56,7 @@ class Device
     call = ->(name, *arguments) { nvrtc.fetch(name).call(*arguments).zero? or raise Failed, name }
     program = word
     call.("nvrtcCreateProgram", program, text, "by_hand.cu", 0, nil, nil)
-    # what it compiled in an earlier run it would find again, in no time
+    # NVRTC would find the code of an earlier run again, in no time.
     call.("nvrtcVersion", major = word, word)
     uncached = major[0, 4].unpack1("l") >= 13 ? ["--no-cache"] : []
     flags = ["--gpu-architecture=sm_#{architecture}", "--include-path=#{folder}", *uncached, *options].map { |option| Fiddle::Pointer[option] }
@@ -74,7 +75,7 @@ class Device
   end
   private_class_method :fetch
 
-  # Room for a pointer or a number.
+  # Memory for a pointer or a number.
   def self.word = Fiddle::Pointer.malloc(8, Fiddle::RUBY_FREE).tap { |pointer| pointer[0, 8] = "\0" * 8 }
 
   attr_reader :processors, :architecture
@@ -91,7 +92,7 @@ class Device
     @architecture = 10 * attribute(MAJOR) + attribute(MINOR)
   end
 
-  # Kernels by name, of a cubin.
+  # Kernels by name, from a cubin.
   def load(cubin)
     call("cuModuleLoadData", modul = self.class.word, cubin)
     Hash.new do |known, name|
@@ -105,7 +106,7 @@ class Device
     place[0, 8].unpack1("q")
   end
 
-  # Pinned memory of the host.
+  # Page-locked memory of the host.
   def pinned(bytes)
     call("cuMemAllocHost_v2", place = self.class.word, [bytes, 8].max)
     Fiddle::Pointer.new(place[0, 8].unpack1("q"), [bytes, 8].max)
@@ -117,10 +118,12 @@ class Device
   def copy(to, from, bytes) = call("cuMemcpyDtoDAsync_v2", to, from, bytes, nil)
   def wait = call("cuCtxSynchronize")
 
-  # Behind a copy, what comes next is where kernels are: an event right behind it says when the copy engine was done, and a kernel begins up to 7 µs later.
+  # Queues a small task of the kernels' engine after a copy, so that the next event waits for that engine. An event
+  # right after a copy shows when the copy engine was done, and a kernel begins up to 7 µs later.
   def settle = clear(@settled ||= allocate(8), 8)
 
-  # What is queued from here on waits until all of it is queued: how long Ruby takes to launch kernels is not a matter of these. The queue has room for about a thousand.
+  # Work that the block queues does not begin until all of it is queued. So Ruby's time to launch kernels does not
+  # count. The queue has room for about a thousand launches.
   def together
     @gate ||= pinned(8)
     @gate[0, 4] = [0].pack("L")
@@ -145,7 +148,7 @@ class Device
 
   def record(event) = call("cuEventRecord", event, nil)
 
-  # Seconds between two events that have come.
+  # Seconds between two events, both of which were reached.
   def seconds(from, to)
     call("cuEventElapsedTime", time = self.class.word, from, to)
     time[0, 4].unpack1("f") / 1e3

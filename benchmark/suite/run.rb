@@ -5,9 +5,14 @@
 #   ruby --yjit benchmark/suite/run.rb PROGRAM ruby INPUT OUTPUT RUNS
 #   IKRA_BACKEND=cpu ruby -Ilib benchmark/suite/run.rb PROGRAM ikra INPUT OUTPUT RUNS
 #
-# INPUT and OUTPUT are files of columns. Prints as its last line {"seconds": […], "yjit": true}, and for Ikra also "first" (of the first call, which compiles),
-# "first_phases" and "phases": of each run what Ikra's profile says, and "backends": those of the last run. The first run counts for neither, nor do those that
-# follow it for SETTLE seconds, if that is given, on the state that the first one left.
+# INPUT and OUTPUT are files of columns. Prints as its last line {"seconds": […], "yjit": true}. For Ikra it adds:
+#
+# * "first" and "first_phases": the time and the phases of the first call, which compiles;
+# * "phases": those of each run, by Ikra's profile;
+# * "backends": those of the last run.
+#
+# The first run does not count. Nor do the runs of SETTLE seconds after it, if that is given, which use the state that
+# the first one left.
 
 require "json"
 require_relative "program"
@@ -35,7 +40,7 @@ end
 first = again.call
 settled = clock.call + Float(ENV.fetch("SETTLE", "0"))
 program.compute(state) while clock.call < settled
-# Plain Ruby whose first run took long is what it is: a second one says nothing new.
+# Where the first run of plain Ruby took long, a second one would add nothing new.
 timed = !ikra && first > 2.0 ? [first] : Array.new([Integer(runs), [2, (10 / (ikra ? first.seconds : first)).floor].max].min) { again.call }
 
 written = Columns.new

@@ -8,14 +8,14 @@ require_relative "versions"
 
 # Runs versions of programs on the same random input, and compares their outputs before it keeps any time.
 #
-# What is expected is plain Ruby's output. At a size that would take it too long, one version (C on one thread, where it is) must agree with plain Ruby at a
-# smaller one, and all others with that version.
+# Plain Ruby's output is the expected one. At a size that would take it too long, one version (C on one thread, where it
+# exists) must agree with plain Ruby at a smaller size. All other versions must then agree with that version.
 class Suite
-  # Seconds after which a version is stopped, and counts as one that cannot run here. Runs after the first are fewer, but two, where they would take more
-  # than ten seconds together.
+  # Seconds after which a version is stopped, and counts as unable to run here. Where the runs after the first would
+  # take more than ten seconds together, there are fewer of them, but at least two.
   LIMIT = Integer(ENV.fetch("LIMIT", "60"))
 
-  # What a version's process said; nothing is timed where +reason+ is given.
+  # The answer of a version's process. With a +reason+, nothing is timed.
   Answer = Struct.new(:facts, :outputs, :reason)
 
   attr_reader :failed
@@ -29,9 +29,9 @@ class Suite
     @unavailable = {}
   end
 
-  # Measures a program at a size, and plain Ruby at a size that it manages.
+  # Measures a program at a size, and plain Ruby at a size that it can do in time.
   #
-  # @return [Hash] what is kept in the record: sizes, work, and for each version its medians or why there are none
+  # @return [Hash] the record: sizes, work, and for each version its medians, or why there are none
   def measure(name, size, runs:, ruby_size: nil)
     program = Program.find(name).new(name)
     small = ruby_size || program.ruby_size(size)
@@ -66,7 +66,8 @@ class Suite
     { exact: program.tolerance, loose: program.loose_tolerance }.transform_values { |pair| pair || "the same bits" }
   end
 
-  # The versions but plain Ruby, the first of which agrees with it at the size that it manages. Its time there is kept, scaled up.
+  # Measures the versions other than plain Ruby. The first of them must agree with plain Ruby at the size that it can do
+  # in time. Plain Ruby's time there is kept, scaled up.
   def with_reference(program, small, versions, found, runs)
     ruby = versions.find { |version| version.kind == :ruby } or return versions
     input, path = prepared(program, small)
@@ -75,7 +76,7 @@ class Suite
     keep(program, ruby, answer, found, scale: program.ratio(found[:size], small))
     found[:ruby_work] = program.work(input, answer.outputs)
     others = (versions - [ruby]).sort_by.with_index { |version, index| [version.name == "c, one thread" ? 0 : 1, index] }
-    # what is compared loosely is no reference
+    # A version that is compared loosely cannot be the reference.
     others.shift until others.empty? || (!others.first.loose? && agrees?(program, others.first, answer.outputs, ask(program, others.first, path, 0), found))
     others
   end
@@ -124,7 +125,7 @@ class Suite
     Answer.new(facts, Columns.read(output).outputs, nil)
   end
 
-  # Its output, and nil; or nil, and what went wrong.
+  # A version's output, and nil; or nil, and what went wrong.
   def run(environment, command)
     Open3.popen3(environment, *command) do |input, output, errors, process|
       input.close
@@ -161,7 +162,7 @@ class Suite
     facts[:phases].first.keys.to_h { |phase| [phase, median(facts[:phases].map { |run| run.fetch(phase, 0.0) })] }
   end
 
-  # What is done for a call wherever it runs.
+  # The seconds of a call that do not depend on the backend.
   def marshalling(run) = run.values_at(:source, :infer, :trace, :pack, :unpack).sum(&:to_f)
 
   def median(numbers) = numbers.empty? ? 0.0 : Harness::Timing.new(numbers).median

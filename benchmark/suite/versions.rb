@@ -4,15 +4,17 @@ require "json"
 require "rbconfig"
 require_relative "../harness"
 
-# The versions of a program that the suite knows: in which files each is, whether it can run here, and by which command.
+# The versions of a program: in which files each is, whether it can run here, and by which command.
 #
-# Every command is given INPUT OUTPUT RUNS, writes the outputs as columns and prints JSON as its last line; the files in this folder say which.
+# Every command gets INPUT OUTPUT RUNS, writes the outputs as columns and prints JSON as its last line. The files in
+# this folder document it.
 class Version
   HERE = __dir__
   BUILT = File.expand_path("../../tmp/benchmark/programs", HERE)
   C_FLAGS = %w[-O3 -march=native -ffp-contract=off -fopenmp -std=gnu11 -Wall].freeze
 
-  # kind: :ruby, :ikra, :native or :python. device: :cpu or :gpu. loose: its results are compared within Program#loose_tolerance.
+  # kind: :ruby, :ikra, :native or :python. device: :cpu or :gpu. loose: whether its results are compared within
+  # Program#loose_tolerance.
   attr_reader :name, :kind, :device, :files
 
   def initialize(name, kind, device, files, loose: false, &how)
@@ -27,7 +29,8 @@ class Version
   def loose? = @loose
   def there?(program) = program.has?(files.last)
 
-  # Lines of the program's own files that are neither blank nor comments. In Ruby, of the model, and of #compute: what becomes of input and output is no part of it.
+  # The number of lines of the program's own files without blank lines and comments. In Ruby only the model and #compute
+  # count. Code that converts inputs and outputs does not.
   def lines(program)
     paths = [*files, *headers(program)].flat_map { |file| file == "model.rb" ? program.model : program.file(file) }
     paths.sum do |path|
@@ -37,13 +40,13 @@ class Version
     end
   end
 
-  # What versions in C and CUDA share.
+  # The common files of versions in C and CUDA.
   def headers(program) = kind == :native ? Dir[program.file("*.h")].map { |path| File.basename(path) } : []
 
   # Environment, and command without INPUT OUTPUT RUNS; or a String that says why it cannot run here.
   def command(bench, program) = @how.call(bench, program)
 
-  # All of them, plain Ruby first.
+  # All versions, plain Ruby first.
   def self.all
     @all ||= [ruby, ikra("cpu", "ikra.rb"), ikra("cuda", "ikra.rb"), ikra("cpu", "md_array.rb"), ikra("cuda", "md_array.rb"),
               c("one thread") { 1 }, c("OpenMP") { |bench| bench.cpus.size }, c("OpenMP, tuned", "c_tuned.c") { |bench| bench.cpus.size },
@@ -53,10 +56,10 @@ class Version
 
   def self.named(name) = all.find { |version| version.name == name } || raise(ArgumentError, "no version #{name.inspect}: there are #{all.map { |version| version.name.inspect }.join(" ")}")
 
-  # Those that VERSIONS names, else all. Names have commas in them, so semicolons are between.
+  # The versions that VERSIONS names, else all. Names have commas in them, so semicolons separate them.
   def self.chosen = Harness.chosen("VERSIONS", all.map(&:name), separator: ";").map { |name| named(name) }
 
-  # Ikra where it chooses the backend itself: timed after so many seconds of calls.
+  # Ikra where it chooses the backend itself. It is timed after so many seconds of calls.
   def self.auto(settle:)
     ikra("auto", "ikra.rb", "SETTLE" => settle.to_s)
   end

@@ -3,7 +3,7 @@
 require_relative "model"
 
 class Program::Boids
-  # Even ticks are for deciding, odd ones for flying: all of it is one call.
+  # Birds decide in even ticks, and fly in odd ones. All of it is one call.
   def compute((flock, steps, field))
     flock.peach(2 * steps) { |bird| Ikra.tick.even? ? bird.decide(flock, field) : bird.fly }
   end

@@ -55,7 +55,7 @@ class Program::Boids
 
     private
 
-    # Back towards the middle from the edges.
+    # The steering from the edges back towards the middle.
     def home(place, field)
       if place < 0.0 then 0.1
       elsif place > field then -0.1

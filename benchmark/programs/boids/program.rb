@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# A flock of birds (Reynolds' boids): each looks at all others, keeps its distance, flies where they fly, and stays with them; 10 steps in one call.
+# A flock of birds (Reynolds' boids): each looks at all others, keeps its distance, flies where they fly, and stays with
+# them. 10 steps are one call.
 class Program::Boids < Program
   STEPS = 10
   STATE = %i[x y vx vy].freeze
@@ -19,6 +20,6 @@ class Program::Boids < Program
   def ratio(size, small) = (size / small.to_f)**2
   def work(input, outputs) = { flops: input[:steps] * outputs[:x].size**2 * 6, bytes: input[:steps] * outputs[:x].size * 12 * 8 }
 
-  # A bird that is seen by one and not by the other in the last digit changes what follows.
+  # Whether a bird is seen may depend on the last digit of its distance, and changes all that follows.
   def loose_tolerance = [1e-3, "contracted arithmetic decides who is seen"]
 end

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# The Himeno benchmark: Jacobi's iteration for the pressure in a box, a stencil of 19 points with 12 coefficient arrays, 8 iterations in one call: bound by memory.
+# The Himeno benchmark: Jacobi's iteration for the pressure in a box. It is a stencil of 19 points with 12 coefficient
+# arrays, with 8 iterations in one call, and bound by memory.
 #
-# As the original, but in doubles, with random pressures, and without the sum of residuals.
+# It differs from the original in three points: it uses doubles, random pressures, and no sum of residuals.
 class Program::Himeno < Program
   ITERATIONS = 8
   sizes tiny: 8, small: 32, normal: 64, ruby: 24, scaling: [5, 10, 22, 46, 100]
@@ -31,6 +32,6 @@ class Program::Himeno < Program
     { flops: 34 * inner * input[:iterations], bytes: 14 * 8 * inner * input[:iterations] }
   end
 
-  # gcc vectorises the loops by hand.
+  # The loops in C by hand are vectorised by gcc.
   def targets = { cpu: 0.4, cuda: 0.95 }
 end

@@ -11,7 +11,7 @@ class Program::Kmeans
       @sum_x = @sum_y = @count = 0
     end
 
-    # To the middle of its points.
+    # Moves to the middle of its points.
     def settle
       if @count > 0
         @x = @sum_x / @count

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Clusters points around centres (Lloyd's algorithm), ten rounds, a call for each: points join the nearest cluster and add themselves to it.
+# Clusters points around centres (Lloyd's algorithm), in ten rounds, with a call for each. Points join the nearest
+# cluster and add themselves to it.
 #
 # Coordinates are Integers, as on a picture: sums are exact in any order.
 class Program::Kmeans < Program

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 class Program::Life
-  # Tuned: bytes beside each other, and no neighbours.
+  # Tuned: the cells are bytes beside each other, without lists of neighbours.
   def compute(gpu)
     cells = gpu.size(:alive)
     worlds = [gpu[:alive], gpu.scratch(:next, cells)]

@@ -11,7 +11,7 @@ class Program::Life
 
     def alive? = @alive
 
-    # What this cell will be, by what its neighbours are.
+    # Computes the next state of this cell from its neighbours.
     def look
       around = @neighbours.count { |cell| cell.alive? }
       @fate = around == 3 || (around == 2 && @alive)

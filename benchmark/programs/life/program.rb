@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Conway's Game of Life on a torus, each cell an object that knows its eight neighbours, 20 generations in one call. The versions by hand have bytes and indices
-# in place of objects, but for the one in CUDA that is not tuned: what they need not follow is the price of objects.
+# Conway's Game of Life on a torus. Each cell is an object that knows its eight neighbours; 20 generations are one call.
+# The versions by hand have bytes and indices in place of objects, except for the untuned one in CUDA. The difference is
+# the price of objects.
 class Program::Life < Program
   GENERATIONS = 20
   sizes tiny: 6, small: 128, normal: 512, ruby: 100, scaling: [10, 32, 100, 316, 1_000]
@@ -26,7 +27,7 @@ class Program::Life < Program
   def ratio(size, small) = (size / small.to_f)**2
   def work(input, outputs) = { flops: 10 * input[:generations] * outputs[:alive].size, bytes: 2 * input[:generations] * outputs[:alive].size }
 
-  # gcc vectorises the loops by hand.
+  # The loops in C by hand are vectorised by gcc.
   def targets = { cpu: 0.4, cuda: 0.95 }
 
   private

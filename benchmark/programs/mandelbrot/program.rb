@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# How many steps the points of a square of the plane take to escape, at most 256: bound by arithmetic, and threads diverge.
+# The number of steps, at most 256, that the points of a square of the plane take to escape. It is bound by arithmetic,
+# and threads diverge.
 class Program::Mandelbrot < Program
   MOST = 256
   sizes tiny: 12, small: 500, normal: 2_000, ruby: 300, scaling: [10, 32, 100, 316, 1_000, 3_162]
@@ -17,7 +18,7 @@ class Program::Mandelbrot < Program
   def ratio(size, small) = (size / small.to_f)**2
   def work(_input, outputs) = { flops: 7 * outputs[:steps].sum + 4 * outputs[:steps].size, bytes: 8 * outputs[:steps].size }
 
-  # Where multiplications and additions are contracted, points at the edge leave a step sooner or later.
+  # Where multiplications and additions are contracted, points at the edge escape a step sooner or later.
   def difference(expected, actual, loose: false)
     return super unless loose && actual[:steps].size == expected[:steps].size
 

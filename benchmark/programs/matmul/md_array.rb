@@ -5,7 +5,7 @@ class Program::Matmul
   def outputs(_state, result) = { c: result.to_a.flatten(1) }
 
   def compute((a, b))
-    # the same sums in the same order as the others: cuBLAS has its own
+    # The same sums in the same order as in the other versions. cuBLAS has an order of its own.
     a.matmul(b, blas: false)
   end
 end

@@ -3,7 +3,7 @@
 require_relative "model"
 
 class Program::Nbody
-  # Even ticks are for looking, odd ones for moving: all of it is one call.
+  # Stars look in even ticks, and move in odd ones. All of it is one call.
   def compute((stars, steps, seconds))
     stars.peach(2 * steps) do |star|
       Ikra.tick.even? ? star.attract(stars, seconds) : star.move(seconds)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Gravity, each star an object that is drawn to all others, ten steps in one call: bound by arithmetic.
+# Gravity: each star is an object that is drawn to all others. Ten steps are one call. It is bound by arithmetic.
 class Program::Nbody < Program
   STEPS = 10
   STATE = %i[x y z vx vy vz].freeze

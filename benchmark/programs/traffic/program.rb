@@ -2,20 +2,21 @@
 
 require_relative "../../../examples/traffic/model"
 
-# The traffic simulation of the paper: cars, buses and pedestrians on a town's streets, ten actors for a street, a thousand ticks in one call. Actors throw
-# dice of their own, so that every version ends in the same state to the bit.
+# The traffic simulation of the paper: cars, buses and pedestrians on a town's streets, with ten actors for a street and
+# a thousand ticks in one call. Each actor has random numbers of its own, so that every version ends in the same state
+# to the bit.
 class Traffic::Benchmark < Program
   TICKS = 1_000
   sizes tiny: 200, small: 50_000, normal: 1_000_000, ruby: 2_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000]
   TYPES = [Traffic::SteadyCar, Traffic::SteadyBus, Traffic::SteadyPedestrian].freeze
 
-  # What Ruby's +move+ makes of a weather, for a program that has no classes.
+  # The factors that Ruby's +move+ takes from a weather, for programs without classes.
   GRIPS = { Traffic::Weather::Sunny => [1.0, 1.0], Traffic::Weather::Rainy => [0.8, 0.7], Traffic::Weather::Snowy => [0.5, 0.7] }.freeze
   WEATHERS = GRIPS.keys.freeze
 
   def model = %w[actor own_dice street weather].map { |name| File.expand_path("../../../examples/traffic/#{name}.rb", __dir__) }
 
-  # Actors are cars, then buses, then pedestrians; :order says where the Ruby array has each of them.
+  # Actors are cars, then buses, then pedestrians. :order has the position of each in the Ruby array.
   def input(size, random)
     network = Traffic::Network.grid([size / 10, 16].max, seed: random.rand(1 << 30))
     actors = Traffic::Population.new(network, seed: random.rand(1 << 30), deterministic: true).actors(size)
@@ -55,7 +56,7 @@ class Traffic::Benchmark < Program
     { flops: 4 * input[:ticks] * outputs[:progress].size, bytes: input.bytes + input.bytes(only_outputs: true) }
   end
 
-  # The times are promised of an H200 with 16 cores.
+  # The times are promised for an H200 with 16 cores.
   def targets = { cpu: 0.9, cuda: 0.95, per_core: 25, ms: { cuda: { kernel: 2.4, beside: 100 } } }
 
   private
