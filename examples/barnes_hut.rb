@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Gravity between many bodies in n log n steps (Barnes and Hut): what is far away is taken as one.
+# Gravity between many bodies in n log n steps (Barnes and Hut): bodies that are far away are taken as one.
 #
 #   ruby -Ilib examples/barnes_hut.rb [bodies]
 

@@ -66,7 +66,7 @@ module Boids
       sum / others.size
     end
 
-    # Back towards the middle from the edges.
+    # The steering from the edges back towards the middle.
     def homing(field)
       Vector.new(back(position.x, field), back(position.y, field))
     end

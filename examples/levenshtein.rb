@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Finds the word that was meant: the one that fewest insertions, deletions and replacements lead to.
+# Corrects typing errors: finds the word that fewest insertions, deletions and replacements lead to.
 #
 #   ruby -Ilib examples/levenshtein.rb [words]
 

@@ -18,7 +18,7 @@ module Life
 
     def alive? = @alive
 
-    # What this cell will be, by what its neighbours are.
+    # Computes the next state of this cell from its neighbours.
     def look
       @fate = case neighbours.count(&:alive?)
               when 3 then :lives
@@ -58,7 +58,7 @@ module Life
     def to_a = @cells.map(&:alive?).each_slice(@size).to_a
   end
 
-  # Who is alive in the end, row by row.
+  # Which cells are alive in the end, row by row.
   def self.run(size, generations: 50)
     world = World.new(size)
     world.live(generations)

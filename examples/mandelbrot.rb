@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The Mandelbrot set, and how fast the points outside of it leave.
+# The Mandelbrot set, and how fast the points outside of it escape.
 #
 #   ruby -Ilib examples/mandelbrot.rb [width]
 
@@ -10,7 +10,7 @@ require_relative "support/png"
 module Mandelbrot
   MOST = 200
 
-  # How many steps until the point is gone, with a fraction for smooth colours; nil if it stays.
+  # The number of steps until the point escapes, with a fraction for smooth colours; nil if it stays.
   def self.escape(real, imaginary)
     x = y = 0.0
     MOST.times do |step|

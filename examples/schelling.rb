@@ -51,7 +51,7 @@ module Schelling
       @people = @homes.sample(size * size * 9 / 10, random: random).map { |home| Person.new(KINDS.sample(random: random), home) }
     end
 
-    # All who are not happy move to somewhere that is free; how many those were.
+    # All people who are not happy move to a free home. Gives how many moved.
     def year(wanted)
       unhappy = @people.zip(@people.pmap { |person| person.happy?(wanted) }).reject(&:last).map(&:first)
       free = @homes.select(&:empty?)
@@ -65,7 +65,7 @@ module Schelling
     end
   end
 
-  # Who lives where in the end, and how many moved each year.
+  # The people of each home in the end, and how many moved each year.
   def self.run(size, years: 40, wanted: 0.5)
     city = City.new(size)
     moves = Array.new(years) { city.year(wanted) }

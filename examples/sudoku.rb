@@ -26,7 +26,7 @@ module Sudoku
 
     private
 
-    # Fills the empty square with the fewest candidates, and then all others; false if that cannot be.
+    # Fills the empty square with the fewest candidates, and then all others; false if that is not possible.
     def fill
       square = emptiest or return true
 

@@ -42,7 +42,7 @@ module Sugarscape
       place.agent = self
     end
 
-    # The best place in sight, the nearest of those that are as good.
+    # The best place in sight; among equally good ones the nearest.
     def look
       @target = @place
       @place.rays.each do |ray|
@@ -104,7 +104,7 @@ module Sugarscape
     end
   end
 
-  # The wealth of who is where, nil where nobody is, and the sugar that is left.
+  # The wealth of the agent at each place, nil where there is none, and the sugar that is left.
   def self.run(size, ticks: 40)
     land = Land.new(size)
     ticks.times { land.tick }

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Traffic in Saint-Germain-en-Laye: cars, buses and pedestrians on the town's real streets, every one an ordinary Ruby object that moves by itself.
+# Traffic in Saint-Germain-en-Laye: cars, buses and pedestrians on the town's real streets. Every one is an ordinary
+# Ruby object that moves by itself.
 #
 #   ruby -Ilib examples/traffic.rb --actors 50000 --ticks 1000 --backend cpu
 #
@@ -42,7 +43,7 @@ module Traffic
 
     private
 
-    # The program that the project is for. Its parts exist only so that there is progress to show.
+    # The simulation itself. It runs in parts only to show its progress.
     def simulate(actors, ticks)
       weather = WEATHERS.fetch(@options[:weather])
       part = (ticks / 20.0).ceil.clamp(1..)
@@ -59,14 +60,14 @@ module Traffic
       clock - started
     end
 
-    # Metres in the last second; a turn into the next street takes what is left of it.
+    # Metres in the last second. After a turn, it is the rest of that second on the next street.
     def velocity(actor, street, progress)
       return (actor.progress - progress).abs if actor.street.equal?(street)
 
       street.length - progress + actor.progress
     end
 
-    # Plain Ruby over a few of the actors for about half a second: seconds for one actor and one tick.
+    # Runs plain Ruby over a few of the actors for about half a second. Gives the seconds for one actor and one tick.
     def sequential_time(network)
       few = population(network).actors([@options[:actors], 2_000].min)
       weather = WEATHERS.fetch(@options[:weather])

@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
-# Figure 1 of "GPGPU in Ruby with array iterators" (Nishiguchi and Masuhara, 2011): how many steps each point takes to leave.
+# Figure 1 of "GPGPU in Ruby with array iterators" (Nishiguchi and Masuhara, 2011): the number of steps that each point
+# takes to escape.
 #
 #   ruby -Ilib examples/paper2011/mandelbrot.rb [size]
 
 require_relative "MDarray"
 
 module PaperMandelbrot
-  # @return [MDarray] for each point how many steps it stays
+  # @return [MDarray] for each point the number of steps that it stays
   def self.run(r_size, i_size = r_size, limit = 256)
     inf = 2.0
     r_start, i_start = -2.0, -1.25

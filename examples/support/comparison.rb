@@ -2,9 +2,9 @@
 
 require "ikra"
 
-# Runs a program twice, with Ikra and as the plain Ruby that it was before its calls were given a `p`, and compares.
+# Runs a program twice, with Ikra and as plain Ruby, where its calls have no `p`, and compares the results.
 module Comparison
-  # What the methods are where there is no Ikra.
+  # The same methods without Ikra.
   module Sequential
     def pmap(**, &block) = map(&block)
 
@@ -37,7 +37,7 @@ module Comparison
 
     private
 
-    # Puts these in the place of Ikra's; gives what was there.
+    # Replaces Ikra's methods by these. Gives the methods before.
     def replace(methods)
       methods.map do |method|
         Ikra::Parallel.instance_method(method.name).tap do
@@ -47,7 +47,7 @@ module Comparison
       end
     end
 
-    # `==` lets 1 pass for 1.0, and NaN for nothing.
+    # With `==`, 1 would equal 1.0, and NaN would not equal itself.
     def same?(result, expected) = Marshal.dump(result) == Marshal.dump(expected)
 
     def timed(name)

@@ -7,7 +7,7 @@ module Traffic
   KMH = 1 / 3.6
   MPH = 0.44704
 
-  # Someone on a street, +progress+ metres from its beginning. One call of a subclass's +move+ is one second.
+  # A participant on a street, +progress+ metres from its beginning. One call of a subclass's +move+ is one second.
   class Actor
     attr_reader :street, :progress
 
@@ -27,7 +27,7 @@ module Traffic
       end
     end
 
-    # At the end of the street: on to one of the streets that go on from there, or no further where there is none.
+    # Turns at the end of the street into one of the next streets. Where there is none, the actor stays.
     def turn
       ways = ways_on
       if ways.empty?
@@ -57,7 +57,7 @@ module Traffic
 
     private
 
-    # Goes as fast as vehicle and street allow, times what the weather leaves of that.
+    # Drives as fast as vehicle and street allow, times a factor of the weather.
     def drive(grip)
       limit = @street.max_velocity
       velocity = @max_velocity < limit ? @max_velocity : limit
@@ -92,7 +92,7 @@ module Traffic
 
     private
 
-    # Miles per hour; someone who forgot something walks back.
+    # Miles per hour. A pedestrian who forgot something walks back.
     def pace
       rand(-2.0..4.0)
     end

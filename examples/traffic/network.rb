@@ -23,7 +23,8 @@ module Traffic
       new(streets, intersections)
     end
 
-    # A town on squared paper with about +count+ streets, for when the real one is too small. One street in eight is a footpath.
+    # A town on squared paper with about +count+ streets, for where the real one is too small. One street in eight is a
+    # footpath.
     def self.grid(count, seed: 1)
       random = Random.new(seed)
       side = [Math.sqrt(count / 4.0).ceil, 2].max

@@ -3,8 +3,8 @@
 require_relative "actor"
 
 module Traffic
-  # Actors without +rand+: each throws dice of its own, a linear congruential generator, so that a run is the same to the last bit wherever it
-  # takes place. The classes are those of actor.rb in everything else.
+  # Actors without +rand+. Each has a random generator of its own, a linear congruential one, so that a run is the same
+  # to the last bit on every machine. The classes are those of actor.rb in everything else.
   module OwnDice
     attr_reader :dice
 

@@ -3,16 +3,16 @@
 require_relative "model"
 
 module Traffic
-  # The town and its traffic as one SVG file: all of it on the left, the centre enlarged on the right.
+  # The town and its traffic as one SVG file, with the whole town on the left, and the centre enlarged on the right.
   class Picture
     WIDTH = 1720
     HEIGHT = 1360
     METRES_PER_DEGREE = 111_320.0
 
-    # Beyond this many, dots cover the streets: then every nth actor is drawn, and the legend says so.
+    # The most dots. More would cover the streets. Then only every nth actor is drawn, and the legend says so.
     MOST_DOTS = 4_000
 
-    # Kinds of streets from below to above: colour, and width in metres (a map may draw them wider to be seen).
+    # Kinds of streets in the order of drawing: colour, and width in metres. They may be drawn wider, to be visible.
     STREETS = {
       %w[track path bridleway] => ["#2d5c4b", 4],
       %w[footway cycleway pedestrian steps] => ["#465472", 4],
@@ -76,7 +76,7 @@ module Traffic
         @y = centre[1] - @height / scale / 2
       end
 
-      # The part of the ground that is seen: left, top, width and height in metres.
+      # The visible part of the ground: left, top, width and height in metres.
       def ground
         [@x, @y, @width / @scale, @height / @scale]
       end
@@ -181,7 +181,8 @@ module Traffic
       @town ||= View.new(self, "town", page: [30, 30, (@ground[0] * scale + 20).ceil, height], centre: @ground.map { |side| side / 2 }, scale: scale, dot: 2.2)
     end
 
-    # Where the streets are densest: a square kilometre and a half around the square kilometre with the most intersections.
+    # The part with the densest streets: a square kilometre and a half around the square kilometre with the most
+    # intersections.
     def centre
       busiest = @places.group_by { |x, y| [(x / 1000).floor, (y / 1000).floor] }.values.max_by(&:size)
       middle = busiest.transpose.map { |positions| positions.sum / positions.size }

@@ -3,7 +3,7 @@
 require_relative "model"
 
 module Traffic
-  # What the program tells on the terminal.
+  # The output of the program on the terminal.
   module Report
     module_function
 
@@ -18,7 +18,7 @@ module Traffic
       "#{number.round(number < 10 ? 2 : (number < 100 ? 1 : 0))} #{unit}"
     end
 
-    # Draws over itself on a terminal; says nothing where the output is a file.
+    # Overwrites the line on a terminal. Prints nothing where the output is a file.
     def progress(done, total, out: $stderr)
       return unless out.tty?
 

@@ -5,10 +5,11 @@ module Traffic
   class Street
     attr_reader :from, :to, :length, :max_velocity, :kind, :name
 
-    # The streets that go on from this one's end, for whoever walks: all but the way back, or the way back where there is no other.
+    # The next streets after this one's end, for pedestrians. These are all but the way back, or the way back where
+    # there is no other.
     attr_accessor :neighbors
 
-    # Those of them that are open to cars and buses.
+    # Those of the next streets that are open to cars and buses.
     attr_accessor :roads
 
     def initialize(from:, to:, length:, max_velocity:, kind: nil, name: nil)
