@@ -16,9 +16,9 @@ RSpec.configure do |config|
   config.mock_with(:rspec) { |mocks| mocks.verify_partial_doubles = true }
   config.shared_context_metadata_behavior = :apply_to_host_groups
 
-  # Examples that take minutes: bin/test runs them, and `rspec --tag slow`.
+  # Examples that take minutes. bin/test runs them, and so does `rspec --tag slow`.
   config.filter_run_excluding slow: true unless ENV["IKRA_SLOW"] == "1"
-  # Those that go through whole tables take an hour: rake spec:exhaustive runs them.
+  # Examples that go through whole tables and take an hour. rake spec:exhaustive runs them.
   config.filter_run_excluding exhaustive: true unless ENV["IKRA_EXHAUSTIVE"] == "1"
 
   config.extend Backends::Groups

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# One block over the same objects again and again, which change between its calls. A call begins with what the one before found
-# out about who is there, and must notice what is not so any more.
+# One block that runs repeatedly over the same objects, which change between its calls. A call begins with the tables of
+# the one before, and must notice what has changed.
 module Again
-  # Errors show objects, and from each one comes to all.
+  # A short `inspect`. Errors show objects, and each object leads to all others.
   module Short
     def inspect = "#<#{self.class}>"
   end
@@ -33,7 +33,7 @@ module Again
     def initialize(coins) = @coins = coins
   end
 
-  # Does something for another.
+  # A friend, who does something for others.
   class Friend
     include Short
     attr_accessor :friend, :done
@@ -84,7 +84,7 @@ module Again
     def pace = @hat ? 3 : 2
   end
 
-  # The same objects twice: one half is Ikra's, the other Ruby's.
+  # The same objects twice: one half for Ikra, the other for Ruby.
   class World
     include Short
     attr_accessor :walkers, :towns, :inn
@@ -98,7 +98,7 @@ module Again
 
     def walk(backend)
       walkers, inn = @walkers, @inn
-      # one block of code, so that it is the same one each time
+      # One block of code, so that each call has the same one.
       backend ? walkers.peach(backend: backend) { |walker| walker.walk(inn) } : walkers.each { |walker| walker.walk(inn) }
     end
 
@@ -154,7 +154,7 @@ module Again
     "the heap" => ->(_world, _random) { GC.compact },
     "what is garbage" => ->(_world, _random) { GC.start }
   }.freeze
-  # A change of a frozen list makes another first.
+  # A change of a list, which first makes another list where this one is frozen.
   CHANGES_LIST = /\A(places in|places of neighbours in|another in|one less in|one for another in|one twice in|one twice in a row in|nobody twice in) the list/.freeze
 
   def self.change(world, name, seed)

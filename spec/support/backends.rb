@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Which backends this machine can run, found out without asking Ikra: a backend that wrongly says it is absent must
+# The backends that this machine can run, found out without Ikra. A backend that wrongly says that it is absent must
 # fail its examples, not skip them. `IKRA_BACKEND` restricts the list to one, and then its absence is an error.
 module Backends
   ALL = %i[reference cpu cuda_shim cuda].freeze
@@ -11,7 +11,7 @@ module Backends
       @present ||= (wanted = wanted_backend) ? [wanted] : ALL.select { |backend| absence(backend).nil? }
     end
 
-    # Why each backend that is not tested is not: a Hash of Symbol to String.
+    # The reason for each backend that is not tested: a Hash of Symbol to String.
     def skipped
       (ALL - present).to_h { |backend| [backend, absence(backend) || "IKRA_BACKEND=#{ENV.fetch("IKRA_BACKEND")}"] }
     end

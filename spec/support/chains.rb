@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Random chains, as text to follow `base.lazy` or `base.plazy`: stages by what the elements before them are, an end, and a base. Some blocks raise
-# for some elements.
+# Random chains, as text to follow `base.lazy` or `base.plazy`. A chain has a base, stages that suit the elements before
+# them, and an end. Some blocks raise for some elements.
 #
 #   Chains.new(seed).next # => ["(1..12)", ".map { |x| 60 / (x - 4) }.select(&:even?).first(3)"]
 class Chains
-  # What elements are => stages, each with what elements are after it.
+  # Kind of elements => stages, each with the kind of elements after it.
   STAGES = {
     number: {
       "map { |x| x + 1 }" => :number, "map { |x| x * 3 - 7 }" => :number, "map { |x| 60 / (x - 4) }" => :number, "map(&:abs)" => :number, "map(&:-@)" => :number,

@@ -2,8 +2,8 @@
 
 # Compares generated programs with Ruby: ruby -Ilib -Ispec spec/support/fuzz.rb COUNT [SEED]
 #
-# Each runs through Ikra on every backend present, and through the core's own test on those that need no GPU. A program
-# that fails is made smaller and kept under ext/ikra-core/tests/cases/regressions.
+# Each program runs through Ikra on every backend present, and through the core's own test on the backends that need no
+# GPU. A program that fails is made smaller and kept under ext/ikra-core/tests/cases/regressions.
 require "tmpdir"
 require_relative "backends"
 require_relative "fuzz/runners"

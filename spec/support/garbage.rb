@@ -2,7 +2,7 @@
 
 require_relative "graph"
 
-# A story to tell while the garbage collector runs, and a time without it.
+# A story that runs while the garbage collector does, and a period without it.
 module Garbage
   LIST = [10, 20, 30].freeze
 
@@ -41,22 +41,22 @@ module Garbage
     end
   end
 
-  # The block's answer. Nothing is collected while it runs, so that what it leaves can be counted.
+  # The value of a block during which nothing is collected, so that the garbage of the block can be counted.
   def self.uncollected
-    GC.start # what is found already is swept even while the collector is off
+    GC.start # objects that were found already are swept even while the collector is off
     GC.disable
     yield
   ensure
     GC.enable
   end
 
-  # Gives all cells others that nobody else knows; without a backend, as Ruby does.
+  # Gives all cells new objects that nothing else refers to. Without a backend plain Ruby does.
   def self.fill(cells, backend)
     fresh = Array.new(7) { |i| Cell.new(i) }
     backend ? cells.peach(backend:) { |cell| cell.take(fresh) } : cells.each { |cell| cell.take(fresh) }
   end
 
-  # The graph of what becomes of some nodes.
+  # The graph of some nodes at the end of the story.
   def self.story(backend)
     nodes = Array.new(20) { |i| Node.new(i * 1.5) }
     nodes.each_with_index { |node, i| node.link = nodes[i * 7 % 20] }

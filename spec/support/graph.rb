@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
-# The form of everything that can be reached from some values: which objects there are, of which classes, what their
-# instance variables hold, and which references lead to the same object. Two graphs of one form are equal Arrays.
+# The form of everything that can be reached from some values: the objects and their classes, the contents of their
+# instance variables, and which references lead to the same object. Graphs of the same form are equal Arrays.
 module Graph
   OPAQUE = [Proc, Method, UnboundMethod, Binding, Thread, IO, Exception].freeze
 
   class << self
-    # An Array of lines, one for each object, in the order in which they are found; no recursion, so lists may be long.
+    # An Array of lines, one for each object, in the order in which they are found. It does not recurse, so lists may be
+    # long.
     def of(*roots)
       numbers = {}.compare_by_identity
       found = []
@@ -18,7 +19,7 @@ module Graph
       lines
     end
 
-    # A value that is nothing but itself, as text; nil for an object with an identity.
+    # A value without an identity, as text; nil for an object with one.
     def scalar(value)
       case value
       when nil, true, false, Integer, Symbol then value.inspect

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# For the specs of MDArray: groups run on each quick backend, all of them on one tour; `IKRA_BACKEND` says which instead.
+# For the specs of MDArray. A group runs on each quick backend, and some run on all of them. `IKRA_BACKEND` names
+# another.
 module MDArrays
   # For example groups.
   module Groups
@@ -26,14 +27,14 @@ module MDArrays
     end
   end
 
-  # For examples: what arrays within arrays do.
+  # For examples: methods of arrays within arrays.
   module Examples
     def md(...) = Ikra::MDArray.new(...)
 
-    # The nested array with each element replaced.
+    # The nested array, with each element replaced.
     def deep_map(nested, &block) = nested.is_a?(Array) ? nested.map { |part| deep_map(part, &block) } : block.call(nested)
 
-    # Elements of two nested arrays, of which dimensions of size 1 are repeated.
+    # Combines the elements of two nested arrays, whose dimensions of size 1 are repeated.
     def deep_zip(one, other, &block)
       return block.call(one, other) unless one.is_a?(Array) || other.is_a?(Array)
 
@@ -41,7 +42,7 @@ module MDArrays
       Array.new(size) { |index| deep_zip(*[one, other].map { |part| part.is_a?(Array) ? part[part.size == 1 ? 0 : index] : part }, &block) }
     end
 
-    # 1 is not 1.0, and NaN is NaN.
+    # Here 1 is not 1.0, and NaN equals NaN.
     def same_as(nested) = satisfy("be #{nested.inspect[0, 200]}") { |array| (array.is_a?(Ikra::MDArray) ? array.to_a : array).inspect == nested.inspect }
   end
 end

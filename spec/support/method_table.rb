@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
-# The table of methods: each method that a receiver has in Ruby and kernels know, with each form of its arguments, without and with a block.
-# Ruby's own lists say which methods there are, and compiling says which of them kernels know, so that a new one joins by itself.
+# The table of methods: each method that a receiver has in Ruby and that kernels know, with each form of its arguments,
+# without and with a block. Ruby's own lists say which methods exist. Compiling says which of them kernels know. So a
+# new method is included by itself.
 module MethodTable
   Own = Struct.new(:value) do
     def inspect = "own #{value}"
   end
 
-  # An object with a `<=>`.
+  # An object that has `<=>`.
   class Ordered
     include Comparable
 
@@ -18,7 +19,7 @@ module MethodTable
     def inspect = "ordered #{value}"
   end
 
-  # An object with nothing of its own.
+  # An object without methods of its own.
   class Plain
     def initialize(value) = @value = value
     def inspect = "plain #{@value}"
@@ -39,7 +40,7 @@ module MethodTable
   HASH = { 1 => 2, 3 => 4 }.freeze
   NAMES = { a: 1, b: nil }.freeze
 
-  # What makes the receivers of one kind; `captured`: by the block, one by one.
+  # Makes the receivers of one kind. `captured`: the block captures them, one by one.
   Group = Struct.new(:name, :captured, :make)
 
   def self.group(name, captured: false, &make) = Group.new(name, captured, make)
@@ -95,7 +96,7 @@ module MethodTable
   BLOCKS = ["{ |a| a }", "{ |a, b| a }", "{ 1 }", "{ nil }", "{ |a, b| b }", "{ |a| a == 1 }", "{ |*a| a }"].freeze
   WITH_BLOCK = ["", "1", "[1, 2]", "-1", "nil", "1, 2"].freeze
 
-  # Those that end a program, or have no end, or whose answers differ from run to run.
+  # Methods that end a program, or do not end, or whose answers differ from run to run.
   LEFT_OUT = %i[
     loop rand sleep exit exit! abort fork raise fail throw catch object_id __id__ hash binding gets readline readlines instance_variable_set
     trap select system exec spawn srand test warn puts print p pp display require load method send public_send __send__ tap
@@ -103,7 +104,7 @@ module MethodTable
   # Kernel's functions, which are called without a receiver.
   FUNCTIONS = %i[Integer Float Rational Complex Array String Hash format sprintf catch raise fail throw lambda proc block_given? loop].freeze
 
-  # What is known to differ, and why: the code, and what Ikra says.
+  # Known differences and their reasons: the code, and what Ikra says.
   KNOWN = {
     /arrays do not grow in kernels/ => "arrays do not grow",
     /\AArray\.new\(.*, .*\) \{|\Ax\.new\(.*,.*\) \{.*Array/m => "Array.new with a value and a block",
@@ -118,12 +119,12 @@ module MethodTable
     /undefined method [`'].*for (an instance of (?:Array|Range)|\[\]:Array)/ => "messages show Ranges, and arrays without elements, that are made in the section"
   }.freeze
 
-  # Of Ranges without an end, others would never return.
+  # Of Ranges without an end. Other methods would never return.
   OF_OPEN_RANGES = %i[
     cover? include? member? === == != eql? begin end first exclude_end? size class is_a? instance_of? nil? last min max minmax equal? <=> itself
   ].freeze
 
-  # One method of one group of receivers, given something.
+  # One method of one group of receivers, with arguments.
   Case = Struct.new(:group, :name, :code)
 
   class << self
@@ -132,14 +133,14 @@ module MethodTable
       names(group).flat_map { |name| forms(group, name).map { |code| Case.new(group, name, code) } }
     end
 
-    # What makes the blocks of these cases.
+    # Makes the blocks of these cases.
     def blocks(cases, folder)
       path = File.join(folder, "cases#{@files = @files.to_i + 1}.rb")
       File.write(path, program(cases))
       eval(File.read(path), TOPLEVEL_BINDING, path)
     end
 
-    # One by one, for a line that a message can name.
+    # Compiles one by one, so that a message can name the line.
     def known?(group, name, folder)
       unknown = /kernels (?:do not know|make no) (?:\S*[#.])?#{Regexp.escape(name)}$/
       one = Case.new(group, name, forms(group, name).first)
@@ -166,7 +167,7 @@ module MethodTable
       many = group.make.call.any? { |value| value.respond_to?(:each) }
       return plain if name == :loop
 
-      # a block is a syntax error behind an assignment
+      # A block after an assignment is a syntax error.
       return plain if group.name == "large Integers" || open?(group) || name.end_with?("=") && name.match?(/\w/)
 
       blocks = WITH_BLOCK.product(many ? BLOCKS : BLOCKS.first(2)).map { |arguments, block| "#{call}(#{arguments}) #{block}" }
@@ -208,7 +209,7 @@ module MethodTable
 
     private
 
-    # Those of Ruby's own; not what Ikra and libraries add.
+    # Whether a method is Ruby's own, and not one that Ikra or libraries add.
     def core?(method)
       method.source_location.nil? && (!method.owner.name.to_s.match?(/\A(RSpec|Ikra|PP)/))
     end
@@ -219,7 +220,7 @@ module MethodTable
 
     def text(outcome) = outcome.is_a?(Array) ? outcome.first : outcome.to_s.lines.first(2).join.strip
 
-    # What it gives and what becomes of the receiver, or an exception's class and message.
+    # The value and the receiver afterwards, or an exception's class and message.
     def outcome(value)
       result = yield
       [spell(result), spell(value)]
@@ -256,7 +257,7 @@ module MethodTable
       beyond?(expected) && got.is_a?(String) && got.match?(/\A(Ikra::IntegerOverflow|RangeError)/)
     end
 
-    # An Integer of more than 64 bits, a Rational, or a Complex: what kernels may lack.
+    # An Integer of more than 64 bits, a Rational, or a Complex, which kernels may not have.
     def beyond?(expected) = expected.is_a?(Array) && expected.first.match?(%r{\d{19}|\d/\d|i\)})
 
     def spell(value) = without_address(value.inspect)

@@ -5,10 +5,10 @@
 #   expect([3, 1]).to do_as_ruby(:sort_by) { |x| -x }
 #   expect { make_cars }.to do_as_ruby(:select, on: :cpu) { |car| car.fast? }
 #
-# runs `sort_by` and `psort_by`, each on what is expected (or on what its block makes), and compares what they give, to the
-# last reference, or what they raise. Float keys that are NaN are one value.
+# runs `sort_by` and `psort_by`, each on the expected object (or on the value of its block). It compares their values,
+# to the last reference, or their exceptions. Float keys that are NaN count as one value.
 module DoAsRuby
-  # A person with something to order by.
+  # A person with attributes to sort by.
   class Person
     attr_reader :name
     attr_accessor :age
@@ -43,7 +43,7 @@ module DoAsRuby
       @failure.nil?
     end
 
-    # What is done with the Enumerator that the method gives.
+    # Calls methods on the Enumerator that the method gives.
     def with_index(*args, &block)
       @chain = ->(enumerator) { enumerator.with_index(*args, &block) }
       self
@@ -63,7 +63,7 @@ module DoAsRuby
 
     def yield_to(value) = @chain ? @chain.call(value) : value
 
-    # Value and base, so that what became of the elements counts, too.
+    # Value and base, so that changes of the elements count, too.
     def outcome(base)
       Graph.of(yield(base), base)
     rescue StandardError => e

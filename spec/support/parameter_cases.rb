@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# Programs in which every kind of parameter list is given values in every way: by `yield`, to procs, lambdas and methods, by iterators, and in
-# assignments. Each is a lambda.
+# Programs that pass values to every kind of parameter list in every way: by `yield`, to procs, lambdas and methods, by
+# iterators, and in assignments. Each is a lambda.
 module ParameterCases
-  # Written behind `yield`, `call` and a method's name.
+  # Arguments after `yield`, `call` and a method's name.
   GIVEN = ["", "1", "1, 2", "1, 2, 3", "1, 2, 3, 4", "[7]", "[7, 8]", "[7, 8, 9]", "[5, 6, 7, 8, 9]", "nil", "1.5", "[[1, 2], [3, 4]]",
            "[7, 8], 1", "1, [7, 8]"].freeze
   ASSIGNED = ["z", "1.5", "nil", "[7]", "[7, 8, 9]", "1, 2", "1, 2, 3, 4", "[[1, 2], [3, 4]]", "*[1, 2, 3]"].freeze
   NESTED = ["(a, b)", "(a, *b)", "(*a, b)", "(*a, b, c)", "(a, *b, c)", "a, (b, c)", "(a, b), c", "(a, (b, c)), d", "(*a, b), *c, d", "a, *", "*, a",
             "a, *, b", "a, (b, *)", "*a, (b, c)", "a = 90, (b, c)", "*", "a,"].freeze
   HASH = { 1 => 2, 3 => 4 }.freeze
-  # `BLOCK` is a block whose value is seen, `NOTES |` begins one that notes what it is given in `r`.
+  # `BLOCK` is a block whose value is seen. `NOTES |` begins one that notes its arguments in `r`.
   ITERATORS = [
     "[1, 2].map BLOCK", "[[1, 2], [3, 4]].map BLOCK", "[[1], [3, 4, 5, 6, 7]].map BLOCK", "(1..2).map BLOCK", "Array.new(2) BLOCK",
     "[5, 6].each_with_index.map BLOCK", "[5, 6].map.with_index BLOCK", "[[5, 6], [7, 8]].map.with_index BLOCK", "HASH.map BLOCK", "[1, 2].then BLOCK",
@@ -23,7 +23,7 @@ module ParameterCases
 
   module_function
 
-  # Required, optional, splat and those behind, in all numbers of them.
+  # Lists of required, optional, splat and trailing parameters, in all numbers.
   def lists
     numbers = [0, 1, 2].product([0, 1, 2], [0, 1], [0, 1, 2]).select do |required, optional, rest, post|
       required + optional + rest + post <= 4 && (post == 0 || optional + rest > 0)
@@ -35,7 +35,7 @@ module ParameterCases
     plain + NESTED
   end
 
-  # The text of a program that gives an array of names and lambdas: one of so many cases, whichever `random` chooses, or all.
+  # The text of a program that gives an array of names and lambdas: one of so many cases, chosen by `random`, or all.
   def program(one_of, random)
     cases = lists.each_with_index.flat_map { |list, number| callers(list, number).map { |code| [list, code] } }
     cases = cases.sample(cases.size / one_of, random: random)

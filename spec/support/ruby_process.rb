@@ -3,17 +3,17 @@
 require "open3"
 require "tmpdir"
 
-# Programs in processes of their own, with this checkout's Ikra and nothing else.
+# Runs programs in processes of their own, with this checkout's Ikra and nothing else.
 module RubyProcess
-  # What a program prints. It is given as text, with `require "ikra"` in front; `environment` has String keys. `folder` is
-  # where it is written: kernels are kept on disk by the place of their block.
+  # What a program prints. The program is a text, after `require "ikra"`. `environment` has String keys. `folder` is
+  # where the program is written: kernels are kept on disk by the place of their block.
   def run_ruby(program, *arguments, environment: {}, seconds: 120, folder: nil)
     return Dir.mktmpdir("ikra") { |made| run_ruby(program, *arguments, environment:, seconds:, folder: made) } unless folder
 
     path = File.join(folder, "program.rb")
     text = "require \"ikra\"\n#{program}"
     unless File.exist?(path) && File.read(path) == text
-      # whole or not at all: another thread's process may be about to read it
+      # The file appears as a whole or not at all, because another thread's process may be about to read it.
       own = "#{path}.#{Thread.current.object_id}"
       File.write(own, text)
       File.rename(own, path)

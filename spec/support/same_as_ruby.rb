@@ -5,20 +5,21 @@
 #   expect { |x| x.abs }.to be_same_as_ruby.over(-1, 0, 1)
 #   expect { |run| run.peach(cars = make_cars, 10) { |car| car.move } }.to be_same_as_ruby
 #
-# The first form maps a block over values. Those that Ruby raises for run one at a time behind two of the others, and
-# must raise the same: class, message, line, index and tick. A result beyond 64 bits must be an
-# IntegerOverflow, a Rational or Complex a RangeError.
+# The first form maps a block over values. Values for which Ruby raises run one at a time, after two of the others. They
+# must raise the same: class, message, line, index and tick. A result beyond 64 bits must be an IntegerOverflow, and a
+# Rational or Complex a RangeError.
 #
 #   expect([-1, 0, 1]).to map_same_as_ruby { |x| x.abs }
 #   expect { make_cars }.to each_same_as_ruby(ticks: 10) { |car| car.move }
 #
-# are such stories of one section, on every backend there is.
+# are such stories of one section, on every backend present.
 #
-# The second form is a story that runs twice, each time with objects of its own: with `run` standing for plain Ruby, and
-# then for Ikra. Equal must be: what it returns, what each section gives, what becomes of its elements and of the
-# variables that its block captures, to the last reference. Where a section raises, Ikra must leave all of that alone.
+# The second form is a story that runs twice, each time with objects of its own. First `run` stands for plain Ruby, and
+# then for Ikra. All of this must be equal: the story's value, the value of each section, and the final state of its
+# elements and of the variables that its block captures, to the last reference. Where a section raises, Ikra must leave
+# all of that as it was.
 module SameAsRuby
-  # What an exception tells; `ikra` is where it was raised.
+  # The contents of an exception. `ikra` is where it was raised.
   Raised = Struct.new(:class_name, :message, :place, :index, :tick) do
     def self.of(error, index, tick)
       message = error.respond_to?(:original_message) ? error.original_message : error.message
@@ -29,10 +30,10 @@ module SameAsRuby
     def to_s = "#{class_name} at #{place}, index #{index.inspect}, tick #{tick.inspect}: #{message}"
   end
 
-  # What one section did. `before` and `after` are graphs of what it could touch.
+  # The effects of one section. `before` and `after` are graphs of what it could reach.
   Section = Struct.new(:outcome, :before, :after)
 
-  # Runs sections and remembers what they did. Subclasses say how, and where an exception came from (`raised`).
+  # Runs sections and records their effects. Subclasses say how, and where an exception came from (`raised`).
   class Runner
     attr_reader :sections
 
@@ -48,7 +49,7 @@ module SameAsRuby
       section(array, block) { each(array, ticks, block, **options) }
     end
 
-    # `pmap`, unobserved.
+    # `pmap` without a record.
     def bare(array, &block) = map(array, block)
 
     private
@@ -67,7 +68,7 @@ module SameAsRuby
       @sections << Section.new(outcome, before, scene.call)
     end
 
-    # RSpec's examples hold far more than a story.
+    # The block's self, unless it is an example of RSpec, which holds far more than a story.
     def block_self(block)
       object = binding_of(block)&.receiver
       object unless object.is_a?(RSpec::Core::ExampleGroup)
@@ -78,7 +79,7 @@ module SameAsRuby
       within.local_variables.map { |name| within.local_variable_get(name) }.reject { |value| value.is_a?(Runner) }
     end
 
-    # None for `&:name`.
+    # nil for `&:name`.
     def binding_of(block)
       block.binding
     rescue ArgumentError
@@ -138,7 +139,7 @@ module SameAsRuby
       @backend = backend
     end
 
-    # The values to map over; a Range stands for itself.
+    # The values to map over. A Range stays a Range.
     def over(*values)
       @values = values.size == 1 && values.first.is_a?(Enumerable) ? values.first : values
       self
@@ -184,7 +185,7 @@ module SameAsRuby
       nil
     end
 
-    # What Ruby gave, or Raised.
+    # The value that Ruby gave, or Raised.
     def outcome(run)
       yield run
     rescue StandardError, SystemStackError => e
@@ -195,7 +196,7 @@ module SameAsRuby
 
     def fits?(outcome) = !outcome.is_a?(Raised) && !beyond(outcome.first)
 
-    # The exception for a result that kernels lack.
+    # The exception for a result that kernels cannot hold.
     def beyond(value)
       case value
       when Integer then "Ikra::IntegerOverflow" if value.bit_length > 63
@@ -227,7 +228,7 @@ module SameAsRuby
 
     def section_difference(expected, got)
       return "Ikra did not come here" unless got
-      # Ikra's methods give what `break` gives, as a value.
+      # Ikra's methods give the value of `break`.
       same = expected.outcome == got.outcome || expected.outcome == :left && got.outcome.is_a?(Array)
       return "outcomes differ#{first_difference(expected.outcome, got.outcome)}" unless same
       return unchanged_difference(got) if expected.outcome.is_a?(Raised)
@@ -235,7 +236,7 @@ module SameAsRuby
       "objects differ#{first_difference(expected.after, got.after)}" unless expected.after == got.after
     end
 
-    # The first lines of two graphs that are not the same, or all there is to say of exceptions.
+    # The first different lines of two graphs, or the complete exceptions.
     def first_difference(expected, got)
       if expected.is_a?(Array) && got.is_a?(Array)
         size = [expected.size, got.size].max
@@ -258,7 +259,7 @@ module SameAsRuby
     end
   end
 
-  # A story of one section, on several backends. What is expected to be the same is the elements, or makes them.
+  # A story of one section, on several backends. Its elements are the expected object, or the value of its block.
   class Sections
     def initialize(backends, &section)
       @matchers = backends.map { |backend| Matcher.new(backend) }
@@ -281,7 +282,7 @@ module SameAsRuby
     def failure_message = @failed.map { |matcher| "#{matcher.description}: #{matcher.failure_message}" }.join("\n")
   end
 
-  # For examples; the first in `on_every_backend`.
+  # For examples. The first works within `on_every_backend`.
   module Examples
     def be_same_as_ruby = Matcher.new(backend)
 

@@ -3,8 +3,8 @@
 require "fileutils"
 require "tmpdir"
 
-# A machine with a GPU that is none: the stand-ins for CUDA's driver, NVRTC and cuBLAS that the core's tests use, for programs in
-# processes of their own. Compiled once, when first asked for.
+# A machine with a simulated GPU: stand-ins for CUDA's driver, NVRTC and cuBLAS, which the core's tests use, too. They
+# serve programs in processes of their own. They are compiled once, at the first request.
 module StandIn
   CORE = File.expand_path("../../ext/ikra-core", __dir__)
 
@@ -21,7 +21,7 @@ module StandIn
       end
     end
 
-    # The environment of such a machine; `state` is what is wrong with it.
+    # The environment of such a machine. `state` names its defect.
     def environment(folder, state: nil, libraries: self.libraries)
       {
         "LD_LIBRARY_PATH" => libraries, "STAND_IN" => state, "STAND_IN_SHIM" => File.join(CORE, "src/backend/cuda/shim.hpp"),

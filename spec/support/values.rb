@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Numbers that hurt.
+# Difficult numbers.
 module Values
   MAX = (2**63) - 1
   MIN = -(2**63)

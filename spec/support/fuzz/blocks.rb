@@ -3,14 +3,14 @@
 require_relative "tables"
 
 module Fuzz
-  # A lambda in a local: the types of its parameters, and of what it gives.
+  # A lambda in a local: the types of its parameters, and of its result.
   Callable = Struct.new(:params, :result)
 
   # Blocks as values: methods that yield or take a block, lambdas, procs, method objects, calls by name.
   module Blocks
     include Tables
 
-    # What methods with a block may take and give it: [types of its parameters, type of what it gives].
+    # Blocks that methods may take: [types of its parameters, type of its result].
     SHAPES = [[%i[int], :int], [%i[int], :int], [%i[int int], :int], [%i[int], :bool], [%i[float], :float], [%i[int], :any], [%i[any], :int], [[], :int]].freeze
 
     private
@@ -41,7 +41,7 @@ module Fuzz
       end
     end
 
-    # A call of the block that the method was given.
+    # A call of the block that was passed to the method.
     def yielded(scope, depth)
       types, result, name = scope.given
       values = types.map { |type| expression(scope, type, depth - 1) }

@@ -2,9 +2,9 @@
 
 # Runs cases through Ikra: ruby -Ilib bridge.rb BACKEND FILE …
 #
-# A line for each: the file, `equal`, `overflow`, `refused` or `failed`, and what is wrong. Every case runs in a process
-# of its own, so that its classes are new and a crash is no more than a failure; on CUDA, where a process takes long to
-# begin, its classes are forgotten instead.
+# Prints a line for each: the file, `equal`, `overflow`, `refused` or `failed`, and what is wrong. Every case runs in a
+# process of its own, so that its classes are new and a crash counts as a failure. On CUDA, where a process takes long
+# to begin, the classes of a case are removed instead.
 require "ikra"
 require "tmpdir"
 require_relative "../../../ext/ikra-core/tests/cases/oracle"
@@ -23,7 +23,7 @@ module Fuzz
 
   # A case as Ikra runs it.
   class Bridge < Case
-    # What became of it, and what is wrong.
+    # The outcome, and what is wrong.
     def verdict(backend)
       texts = @lines[0...@header].slice_when { |line, _| line == "#" }.drop(1).first.map { |line| line.delete_prefix("#").strip }.reject(&:empty?)
       expected, setup = texts.partition { |text| text.match?(/\A(gives|after|raises): /) }
@@ -36,7 +36,7 @@ module Fuzz
 
     private
 
-    # Afterwards nothing is left of what the case defined: its constants, and its methods outside of classes.
+    # Removes what the case defined: its constants, and its methods outside of classes.
     def forgotten
       constants = Object.constants
       methods = Object.private_instance_methods(false)
@@ -60,7 +60,7 @@ module Fuzz
       [lines, before == state(within)]
     end
 
-    # Loads the case from a file, as a program would be: the section becomes a proc, whose parameter is a binding with
+    # Loads the case from a file, as a program would be. The section becomes a proc, whose parameter is a binding with
     # the locals around it. All lines stay where they are.
     def loaded(names)
       lines = @lines.dup
@@ -75,7 +75,7 @@ module Fuzz
       end
     end
 
-    # Everything that the section could have changed.
+    # Everything that the section may have changed.
     def state(within)
       objects = SetUp::OBJECTS.map { |object| object.instance_variables.map { |name| show(object.instance_variable_get(name)) } }
       locals = (within.local_variables - [:object]).map { |name| show(within.local_variable_get(name)) }
@@ -117,7 +117,7 @@ module Fuzz
       ["failed", (lines - expected).zip(expected - lines).map { |is, should| "#{is}, not #{should}" }.join("; ")]
     end
 
-    # CUDA's functions of Math are within bounds that its documentation states; nothing else may differ.
+    # CUDA's functions of Math are within the bounds of its documentation. Nothing else may differ.
     def close?(lines, expected)
       return false unless @lines.any? { |line| line.match?(/Math\.|\*\*/) }
 
@@ -128,15 +128,16 @@ module Fuzz
       pairs.all? { |is, should| is == should || (is - should).abs <= should.abs * 1e-9 }
     end
 
-    # What elements share left 64 bits, to which elements had added that Ruby did not reach: another one raises there.
+    # Whether a sum that elements share left 64 bits because of elements that Ruby did not reach. Then another element
+    # raises there.
     def summed?(expected, line)
       at = line[/\Araises: Ikra::IntegerOverflow at line (\d+), .*: \+ gives/, 1]
       at && expected.first.start_with?("raises: ") && @lines[at.to_i - 1].include?("counter.n += ")
     end
 
-    # An Integer beyond 64 bits, where Ruby met one.
+    # Whether the line says that an Integer went beyond 64 bits where Ruby had one, too.
     def beyond?(line)
-      # arithmetic made a literal of 2**63 or more a Float
+      # Arithmetic made a Float of a literal of 2**63 or more.
       return true if line.include?(": this literal gives")
       return false unless line.match?(/\Araises: (Ikra::IntegerOverflow|RangeError at .*kernels)/)
 

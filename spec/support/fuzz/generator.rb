@@ -12,10 +12,10 @@ module Fuzz
   # A method that a program has.
   Signature = Struct.new(:name, :params, :result, :writes, :cost, :block, :optional, keyword_init: true)
 
-  # Classes that answer to the same methods: elements, their parts, or objects that all share.
+  # Classes that have the same methods: elements, their parts, or objects that all share.
   Role = Struct.new(:name, :classes, :fields, :methods, :owned, keyword_init: true)
 
-  # What a piece of code can see.
+  # The variables and methods that a piece of code can use.
   class Scope
     attr_accessor :vars, :role, :times, :place, :loops, :level, :result, :guarded, :given
 
@@ -27,7 +27,7 @@ module Fuzz
       values.each { |name, value| instance_variable_set("@#{name}", value) }
     end
 
-    # Where further locals are not seen outside, and what runs runs more often.
+    # A scope whose locals are not visible outside, and whose code may run more often.
     def inner(times: 1, loops: 0)
       inside = dup
       inside.vars = vars.dup
@@ -40,8 +40,8 @@ module Fuzz
 
   Var = Struct.new(:name, :type, :assignable)
 
-  # Makes programs: the same seed gives the same program. Every loop is bounded, and elements run in any order without
-  # a difference: they write only themselves, what they own, and captured locals as accumulators or last writers.
+  # Generates programs: the same seed gives the same program. Every loop is bounded. The order of elements makes no
+  # difference: they write only themselves, what they own, and captured locals as accumulators or last writers.
   class Generator
     include Tables
     include Lists
@@ -137,7 +137,7 @@ module Fuzz
       filled(scope, type, template, holes, depth)
     end
 
-    # `<x:int>` in a template is a fresh local, seen by the holes that begin with `*`.
+    # `<x:int>` in a template is a new local, which holes that begin with `*` can use.
     def filled(scope, type, template, holes, depth)
       names = {}
       inside = template.match?(/<\w+:/) ? scope.inner(times: 4) : scope
@@ -171,7 +171,7 @@ module Fuzz
       Node.new(type, [literal(type)])
     end
 
-    # Fields that can be read here: of self by ivar, of an element and of shared objects by reader.
+    # Fields that can be read here: those of self by ivar, those of an element and of shared objects by reader.
     def fields(scope, type)
       names = []
       add = lambda do |receiver, role|
@@ -183,7 +183,7 @@ module Fuzz
       names
     end
 
-    # Ways to a value that depend on what there is to see.
+    # Expressions that depend on the variables in scope.
     def dynamic(scope, type)
       choices = calls(scope, type) + with_blocks(scope, type) + from_made(scope, type)
       array = arrays(scope, :ints, :list)
@@ -207,7 +207,7 @@ module Fuzz
       choices
     end
 
-    # A local of any type, looked at where its type is known.
+    # A local of any type, used where its type is known.
     def narrowed(scope, type)
       local = among(scope.vars.select { |var| %i[any num].include?(var.type) }) or return []
       kinds = local.type == :num ? { "Integer" => :int, "Float" => :float } : { "Integer" => :int, "Float" => :float, "Symbol" => :sym, "Numeric" => :num }
@@ -407,7 +407,7 @@ module Fuzz
       statement(template, subject, *whens.flatten(1), *(other ? [branch_body(scope)] : []))
     end
 
-    # An expression for what it does.
+    # An expression for its effect.
     def effect(scope)
       statement("{}", expression(scope, among(%i[int any num]), 2))
     end
@@ -499,7 +499,7 @@ module Fuzz
 
     # ---- exceptions ----
 
-    # Not RangeError or what is above it: where Ruby has an Integer beyond 64 bits, a kernel must not go on.
+    # Neither RangeError nor its superclasses: where Ruby has an Integer beyond 64 bits, a kernel must not go on.
     RESCUED = %w[Mishap Blunder ZeroDivisionError TypeError NoMethodError ArgumentError IndexError FloatDomainError RangeError StandardError].freeze
     RAISED = %w[Mishap Blunder Blunder ArgumentError IndexError].freeze
 
@@ -546,7 +546,7 @@ module Fuzz
       ["rescue #{classes}#{" => #{name}" if name}\n  {}\n", inner]
     end
 
-    # Without jumps, which would forget what is on its way.
+    # Without jumps, which would discard a pending exception or jump.
     def ensure_body(scope)
       inside = Scope.new(vars: scope.vars.dup, role: scope.role, times: scope.times, place: :pure, loops: 0, level: 3)
       var = among(assignable(inside)) or return body(inside, 1)
@@ -631,7 +631,7 @@ module Fuzz
       statement("#{a}, #{b} = #{b}, #{a}")
     end
 
-    # Without Floats where there is an Integer: the order of additions would show.
+    # Without Floats where there is an Integer: otherwise the order of additions would show.
     def accumulate(scope)
       chaos = @chaos
       @chaos = 0.0
@@ -781,7 +781,7 @@ module Fuzz
       make_class_methods if chance(0.2)
     end
 
-    # Classes of a role, with every method in each that inherits from none of them; others have some of their own.
+    # Classes of a role. Those that inherit from none of them define every method; others define some.
     def make_classes(role, parents, prefix, count)
       bodies = role.classes.to_h { |name| [name, [statement("attr_#{role.owned ? "accessor" : "reader"} #{role.fields.keys.map { |field| ":#{field}" }.join(", ")}")]] }
       mixin = chance(0.25) ? "#{role.name.to_s.capitalize}Mixin" : nil
@@ -811,7 +811,7 @@ module Fuzz
       end
     end
 
-    # What a method of a superclass gives, in an expression of its type.
+    # Adds the method of the superclass to an expression of its type.
     def with_super(scope, method)
       call = Node.new(:text, ["super"])
       if chance(0.4)
@@ -836,7 +836,7 @@ module Fuzz
       @class_methods << method
     end
 
-    # An object, as set-up writes it.
+    # The text that makes an object, in set-up.
     def object(name, role)
       values = role.fields.filter_map do |field, type|
         value = case type
@@ -963,7 +963,8 @@ module Fuzz
 
     WITHIN = ["pmap_within(:truth)", "pmap_within(:with_index, 3)", "pmap_within(:combine_1, [1, 2.5])", "pfind_within(:truth)", "pfind_within(:falsity)"].freeze
 
-    # The section's method: often what an operation does with the block. It draws apart, so that programs are otherwise what they were.
+    # The method of the section, often what an operation does with the block. It has a random generator of its own, so
+    # that the rest of each program stays as it was.
     def mapping
       @operations.rand < 0.5 ? "pmap" : WITHIN[@operations.rand(WITHIN.size)]
     end

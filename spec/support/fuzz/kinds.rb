@@ -1,21 +1,23 @@
 # frozen_string_literal: true
 
-# Compares programs of single kinds with Ruby: ruby -Ilib spec/support/fuzz/kinds.rb KIND|all COUNT [SEED [FIRST [BACKEND …]]]
+# Compares programs of single kinds with Ruby.
 #
-# Each prints a line with what became of the programs of one kind, and the text of each program that fails.
+#   ruby -Ilib spec/support/fuzz/kinds.rb KIND|all COUNT [SEED [FIRST [BACKEND …]]]
+#
+# Prints a line with the outcomes of each kind, and the text of each program that fails.
 require "ikra"
 require "tmpdir"
 require "timeout"
 
 module Fuzz
-  # Programs that are each about one part of Ruby, to which the programs of Generator seldom come.
+  # Programs that each test one part of Ruby which the programs of Generator seldom use.
   #
   # A kind is a public method of a module under `kinds/`, and gives a Program. In its text `~` stands in front of the
   # methods that have a parallel one: `.~map` is `.map` in Ruby, and `.pmap` in Ikra.
   class Kinds
     # A text with a module Subject, which has a method `run`. `plain` is what Ruby runs instead of `run`. `redefined` is
     # a class, a method of it, and a text that redefines it while the program runs. `compared` is false where the answer
-    # is the program's own matter, so that only internal errors and crashes count.
+    # may differ from Ruby's, so that only internal errors and crashes count.
     Program = Struct.new(:text, :redefined, :compared, keyword_init: true)
 
     @names = []
@@ -66,7 +68,7 @@ end
 Dir[File.join(__dir__, "kinds", "*.rb")].sort.each { |file| require file }
 
 module Fuzz
-  # Runs programs of a kind, each in a process of its own: what it defines and redefines ends with it.
+  # Runs programs of a kind, each in a process of its own, so that its definitions end with it.
   class KindsRunner
     SECONDS = 60
 
@@ -114,7 +116,7 @@ module Fuzz
       ["equal", ""]
     end
 
-    # What `run` gives or raises, as text without what differs by itself.
+    # The value or the exception of `run`, as text without parts that always differ.
     def outcome(program, text, prefix, number)
       subject = load(text.b.gsub(/\.~(?=[a-z])/n, ".#{prefix}").gsub("Subject".b, "Subject#{number}"), number)
       shown(run(subject, program.redefined))

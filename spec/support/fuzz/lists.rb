@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
 module Fuzz
-  # Arrays that programs make, let grow and ask: as tables, and the statements that need more than a template.
+  # Arrays that programs make, extend and read: as tables, and the statements that need more than a template.
   #
-  # `list` is an Array of Integers, `fresh` one that nobody else holds yet, `mixed` an Array of anything. Keys of sort_by
-  # differ, as Ruby's order of equal ones is its own; Floats are not looked for by `==`, as NaN has no identity here.
+  # `list` is an Array of Integers, `fresh` one with no other reference yet, `mixed` an Array of anything. Keys of
+  # sort_by differ, because Ruby's order of equal keys is not defined. `==` does not search for Floats, because NaN has
+  # no identity here.
   module Lists
     EXPRESSIONS = <<~'TABLE'
       list 5 {fresh}
@@ -147,7 +148,7 @@ module Fuzz
 
     private
 
-    # An array in a local variable that holds it alone.
+    # An array in a local variable that is the only reference to it.
     def declare_list(scope)
       name = fresh("w")
       type = chance(0.8) ? :list : :mixed
@@ -158,12 +159,12 @@ module Fuzz
       statement("#{name} = {}", value)
     end
 
-    # Other names of an array are what `<<` is refused for.
+    # Whether a text is a new array: `<<` is refused for arrays with other names.
     def fresh_text?(text)
       !text.match?(/\A\(?@?\w+(\.\w+)?\)?\z/)
     end
 
-    # Arrays held in locals that this piece of code made.
+    # Arrays in locals that this piece of code made.
     def held(scope)
       scope.vars.select { |var| %i[list mixed].include?(var.type) && var.name.start_with?("w") && !var.assignable.nil? }
     end
@@ -187,7 +188,7 @@ module Fuzz
       end
     end
 
-    # An iterator whose block has statements, and may leave a round early.
+    # An iterator whose block has statements, and may end a round early.
     def with_block(scope)
       x = fresh("x")
       array = expression(scope, :list, 1)
@@ -213,7 +214,7 @@ module Fuzz
       statement("#{name} = {}.#{head} do |#{x}|\n  {}\nend", array, inner)
     end
 
-    # Nested lists, and splats with and without a name.
+    # Destructures nested lists, with splats with and without a name.
     def take_apart(scope)
       a, b, c, d = Array.new(4) { fresh("v") }
       list = ->(depth = 1) { expression(scope, :loose, depth) }

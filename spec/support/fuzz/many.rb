@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# Compares many generated programs with Ruby, in many processes, with what was built before: it needs Ruby 3.1 and no
-# cargo.
+# Compares many generated programs with Ruby, in many processes, without building: it needs Ruby 3.1 and no cargo.
 #
 #   ruby spec/support/fuzz/many.rb FROM TO [SEED [PROCESSES]]
 #
-# runs the programs FROM ... TO (TO is not among them) of SEED (1). Each goes through Ikra (lib/ikra/ikra.so) on the
-# backends named in IKRA_FUZZ_BRIDGE (`cpu`; `cpu,cuda` where there is a GPU; `none`), and, where IKRA_FUZZ_BINARY names
-# the core's test as `cargo test -p ikra-core --test fuzz --no-run` built it, through that on those named in
-# IKRA_FUZZ_BACKENDS (`reference,cpu`; `cuda-shim` needs g++). Programs that fail are kept in IKRA_FUZZ_KEEP
-# (`fuzz-failures`), with what is wrong in `failures.txt`; spec/support/fuzz.rb makes them smaller. Several GPUs take turns
-# where IKRA_FUZZ_GPUS says how many there are.
+# runs the programs FROM ... TO (TO is excluded) of SEED (1). Each goes through Ikra (lib/ikra/ikra.so) on the backends
+# named in IKRA_FUZZ_BRIDGE (`cpu`; `cpu,cuda` where there is a GPU; `none`). IKRA_FUZZ_BINARY names the core's test as
+# `cargo test -p ikra-core --test fuzz --no-run` built it. Then each program also goes through that test, on the
+# backends named in IKRA_FUZZ_BACKENDS (`reference,cpu`; `cuda-shim` needs g++).
+#
+# Programs that fail are kept in IKRA_FUZZ_KEEP (`fuzz-failures`), with what is wrong in `failures.txt`;
+# spec/support/fuzz.rb makes them smaller. IKRA_FUZZ_GPUS says how many GPUs there are; several take turns.
 require "etc"
 require "fileutils"
 require "tmpdir"
@@ -32,7 +32,7 @@ module Fuzz
       @refused = Hash.new(0)
     end
 
-    # Whether all is well.
+    # Runs the programs. Gives whether all is well.
     def call
       running = {}
       done = 0
@@ -67,7 +67,7 @@ module Fuzz
       running[reader] = pid
     end
 
-    # [name, backend, outcome, words] of each.
+    # [name, backend, outcome, words] for each.
     def verdicts(numbers)
       Dir.mktmpdir do |folder|
         write(folder, numbers)
@@ -86,7 +86,7 @@ module Fuzz
       system(RbConfig.ruby, "--disable=gems", script, folder, @seed.to_s, numbers.first.to_s, numbers.last.to_s, err: File::NULL)
     end
 
-    # What a crash leaves without an answer runs again, alone.
+    # Programs without an answer because of a crash run again, each alone.
     def core(folder, names)
       found = Runners.core(folder, @core)
       (names - found.keys).each do |name|

@@ -3,7 +3,7 @@
 require_relative "tables"
 
 module Fuzz
-  # Objects that kernels make, of a class with `initialize`, which elements hold in `@spot`; and Structs, which are there.
+  # Objects that kernels make, of a class with `initialize`, which elements hold in `@spot`; and existing Structs.
   module Objects
     include Tables
 
@@ -44,7 +44,7 @@ module Fuzz
       %i[spot pair].select { |type| @roles.key?(type) }
     end
 
-    # An object that is just made, or one at hand.
+    # A new object, or an existing one.
     def made(scope, type, depth)
       names = at_hand(scope, type)
       return Node.new(:object, [among(names)]) if names.any? && (chance(0.5) || type == :pair)
@@ -83,7 +83,7 @@ module Fuzz
       given
     end
 
-    # What an element holds becomes another one.
+    # Replaces the object that an element holds.
     def store_made(scope)
       places = made_places(scope)
       place, type = among(places)

@@ -3,15 +3,16 @@
 require_relative "../../../ext/ikra-core/tests/cases/oracle"
 
 module Fuzz
-  # What plain Ruby makes of a case without expectations, and where it met what kernels have no room for.
+  # The answer of plain Ruby for a case without expectations, and the places where it met values that kernels cannot
+  # hold.
   class Oracle < Case
-    # The program cannot be set up.
+    # Raised where the program cannot be set up.
     class NoAnswer < StandardError
     end
 
-    # Notes Integers beyond 64 bits, Rationals and Complexes as they come up.
+    # Records Integers beyond 64 bits, Rationals and Complexes when they are computed.
     module Beyond
-      # An Integer that only grows: there is no need to know how far.
+      # An Integer that only grows. Its value does not matter.
       class Giant < Exception # rubocop:disable Lint/InheritException
       end
 
@@ -43,7 +44,7 @@ module Fuzz
         end
       end
 
-      # `total -= x` contributes -x, which the least Integer has no room for.
+      # `total -= x` contributes -x, which does not exist for the least Integer.
       module Subtrahends
         def -(other)
           Beyond.note(-other) if other == -2**63
@@ -62,10 +63,10 @@ module Fuzz
       end
     end
 
-    # Lines of expectations, and where Ruby left 64 bits: pairs of tick and index.
+    # Lines of expectations, and the places where Ruby left 64 bits: pairs of tick and index.
     def answer(setup, watched)
       places, giant = apart { beyond(setup) }
-      # a kernel stops there, or never looks at it: what Ruby would give after a day nobody knows
+      # A kernel stops there, or never uses the value. Ruby's own answer would take too long.
       raise NoAnswer, "an Integer that only grows" if giant
 
       lines = apart do
@@ -86,7 +87,7 @@ module Fuzz
     end
 
     def limits
-      # Ruby 3.1 prints what it cannot compile: some clauses after one that always matches
+      # Ruby 3.1 prints messages about clauses that it cannot compile, after one that always matches.
       [$stdout, $stderr].each { |io| io.reopen(File::NULL) }
       $VERBOSE = nil
       Process.setrlimit(Process::RLIMIT_AS, 4 << 30)

@@ -3,7 +3,7 @@
 require_relative "tables"
 
 module Fuzz
-  # `case … in`: patterns that fit their subject now and then, with guards, pins, alternatives and bindings.
+  # `case … in`: patterns that sometimes match, with guards, pins, alternatives and bindings.
   module Patterns
     include Tables
 
@@ -19,13 +19,13 @@ module Fuzz
         guard = chance(0.3) ? node(:text, " #{among(%w[if unless])} {}", expression(inside, :bool, 2)) : nil
         [node(:text, "{}", pattern), guard || Node.new(:text, [""]), body(inside, 1)]
       end
-      # of a single pattern, Ruby's message says more
+      # For a single pattern, Ruby's message says more.
       otherwise = clauses.size == 1 || kind != :int || chance(0.9)
       template = "case {}\n#{"in {}{}\n  {}\n" * clauses.size}#{"else\n  {}\n" if otherwise}end"
       statement(template, subject, *clauses.flatten(1), *(otherwise ? [branch_body(scope)] : []))
     end
 
-    # A subject, and what is known of it: a type, or types of the items.
+    # A subject, and what is known of it: a type, or the types of its items.
     def subjects(scope)
       found = [
         -> { [expression(scope, :int, 2), :int] }, -> { [expression(scope, :any, 2), :any] }, -> { [expression(scope, :num, 1), :num] },
@@ -40,7 +40,7 @@ module Fuzz
       found
     end
 
-    # A pattern; what it binds is seen in `scope`.
+    # A pattern, whose bindings are visible in `scope`.
     def pattern(scope, kind, depth)
       return Node.new(:text, ["_"]) if chance(0.1)
 

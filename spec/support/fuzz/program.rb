@@ -4,7 +4,7 @@ require_relative "generator"
 require_relative "oracle"
 
 module Fuzz
-  # A generated program: definitions, lines of set-up, one section, and what to look at afterwards.
+  # A generated program: definitions, lines of set-up, one section, and expressions to look at afterwards.
   class Program
     # The same seed and number give the same program.
     def self.generate(seed, number)
@@ -18,12 +18,12 @@ module Fuzz
       @watched = watched
     end
 
-    # Writes it as a case with what plain Ruby makes of it. False where it cannot be set up.
+    # Writes it as a case, with the answer of plain Ruby. False where it cannot be set up.
     def write(path, title)
       File.write(path, text(title, []))
       expectations, beyond = Oracle.new(path).answer(@setup, @watched)
       places = beyond.map { |tick, index| "#{tick}/#{index}" }.join(" ")
-      # As many lines as before, so that lines of exceptions stay what they are.
+      # With the same number of lines, so that lines of exceptions stay the same.
       File.write(path, text(places.empty? ? title : "#{title} beyond: #{places}", expectations))
       true
     rescue Oracle::NoAnswer
@@ -42,7 +42,7 @@ module Fuzz
 
     private
 
-    # As a case file. Expectations that are yet to come take a line, too.
+    # The text of a case file. Expectations that are not known yet take a line, too.
     def text(title, expectations)
       space = [@watched.size + 1 - expectations.size, 0].max
       head = [title, "", *@setup, *expectations, *[""] * space].map { |line| "# #{line}".rstrip }

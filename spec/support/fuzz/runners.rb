@@ -5,12 +5,12 @@ require "rbconfig"
 require "tempfile"
 
 module Fuzz
-  # Ways to run a folder of cases. Each gives, by name of a case, a Hash of backend to [outcome, what is wrong].
+  # Ways to run a folder of cases. Each gives a Hash by name of a case, of backend to [outcome, what is wrong].
   module Runners
     ROOT = File.expand_path("../../..", __dir__)
 
-    # Processes that share a GPU. Each takes half a gigabyte as it is, and may reserve a quarter of what is free for stacks:
-    # with twelve the last ones found none of 141 GB left.
+    # Processes that share a GPU. Each takes half a gigabyte, and may reserve a quarter of the free memory for stacks.
+    # With twelve, the last ones found no memory left of 141 GB.
     ON_A_GPU = 6
 
     # Through Ikra as users have it. Several processes share the cases.
@@ -24,15 +24,16 @@ module Fuzz
       shares.each_with_object({}) do |(share, errors, io), found|
         verdicts = io.readlines(chomp: true).to_h { |line| line.split("\t", 3).then { |file, *verdict| [file, verdict] } }
         io.close
-        # A crash takes the rest of its share with it.
+        # After a crash, the rest of the process's share has no answers.
         crash = ["failed", "crash: #{Process.last_status}; #{File.readlines(errors.path, chomp: true).grep_v(/warning:/).first(3).join(" ")}"]
         share.each { |file| found[File.basename(file, ".rb")] = { backend => verdicts.fetch(file, crash) } }
         errors.close!
       end
     end
 
-    # The core alone, on the backends that need no Ruby: reference, cpu, and CUDA's code on the host. `IKRA_FUZZ_BINARY`
-    # is the core's test as it was built before; else cargo builds it, and without cargo there are no answers.
+    # Through the core alone, on the backends that need no Ruby: reference, cpu, and CUDA's code on the host.
+    # `IKRA_FUZZ_BINARY` names the core's test if it was built before. Else cargo builds it, and without cargo there are
+    # no answers.
     def self.core(folder, backends = "reference,cpu,cuda-shim")
       report = File.join(folder, "report.txt")
       environment = { "IKRA_FUZZ" => folder, "IKRA_FUZZ_BACKENDS" => backends, "IKRA_FUZZ_REPORT" => report }

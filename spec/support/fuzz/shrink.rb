@@ -29,7 +29,7 @@ module Fuzz
 
     def step(program, failure)
       tried = program.reductions
-      # Great cuts and small ones in each batch: most great ones fail, and small ones take long.
+      # Large and small cuts in each batch: most large ones fail, and small ones take long.
       strides = (tried.size / BATCH.to_f).ceil
       (0...strides).each do |first|
         batch = tried.each_slice(strides).filter_map { |slice| slice[first] }
@@ -47,7 +47,7 @@ module Fuzz
       end
     end
 
-    # What stays the same of a failure while the program gets smaller.
+    # The part of a failure that stays the same while the program gets smaller.
     def kind(failure)
       failure[/internal error in Ikra \(\w+\)|"Ikra: .*?"|panic: [^0-9]*|speculations/] ||
         failure[/class: "(\w+)"/, 1] || failure[/\A(gives|after it|crash)/] || failure

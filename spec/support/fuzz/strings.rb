@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Fuzz
-  # Strings, which programs read and take parts of.
+  # Strings, which programs read and slice.
   module Strings
     LITERALS = %w["" "a" "abc" "banana" "12" "-7x" "zażółć" "日本" "an" "0x1f" "3.5e1"].freeze
 

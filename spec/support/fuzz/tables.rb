@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 module Fuzz
-  # The language as tables: how often, and how an expression of a type is made of others.
+  # The language as tables: how an expression of a type is made of others, and how often.
   module Tables
-    # Values that hurt, and values that do not.
+    # Difficult values, and ordinary ones.
     LITERALS = {
       int: %w[0 1 2 3 5 7 10 (-1) (-2) (-3) 100 (-100) 255],
       small: %w[0 1 2 3 4 5 6 7],
@@ -18,8 +18,8 @@ module Fuzz
       float: %w[(-0.0) Float::NAN Float::INFINITY (-Float::INFINITY) Float::MAX Float::MIN Float::EPSILON 5.0e-324 9007199254740993.0 9.223372036854775807e18 (-9.3e18) 1.0e16 0.30000000000000004]
     }.freeze
 
-    # { types } are holes; `{small}` is an Integer from 0 to 7, `{tiny}` from 0 to 3, so that powers and shifts stay
-    # within reach; `{wild}` is what libm's last bits may decide: no branch, index or Integer is made of it.
+    # { types } are holes. `{small}` is an Integer from 0 to 7, and `{tiny}` from 0 to 3, so that powers and shifts stay
+    # small. `{wild}` may depend on the last bits of libm. So no branch, index or Integer is made of it.
     EXPRESSIONS = <<~TABLE
       int 8 ({int} + {int})
       int 8 ({int} - {int})
@@ -252,18 +252,18 @@ module Fuzz
       wild 1 {wild}.abs
     TABLE
 
-    # How often a piece of code may run.
+    # The most runs of a piece of code.
     MOST_WORK = 3_000
 
-    # Types whose values are of a type, too.
+    # For each type, other types whose values are of that type, too.
     FITS = {
       int: %i[int small], small: %i[small], float: %i[float], num: %i[num int float], bool: %i[bool], sym: %i[sym],
       str: %i[str], any: %i[any num int float bool sym small], tiny: [], nonzero: [], wild: [], list: %i[list ints], loose: %i[list ints], fresh: [], mixed: %i[mixed bag],
       spot: %i[spot], pair: %i[pair]
     }.freeze
 
-    # Lines of a table: [type, weight, template in Node's form, types of its holes]. Holes that begin with `*` see the
-    # parameters of the template's block.
+    # Lines of a table: [type, weight, template in Node's form, types of its holes]. Holes that begin with `*` can use
+    # the parameters of the template's block.
     def self.parse(table)
       table.lines.map do |line|
         type, weight, template = line.strip.split(" ", 3)
@@ -271,7 +271,7 @@ module Fuzz
       end
     end
 
-    # What a value of a type may be given instead, by a program that means to raise.
+    # Types of values that replace one of another type, in a program that is meant to raise.
     TYPES = %i[int float num bool sym any].freeze
 
     # Operators of `op=`, with the type of the value.

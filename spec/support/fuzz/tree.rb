@@ -17,7 +17,7 @@ module Fuzz
       new(:body, statements)
     end
 
-    # A node of a template: `{}` stands for the next part; a body is set in as it stands, on lines of its own.
+    # A node from a template: `{}` stands for the next part. A body is inserted as it is, on lines of its own.
     def self.of(kind, template, *parts)
       texts = template.split("{}", -1)
       raise "#{template} has #{texts.size - 1} holes, not #{parts.size}" unless texts.size == parts.size + 1
@@ -51,7 +51,7 @@ module Fuzz
       Node.new(kind, parts.map { |part| part.is_a?(Node) ? part.copy : part })
     end
 
-    # What may stand for this node in a smaller program: lists of parts to try in turn.
+    # Replacements for this node in a smaller program: lists of parts to try in turn.
     def reductions
       case kind
       when :body then cuts + hoists
@@ -70,7 +70,7 @@ module Fuzz
       end
     end
 
-    # Bodies in which a statement gives way to the bodies in it.
+    # Bodies in which a statement is replaced by the bodies in it.
     def hoists
       parts.each_index.flat_map do |at|
         next [] unless parts[at].is_a?(Node)

@@ -2,10 +2,10 @@
 
 # Calls every native with arguments that it cannot take. For `natives_spec.rb`, which runs it in a process of its own.
 #
-# The natives are those that Ikra and Ikra::Buffer have, so a new one joins by itself. What a native is given by Ikra's
-# own code is recorded while some operations run; then one or more of these arguments are replaced, so that the others
-# pass the native's first checks. A native that was not recorded is given combinations of nonsense alone. Each native
-# has a process of its own. Arguments: how many calls of each, the seed, and names of natives (all).
+# The natives are all of Ikra and Ikra::Buffer, so a new one is included by itself. Arguments of Ikra's own calls are
+# recorded while some operations run. Then one or more of them are replaced, so that the others pass the native's first
+# checks. A native that was not recorded gets only combinations of nonsense. Each native has a process of its own.
+# Arguments: how many calls of each, the seed, and names of natives (all).
 require "set"
 require "tempfile"
 
@@ -28,7 +28,7 @@ module Nonsense
     "#{native.owner.inspect[/Buffer/]}#{native.is_a?(Method) ? "." : "#"}#{native.name}"
   end
 
-  # Of each native: lists of arguments, the receiver first.
+  # For each native, lists of arguments with the receiver first.
   def recorded = @recorded ||= Hash.new { |all, native| all[native] = {} }
 
   def record
@@ -61,7 +61,7 @@ module Nonsense
       array.sort.to_a == [1, 2, 3] && (array * 2).sum == 12 && [3, 1, 2].psort_by(backend: :cpu) { |x| -x } == [3, 2, 1]
   end
 
-  # What a later call of the same block in the same process begins with.
+  # Prepares the fast path of later calls of the same block in the same process.
   def warm_up(list) = 3.times { Ikra::MDArray.new(list).map { |x| x + 1 }.to_a }
 
   def views(array)
@@ -76,7 +76,7 @@ module Nonsense
     [pending.to_a, pending.dup, (pending + 1).sum, matrix == copy, matrix.inspect]
   end
 
-  # Each at least once, of as many elements as make natives work apart from the Ruby thread.
+  # Runs each operation at least once, with so many elements that natives work apart from the Ruby thread.
   def operate
     works?
     numbers = Array.new(20_000) { |i| (i * 7919) % 1009 }
@@ -148,13 +148,13 @@ module Nonsense
      array, array.transpose, Ikra::MDArray.new([]), Ikra::MDArray.new([1.5]), array * 2, freed, *buffers]
   end
 
-  # Names of exceptions that a native may raise: not of those that say that Ikra is at fault, or that it asked something
-  # of a value that has it not.
+  # Whether an exception is one that a native may raise. It must not say that Ikra is at fault, or that a value lacks a
+  # method.
   def plain?(error, native, arguments)
     return false if error.class.name == "fatal" || error.is_a?(Ikra::InternalError)
     return error.is_a?(StandardError) || error.is_a?(NoMemoryError) || error.is_a?(Ikra::Error) unless error.is_a?(NameError)
 
-    # the block, or the operator, is the program's, and the elements are
+    # The block, the operator and the elements are the program's own.
     case native.name
     when :__section then arguments[5].is_a?(Proc)
     when :__running then arguments[0].is_a?(Array) && arguments[1].is_a?(Symbol)
@@ -184,7 +184,7 @@ module Nonsense
     receiver = -> { table.grep(Ikra::Buffer).sample(random:) }
     wrong = (0..(arity + 2)).map { |given| [receiver.call, *Array.new(given, &pick)] }
     same = table.map { |value| [receiver.call, *[value] * arity] }
-    # each argument of what was recorded in turn, and then several
+    # Each argument of the recorded ones in turn, and then several.
     single = known.flat_map { |list| (1...list.size).flat_map { |at| table.map { |value| list.dup.tap { |own| own[at] = value } } } }
     several = Array.new(count) do
       list = known.sample(random:)&.dup || [receiver.call, *Array.new(arity, &pick)]
@@ -210,7 +210,7 @@ module Nonsense
     calls.size
   end
 
-  # In a child: how many calls, which it tells the parent; what it was about to call when it ended stands in a file.
+  # In a child: makes calls, and reports their number to the parent. A file has the call during which it ended.
   def probe_apart(native, count, seed, told)
     reader, writer = IO.pipe
     $stdout.flush

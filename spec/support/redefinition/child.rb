@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
-# Redefines public methods of Ruby's core classes one after the other, and runs small programs with each: through plain
-# Ruby and through Ikra. It prints a line for each answer that is neither Ruby's nor a refusal of Ikra's.
+# Redefines public methods of Ruby's core classes one after the other, and runs small programs with each, in plain Ruby
+# and in Ikra. It prints a line for each answer of Ikra's that is neither Ruby's nor a refusal.
 #
 #   ruby child.rb BACKEND VARIANT
 #
-# A method is in force as it is written here only while the programs run: what compares them uses Ruby's own.
+# A redefined method is in force only while the programs run. The comparison uses Ruby's own methods.
 
 require "ikra"
 
-# What programs run over, and what counting methods count in.
+# The elements of the programs, and the counters of counting methods.
 module Redefinition
   Counter = Struct.new(:count)
   COUNTER = Counter.new(0)
@@ -24,7 +24,7 @@ module Redefinition
     def <=>(other) = grams <=> other.grams
   end
 
-  # And one that is enumerable.
+  # An object that is enumerable.
   class Triple
     include Enumerable
 
@@ -44,7 +44,7 @@ module Redefinition
   NAMES = { "one" => 1, "two" => 2, "three" => 3 }.freeze
   WORDS = %w[one two three].freeze
 
-  # Three elements, the parameter of a block, and what blocks say. Each is a program of its own.
+  # Three elements, the parameter of a block, and texts of blocks. Each is a program of its own.
   TEXTS = [
     ["[1, -2, 3]", "x", <<~RUBY],
       x + 1 - 2 * x
@@ -177,7 +177,7 @@ module Redefinition
   BLOCKS = PROGRAMS.map { |_, block| class_eval(block, "program.rb", 1) }.freeze
   INPUTS = Marshal.dump(PROGRAMS.map { |inputs, _| class_eval(inputs, __FILE__, __LINE__) }).freeze
 
-  # What runs while a method is redefined must call nothing that may be: it is written out.
+  # Code that runs while a method is redefined must call no method that may be redefined. So it is written out.
   def self.every(call)
     runs = Array.new(BLOCKS.size) do |i|
       "f#{i} = BLOCKS[#{i}]; l#{i} = inputs[#{i}]; a#{i}, b#{i}, c#{i} = l#{i}"
@@ -189,7 +189,7 @@ module Redefinition
   PLAINLY = every("[f$.call(a$), f$.call(b$), f$.call(c$)]")
   BY_IKRA = every("l$.pmap(&f$)")
 
-  # A method, and how it is written instead.
+  # A method, and its replacement.
   class Change
     def initialize(owner, name, variant)
       @owner = owner
@@ -252,12 +252,12 @@ module Redefinition
   @equal = @refused = 0
 
   OWNERS = [Integer, Float, String, Array, Hash, Range, Symbol, Kernel, Comparable, Enumerable].freeze
-  # Kernel's functions, as far as the programs call them.
+  # Kernel's functions, where the programs call them.
   FUNCTIONS = %i[raise loop rand Integer Float Rational Complex proc lambda block_given?].freeze
 
   VARIANTS = %w[constant nil counting].freeze
 
-  # `variant`: one of these, or `each` for the one after the other.
+  # `variant`: one of these, or `each` for all in turn.
   def self.run(backend, variant)
     Ikra.configure { |config| config.backend = backend.to_sym }
     $stdout.sync = true

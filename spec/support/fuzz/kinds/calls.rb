@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Fuzz
-  # Calls: which method `super` and aliases find, which block `yield` means, and what Procs are where.
+  # Calls: which method `super` and aliases find, which block `yield` calls, and how Procs behave at different places.
   module CallKinds
     def aliases
       owners = Array.new(between(2, 4)) { |i| i }

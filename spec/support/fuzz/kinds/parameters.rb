@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Fuzz
-  # Values given to parameters: splats, what stands behind them, keywords.
+  # Values for parameters: splats, parameters after them, keywords.
   module ParameterKinds
     ITEMS = ["x", "x", "1", "nil", "2.5", ":s", "[x, 2]", "[x]", "[]", "[[x, 1], 2]", "*[x, 3]", "*list", "*nil", "*(1..2)", "*[]"].freeze
     ITERATED = ["[ARGS].map BLOCK", "[[ARGS]].map BLOCK", "[[ARGS], [1, 2, 3]].map BLOCK", "[ARGS].each_with_index.map BLOCK", "[ARGS].map.with_index BLOCK",
@@ -52,7 +52,7 @@ module Fuzz
       [list.join(", "), names]
     end
 
-    # Definitions, and a call that gives `args` to parameters.
+    # Definitions, and a call with the arguments `args`.
     def splat_call(list, value, args)
       block = "{ |#{list}| #{value} }"
       take = "def self.take(#{list}) = #{value}"

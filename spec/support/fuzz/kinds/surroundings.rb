@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Fuzz
-  # What stands around a block: redefined methods of Ruby's own classes, refinements, and the encoding of the file.
+  # The surroundings of a block: redefined methods of Ruby's own classes, refinements, and the encoding of the file.
   module SurroundingKinds
     REDEFINED = {
       "Integer" => %w[+ - * / % <=> == < succ abs times zero? even? to_s to_i upto divmod ** -@ coerce hash eql? [] clamp],

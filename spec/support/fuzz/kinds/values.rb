@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Fuzz
-  # Values: Ranges without elements and of Floats, Integers beyond 64 bits, slots that elements share, own objects that
-  # Ruby converts.
+  # Values: Ranges without elements and of Floats, Integers beyond 64 bits, slots that elements share, and objects of
+  # the program's own that Ruby converts.
   module ValueKinds
     BASES = ["(7...7)", "(1..0)", "(0...0)", "(5..2)", "(-1...-1)", "[]", "(3..3)", "(1...1.5)", "(2..1.5)", "(0..4)", "[4, 1]", "(1...2)", "(1.step(0, 1))", "(0...-1)"].freeze
     PARALLEL = [
