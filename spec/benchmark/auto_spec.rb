@@ -24,13 +24,14 @@ RSpec.describe AutoBenchmark::Choice do
 end
 
 RSpec.describe AutoBenchmark do
-  # Of each size the seconds on either backend and of +auto+, of which a quarter of a second is the host's, and what it ended on.
+  # For each size the seconds on either backend and of +auto+, of which the host takes a quarter of a second, and the
+  # last backend of +auto+.
   def measured(cpu, cuda, auto, *backends)
     versions = { "cpu" => [cpu], "cuda" => [cuda], "auto" => [auto, { backends: backends }] }
     { versions: versions.compact.transform_values { |time, more| { median: time, marshalling: 0.25 }.merge(more || {}) if time }.compact }
   end
 
-  # The record that it keeps, of these measurements of a program's sizes.
+  # The record of these measurements of a program's sizes.
   def record(program, *measurements)
     environment = ENV.to_h
     ENV.update("PROGRAMS" => program, "BUDGET" => "100")

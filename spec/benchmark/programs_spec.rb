@@ -8,7 +8,7 @@ require File.expand_path("../../benchmark/operations/by_hand", __dir__)
 require File.expand_path("../../benchmark/mdarray", __dir__)
 require File.expand_path("../../benchmark/programs", __dir__)
 
-# The benchmark programs at a size at which their numbers mean nothing, so that none of them rots.
+# Runs the benchmark programs at a size without meaning, to keep them working.
 RSpec.describe "benchmark/programs" do
   directory = File.expand_path("../../benchmark", __dir__)
 
@@ -77,7 +77,7 @@ RSpec.describe "benchmark/programs" do
   end
 
   describe ProgramsBenchmark do
-    # The targets that it keeps, by name, of so many seconds of traffic on CUDA.
+    # The kept targets by name, for so many seconds of traffic on CUDA.
     def targets(size, median, kernel)
       environment = ENV.to_h
       ENV.update("PROGRAMS" => "traffic")
@@ -200,7 +200,7 @@ RSpec.describe "benchmark/programs" do
           given = inputs(operation)
           work = by_hand.prepare(operation, given)
           work.launch.call
-          # the order of additions is another
+          # The order of additions differs.
           apart = by_hand.download(work).combine(expected(operation, *given).flatten) { |x, y| (x - y).abs }.max
           expect(apart).to be <= 1e-12, operation
         end

@@ -5,7 +5,8 @@ require "open3"
 require "tmpdir"
 require File.expand_path("../../benchmark/suite/suite", __dir__)
 
-# The benchmarks' Python: that it parses and has what its runners ask for, wherever there is a Python; that it gives what plain Ruby gives, and draws, where its libraries are.
+# The benchmarks' Python. Wherever there is a Python, it must parse and define what its runners call. Where its
+# libraries are installed, it must give what plain Ruby gives, and draw.
 RSpec.describe "the benchmarks' Python" do
   directory = File.expand_path("../../benchmark", __dir__)
   python = [ENV["BENCHMARK_PYTHON"], Harness::PYTHON].compact.find { |path| File.executable?(path) } || "python3"
@@ -66,7 +67,7 @@ RSpec.describe "the benchmarks' Python" do
         Dir.mkdir(about = File.join(there, "#{name.tr("-", "_")}-#{version}.dist-info"))
         File.write(File.join(about, "METADATA"), "Metadata-Version: 2.1\nName: #{name}\nVersion: #{version}\n")
       end
-      # without the libraries that this Python may have
+      # Without the libraries that this Python may have.
       output, status = Open3.capture2e({ "PYTHONPATH" => there }, python, "-S", File.join(directory, "suite/python.py"), "numba_cuda", "", "", "", "0")
       expect([status.success?, output.lines.last(2).join]).to eq([false, "AttributeError: no kernel\nwith numba 0.66, numba-cuda 0.30.4, numpy 2.5.0\n"])
     end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What Ikra says of programs that it cannot run: `gallery.txt` holds programs and the messages that they get, word for word.
-# UPDATE_SNAPSHOTS=1 writes the messages as they are now; the diff is to be reviewed.
+# The messages of programs that Ikra cannot run: `gallery.txt` holds programs and their messages, word for word.
+# UPDATE_SNAPSHOTS=1 writes the messages as they are now; the diff must be reviewed.
 module Gallery
   FILE = File.join(__dir__, "gallery.txt")
   LINE = "#{"=" * 100}\n"

@@ -5,7 +5,7 @@ RSpec.describe "backend: :auto" do
 
   around { |example| Dir.mktmpdir("ikra-auto") { |folder| (@folder = folder) && example.run } }
 
-  # A program on a machine whose GPU is a stand-in: one thread of the host.
+  # Runs a program on a machine with a simulated GPU: one thread of the host.
   def on_a_device(program) = run_ruby(<<~RUBY + program, environment: StandIn.environment(@folder), folder: @folder)
     Ikra.config.backend = :auto
     LIST = Array.new(512) { |i| i * 0.5 }

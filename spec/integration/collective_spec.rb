@@ -5,7 +5,7 @@ RSpec.describe "What goes over all elements on a device" do
 
   around { |example| Dir.mktmpdir("ikra-collective") { |folder| (@folder = folder) && example.run } }
 
-  # A program that says what is not as it should be, on a machine whose GPU is a stand-in.
+  # Runs a program that prints what is wrong, on a machine with a simulated GPU.
   def on_a_device(program) = run_ruby(<<~RUBY + program, environment: StandIn.environment(@folder), folder: @folder)
     Ikra.config.backend = :cuda
     def same(name, got, expected) = (puts "\#{name}: \#{got.inspect[0, 200]}, not \#{expected.inspect[0, 200]}" unless got.inspect == expected.inspect)

@@ -19,7 +19,7 @@ RSpec.describe "A machine with a GPU" do
 
   def machine(**options) = StandIn.environment(@folder, **options)
 
-  # How many kernels NVRTC was asked for.
+  # The number of kernels that NVRTC compiled.
   def compiled = File.exist?(File.join(@folder, "log")) ? File.readlines(File.join(@folder, "log")).size : 0
 
   def entries = Dir[File.join(@folder, "cache/**/*.kernel")]
@@ -125,7 +125,7 @@ RSpec.describe "A machine with a GPU" do
   end
 
   it "says so and runs on the CPU where the driver is no library, or lacks what a driver has" do
-    # the loader passes over what is no library, and finds a driver that works where there is one behind it
+    # The loader passes over a file that is no library, and finds a working driver after it, if there is one.
     lines = Backends.present.include?(:cuda) ? 1 : 2
     broken = File.join(@folder, "lib")
     Dir.mkdir(broken)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Where all arrays of a kind are equally long it is taken for granted that those of a column lie one after the other, and so where each is is computed. It is looked
-# at before every launch; where they do not, the section is compiled for any.
+# Where all arrays of a kind are equally long, sections assume that those of a column have a uniform stride, and compute
+# where each is. The assumption is checked before every launch. Where it fails, the section is compiled without it.
 RSpec.describe "arrays that lie evenly" do
   def sums(rows, width)
     (0...rows.size).pmap do |row|

@@ -2,9 +2,10 @@
 
 require "tmpdir"
 
-# The programs under examples/, on a size of seconds at most: each gives what it gives as the plain Ruby it was.
+# The programs under examples/, at a size of seconds at most: each gives the same result as in plain Ruby.
 RSpec.describe "the examples" do
-  # Their results have the last digits of functions in which CUDA's library may differ from Ruby's, and let them decide nothing.
+  # These results depend on functions whose last digits may differ between CUDA's library and Ruby, but no decision
+  # does.
   math = %i[barnes_hut black_scholes boids kmeans nbody]
   directory = File.expand_path("../../examples", __dir__)
   require File.join(directory, "support/comparison")

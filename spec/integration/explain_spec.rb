@@ -8,7 +8,7 @@ RSpec.describe "Ikra.explain" do
     expect(IO.popen({ "IKRA_BACKEND" => "cpu" }, command, &:read)).to start_with(shown)
   end
 
-  # What the examples explain.
+  # The subjects of the explanations.
   module Explained
     class Car
       attr_reader :speed
@@ -158,7 +158,7 @@ RSpec.describe "Ikra.explain" do
     expect(told.checks.map(&:kind)).to include(:speculation)
     expect(told.types.values.reduce(:merge)).to include("i" => "Integer")
     expect(told.result).to eq("Integer")
-    # it was wrong, and the section was compiled again without
+    # The assumption was wrong, and the section was compiled again without it.
     again = Ikra.explain { [0, 7].pmap { |i| list[i].nil? } }
     expect(again.value).to eq([false, true])
     expect(again.sections.size).to eq(1)
@@ -269,7 +269,7 @@ RSpec.describe "Ikra.explain" do
     told = StringIO.new
     Ikra.doctor(told)
     expect(told.string).to match(/^cuda: no GPU: (?!backend|looking)/)
-    # the same when it is asked again
+    # The second message is the same.
     messages = Array.new(2) { [1].pmap(backend: :cuda) { |x| x } rescue $!.message }
     expect(messages).to eq([messages.first] * 2).and all(start_with("looking for an NVIDIA GPU: "))
   end

@@ -2,9 +2,9 @@
 
 require "tmpdir"
 
-# Allocations that fail one after the other, and limits of addresses.
+# Allocations that fail one after the other, and limits of address space.
 RSpec.describe "Memory that cannot be had" do
-  # What programs do, each with memory that grows with its data.
+  # Programs whose memory grows with their data.
   operations = <<~'RUBY'
     COUNT = 20_000
     M = Ikra::MDArray

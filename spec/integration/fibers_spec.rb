@@ -9,13 +9,14 @@ module Fibers
   end
 
   class << self
-    # Leaves a block of a scope for good, in a Fiber that nobody has; of a thread whose stack, which may name it, is gone.
+    # Leaves a block of a scope for good, in a Fiber that nothing refers to. It runs in a thread of its own, because a
+    # stack may still refer to the Fiber.
     def abandon(&scope)
       Thread.new { Fiber.new(&scope).resume && nil }.join
       nil
     end
 
-    # Until the GC has found that it is gone.
+    # Runs the GC until it has found that the Fiber is gone.
     def collect = 5.times { GC.start }
   end
 end

@@ -6,7 +6,7 @@ require_relative "../support/fuzz/runners"
 RSpec.describe "generated programs" do
   let(:seed) { 2 }
 
-  # The core's own test runs some thousands of these; here they go from Ruby to Ruby.
+  # The core's own test runs some thousands of these programs. Here they run from Ruby to Ruby.
   (Backends.present - [:cuda_shim]).each do |backend|
     it "give on #{backend} what Ruby gives, and change nothing where they raise" do
       skip "the cases are in the words of Ruby 3.1" unless RUBY_VERSION.start_with?("3.1.")
@@ -21,7 +21,7 @@ RSpec.describe "generated programs" do
     end
   end
 
-  # Those of single kinds (spec/support/fuzz/kinds.rb); many with IKRA_EXHAUSTIVE=1.
+  # Programs of single kinds (spec/support/fuzz/kinds.rb); many with IKRA_EXHAUSTIVE=1.
   it "of single kinds give what Ruby gives, or are refused" do
     skip "the words are those of Ruby 3.1" unless RUBY_VERSION.start_with?("3.1.")
 

@@ -77,7 +77,7 @@ RSpec.describe "Garbage collection" do
       expect(kept).to be < 500
     end
 
-    # In a process of its own: what other examples left behind comes and goes.
+    # In a process of its own, because objects of other examples come and go.
     it "leaks nothing in ten thousand calls", :slow do
       grown = run_ruby(<<~RUBY)
         resident = -> { GC.start; File.read("/proc/self/statm").split[1].to_i * 4096 }
@@ -101,7 +101,7 @@ RSpec.describe "Garbage collection" do
     end
   end
 
-  # Ruby 3.1 frees [:b] of `[*a, :b]` where the GC comes while it compiles the file, and then the program ends.
+  # Ruby 3.1 frees [:b] of `[*a, :b]` where the GC runs while Ruby compiles the file. Then the program crashes.
   it "may happen while Ruby compiles the library" do
     skip "NOT TESTED: this Ruby shows no syntax trees" unless RubyVM::AbstractSyntaxTree.respond_to?(:parse_file) && RUBY_VERSION < "3.4"
 

@@ -4,7 +4,7 @@ require "open3"
 require "rbconfig"
 require "tmpdir"
 
-# The built gem in an empty GEM_HOME, with plain RubyGems and nothing of this checkout in sight.
+# The built gem in an empty GEM_HOME, with plain RubyGems and without access to this checkout.
 RSpec.describe "The gem", :slow do
   project = File.expand_path("../..", __dir__)
   gem_command = [RbConfig.ruby, "-S", "gem"]
@@ -22,7 +22,7 @@ RSpec.describe "The gem", :slow do
       home = File.join(folder, "home")
       gem_file = File.join(folder, "ikra.gem")
       run!({}, *gem_command, "build", "ikra.gemspec", "--output", gem_file, chdir: project)
-      # what is asked is whether it builds, not how fast it is, and optimising takes most of the time
+      # It only matters whether the gem builds. Optimisation takes most of the time.
       environment = { "GEM_HOME" => home, "GEM_PATH" => home, "CARGO_PROFILE_RELEASE_OPT_LEVEL" => "0" }
       run!(environment, *gem_command, "install", "--local", "--no-document", gem_file, chdir: folder)
 

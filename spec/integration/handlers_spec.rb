@@ -14,7 +14,7 @@ module Handlers
     def self.warn(*) = nil
   end
 
-  # One of each family of public operations, as a block that is given the backend's name.
+  # One of each family of public operations, as a block that gets the backend's name.
   OPERATIONS = {
     pmap: ->(on) { [1, 2, 3].pmap(backend: on) { |x| x + 1 } },
     peach: ->(on) { [Car.new(1)].peach(3, backend: on) { |car| car.go }.map(&:v) },
@@ -53,7 +53,7 @@ module Handlers
       [e.class, e.message]
     end
 
-    # What +name+ comes to in handlers of signals that are sent while the block runs.
+    # The results of +name+ in signal handlers that run while the block runs.
     def in_handlers(name, on)
       outcomes = []
       old = trap("USR1") { outcomes << outcome(name, on) }

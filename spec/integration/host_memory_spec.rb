@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Arrays that the host has no memory for, in processes of their own.
+# Arrays for which the host has no memory, in processes of their own.
 RSpec.describe "The host's memory" do
-  # As much as an array can be; more than this machine has, or the process may.
+  # The largest possible array, which is more than this machine has, or than the process may have.
   limited = <<~RUBY
     M = Ikra::MDArray
     M.new([1.0, 2.0]).map { |x| x + 1 }.sum
@@ -18,7 +18,7 @@ RSpec.describe "The host's memory" do
   RUBY
 
   on_every_backend do |backend|
-    # the interpreter is slow to fail, and GPUs have memory of their own
+    # The interpreter takes long to fail, and GPUs have memory of their own.
     next unless backend == :cpu
 
     it "is said to be too small for what does not fit, and nothing is lost" do

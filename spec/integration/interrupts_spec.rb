@@ -131,9 +131,9 @@ RSpec.describe "A section that does not end" do
     end
   end
 
-  # Where objects are made, grouped, sorted and looked at: nothing was written yet.
+  # While objects are made, grouped, sorted and scanned. Nothing was written yet.
   describe "with much to do around the kernel" do
-    # with IKRA_EXHAUSTIVE=1 each is interrupted a thousand times
+    # With IKRA_EXHAUSTIVE=1 each is interrupted a thousand times.
     many = ENV["IKRA_EXHAUSTIVE"] == "1"
     times = many ? 1000 : 12
     count = many ? 20_000 : 60_000
@@ -160,7 +160,7 @@ RSpec.describe "A section that does not end" do
       "is in a scope" => -> { Ikra.resident(actors) { 2.times { actors.peach(backend: :cpu) { |actor| actor.steps += 1 } } } }
     }
 
-    # All objects have the same number of steps, and what belongs together was written together.
+    # All objects have the same number of steps, and values that belong together were written together.
     consistent = lambda do
       first = actors.first.steps - actors.first.start
       links = actors.map { |actor| actor.next ? 1 : 0 }.uniq.size
@@ -182,7 +182,7 @@ RSpec.describe "A section that does not end" do
         times.times do |nth|
           target = Thread.current
           delay = rand * whole
-          # by another thread, and by a signal
+          # By another thread, and by a signal.
           interrupt = nth.even? ? -> { target.raise(Interrupts::Stop) } : -> { Process.kill("USR1", Process.pid) }
           thread = Thread.new { sleep(delay) && interrupt.call }
           begin
@@ -200,7 +200,7 @@ RSpec.describe "A section that does not end" do
       end
     end
 
-    # What is there is looked at with the GVL held: nobody else comes to run, unless it ends for them.
+    # Objects are scanned with the GVL held. Other threads run only when that ends for them.
     { "another thread" => ->(target) { target.raise(Interrupts::Stop) }, "a signal" => ->(_) { Process.kill("USR1", Process.pid) } }.each do |who, interrupt|
       it "ends soon for #{who} while it looks at objects" do
         bodies = Array.new(200_000) { |i| Interrupts::Actor.new(i) }
@@ -217,7 +217,7 @@ RSpec.describe "A section that does not end" do
         end
         Thread.pass until due
         expect { operation.call && sleep }.to raise_error(Interrupts::Stop)
-        # some 30 ms, where nothing else keeps the machine busy
+        # About 30 ms, on an idle machine.
         expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - due).to be < [0.25, whole * 0.6].max
         thread.join
       end
@@ -228,7 +228,7 @@ RSpec.describe "A section that does not end" do
       target, sent = Thread.current, nil
       thread = Thread.new { sleep 0.15; sent = Process.clock_gettime(Process::CLOCK_MONOTONIC); target.raise(Interrupts::Stop) }
       expect { operation.call && sleep }.to raise_error(Interrupts::Stop)
-      # some 20 ms, where nothing else keeps the machine busy; it takes 300 to 2000 in all
+      # About 20 ms, on an idle machine. All of it takes 300 to 2000 ms.
       expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - sent).to be < 0.25
       thread.join
     end

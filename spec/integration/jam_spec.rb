@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Jobs that go the same way through the same loops, and load something in common, run several at a time. Nobody can tell but by the time it takes.
+# Jobs that go the same way through the same loops, and load something in common, run several at a time
+# (unroll-and-jam). Only the time shows it.
 RSpec.describe "elements that are computed several at a time" do
   def product(left, right, height, width, **options)
     inner = right.size
@@ -30,7 +31,7 @@ RSpec.describe "elements that are computed several at a time" do
       end
     end
 
-    # the interpreter and the shim are slow
+    # The interpreter and the shim are slow.
     if %i[cpu cuda].include?(name)
       it "are what they are where there are many" do
         left, right = matrix(403, 2, 1), matrix(2, 405, 2)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Long lists, whose values all cores look at: what they are is what one thread finds.
+# Long lists, whose values all cores scan. They must find the same as one thread.
 module ManyValues
   Thing = Struct.new(:size)
 

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# What is private takes no nonsense either: it raises what Ruby's own methods raise, and the process works afterwards.
+# Private natives must withstand nonsense, too. They raise what Ruby's own methods raise, and the process works
+# afterwards.
 RSpec.describe "Natives" do
-  # The more calls of each, the more combinations of their arguments.
+  # With more calls of each native, more combinations of arguments are tried.
   def nonsense(calls)
     program = File.expand_path("../support/natives/nonsense.rb", __dir__)
     command = [RbConfig.ruby, "--disable=gems", "-W0", "-I#{File.expand_path("../../lib", __dir__)}", "-rikra", program]

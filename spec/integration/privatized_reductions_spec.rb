@@ -18,7 +18,7 @@ module PrivatizedReductions
 
   module_function
 
-  # Points, each with one of a few clusters.
+  # Points, each of which belongs to one of a few clusters.
   def points(count, clusters) = Array.new(count) { |i| Point.new((i * 7919 % 2003) - 1000, clusters[i * i % clusters.size]) }
 end
 

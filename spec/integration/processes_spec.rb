@@ -46,7 +46,7 @@ RSpec.describe "Threads and processes" do
       expect { Fiber.new { [1].pmap(backend:, &missing) }.resume }.to raise_error(NoMethodError)
     end
 
-    # CUDA itself works in no child of a process that used it; there Ikra says so, and other backends run.
+    # CUDA itself does not work in a child of a process that used it. There Ikra says so, and other backends run.
     it "runs in a forked child, and in the parent afterwards" do
       double = ->(values) { values.pmap(backend:) { |x| x * 2 } }
       expect(double.call([1, 2])).to eq([2, 4])
@@ -87,7 +87,7 @@ RSpec.describe "Threads and processes" do
     end
   end
 
-  # NVRTC is run down as a process ends: who compiles then is in the middle of nothing.
+  # NVRTC is unloaded when a process ends, so no compilation may be running then.
   it "ends when what is compiled in the background is done" do
     skip "no g++ on the PATH" unless system("g++", "--version", out: File::NULL, err: File::NULL)
 
@@ -100,7 +100,7 @@ RSpec.describe "Threads and processes" do
         cars = Array.new(500) { |i| Car.new(i * 0.5) }
         Ikra.resident(cars) { 40.times { cars.peach(backend: :cuda) { |car| car.at = car.at * 0.5 + 1 } } }
       RUBY
-      # of one tick, and of several
+      # For one tick, and for several.
       expect(File.readlines(File.join(folder, "log")).size).to eq(2)
     end
   end
@@ -112,7 +112,8 @@ RSpec.describe "Threads and processes" do
     $VERBOSE = verbose
   end
 
-  # Each has a context, kernels of recursive methods, arrays and objects there; together they need a few GiB.
+  # Each process has a context, kernels of recursive methods, arrays and objects on the GPU. Together they need a few
+  # GiB.
   it "runs twelve processes on one GPU, none of which fails for want of memory", if: Backends.present.include?(:cuda) do
     program = <<~RUBY
       class Tree

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What a program redefines of Ruby's own classes: Ikra gives Ruby's answer, or refuses.
+# Programs that redefine methods of Ruby's own classes: Ikra gives Ruby's answer, or refuses.
 RSpec.describe "Redefined methods" do
-  # Every public method of ten classes and modules: `spec/support/redefinition/child.rb` says with what programs.
+  # Every public method of ten classes and modules. `spec/support/redefinition/child.rb` has the programs.
   [%w[each cpu], %w[constant reference], %w[nil cpu], %w[counting cpu]].each do |variant, backend|
     it "give Ruby's answer or are refused, each in turn (#{variant}, #{backend})", exhaustive: variant != "each" do
       child = File.expand_path("../support/redefinition/child.rb", __dir__)

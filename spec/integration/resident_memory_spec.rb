@@ -7,7 +7,7 @@ RSpec.describe "Ikra.resident where columns are a GPU's" do
 
   def on_stand_in(program, **more) = run_ruby(program, environment: StandIn.environment(@folder).merge(more), folder: @folder)
 
-  # Objects of two classes, each with a box of its own, and what may be done to them in a scope.
+  # Objects of two classes, each with a box of its own, and operations on them in a scope.
   objects = <<~RUBY
     Ikra.config.backend = :cuda
     class Box

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# What is taken for granted of captured Integers and of where Ranges begin: that they are small and not negative; and of Integers that a block reads from arrays
-# and objects: that they are small. As long as they are.
+# Value-range assumptions. Captured Integers, and the beginnings of Ranges, are assumed to be small and not negative.
+# Integers that a block reads from arrays and objects are assumed to be small. Both hold until a value shows otherwise.
 module SmallIntegers
-  # What a scope keeps.
+  # An object that a scope keeps.
   Point = Struct.new(:x, :y)
 
   class << self
@@ -11,7 +11,7 @@ module SmallIntegers
     def moved(by) = (0...3).pmap { |i| i + by }
     def counted(by) = (0...3).pmap { |i| i + by + by }
     def squares(from) = (from...from + 3).pmap { |i| i * i }
-    # Of elements, of what objects hold, of elements of their arrays.
+    # Products of elements, of values that objects hold, and of elements of their arrays.
     def products(list) = list.pmap { |x| x * x }
     def areas(points) = points.pmap { |point| point.x * point.y }
     def norms(rows) = rows.pmap { |row| row.sum { |x| x * x } }

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# What is known of a call from those before it holds only for what it was learnt from.
+# What earlier calls have shown holds only for the same circumstances.
 RSpec.describe "A call that was made before" do
   on_quick_backends do |backend|
     let(:array) { md([1.0, 2.0, 3.0]) }
     let(:double) { proc { |x| x * 2 } }
 
-    # Runs it often enough that nothing is new any more.
+    # Runs the block so often that nothing is new any more.
     def warm(count = 3) = Array.new(count) { yield }.last
 
     it "does with another captured value, or one of another kind, what the block then means" do

@@ -69,7 +69,7 @@ RSpec.describe "Blocks, lambdas and methods that take them" do
 
   it "refuses what calls refined methods behind a using, and nothing else of that file" do
     file = File.join(Dir.mktmpdir, "refined.rb")
-    # or it would stand in this file
+    # Otherwise the word would be in this file.
     word = "using"
     File.write(file, <<~RUBY)
       module Blocks

@@ -152,7 +152,7 @@ RSpec.describe "Captured variables and self" do
 
     it "raises for a NaN in a list, which min and max do not compare" do
       expect { |run| most = 1.0; run.peach([2.0, Float::NAN, 3.0]) { |x| most = [x, most].max } }.to be_same_as_ruby
-      # Ruby names what the variable was by then
+      # Ruby's message names the value that the variable had by then.
       least = 1.0
       expect { [2.0, Float::NAN].peach(backend:) { |x| least = [least, x].min } }.to raise_error(ArgumentError, /\Acomparison of Float with NaN failed/)
       expect(least).to eq 1.0

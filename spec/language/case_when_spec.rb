@@ -18,7 +18,7 @@ module CaseWhen
 
   MULTIPLES = [Multiple.new(7), Multiple.new(4)].freeze
 
-  # Its === is private; `case` and `in` call it all the same.
+  # Its === is private. `case` and `in` call it all the same.
   class Secret
     def initialize(value) = @value = value
 

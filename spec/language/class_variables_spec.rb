@@ -105,7 +105,7 @@ RSpec.describe "Class variables" do
       expect(ClassVariables::Base.new.over([1, 2], :pmap)).to eq([4, 5])
     end
 
-    # What a section does to the class variables, then to those of Ruby.
+    # The class variables after a section, and after plain Ruby.
     def same_sums(list, ticks = 1, &block)
       ikra, ruby = [->(l) { l.peach(ticks, backend:, &block) }, ->(l) { ticks.times { l.each(&block) } }].map do |run|
         ClassVariables::Sums.start

@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
-# Objects that are asked for equality, or for what Hashes know them by.
+# Objects whose methods for equality, and for keys of Hashes, are called.
 module Asked
   Equal = Struct.new(:answer) do
     def ==(_other) = answer
   end
 
-  # Equal to a String, which asks it.
+  # Equal to a String, which calls its method.
   class Text
     def to_str = "q"
     def ==(_other) = true
   end
 
-  # Has `hash` alone.
+  # Defines only `hash`.
   class Other
     attr_reader :v
 
@@ -20,12 +20,12 @@ module Asked
     def hash = 1
   end
 
-  # Has both.
+  # Defines both.
   class Both < Other
     def eql?(other) = v == other.v
   end
 
-  # Has `eql?` alone.
+  # Defines only `eql?`.
   class Alone
     attr_reader :v
 
@@ -69,7 +69,7 @@ RSpec.describe "Comparisons" do
         expect { |one| one[0] == one[0] }.to be_same_as_ruby.over([pair])
       end
       expect { [lists].pmap(backend:) { |a, b| a <=> b } }.to refused
-      # the first parts tell them apart
+      # They differ in their first parts.
       lists[1][0] = 2
       nodes[1].value = 2
       expect { |a, b| [a == b, a <=> b] }.to be_same_as_ruby.over([lists, lists])

@@ -37,7 +37,7 @@ RSpec.describe "Complex numbers" do
       expect { |z| [z.real, z.imaginary, z.imag, z.abs2, z.rect, z.rectangular, z.real?, z.zero?, z.nonzero?, z.finite?, z.infinite?, z.to_c] }
         .to be_same_as_ruby.over(*floats, *mixed)
       lengths = [Complex(3, 4), Complex(0, -3), Complex(-2.5, 0), Complex(-0.0, 0.0)]
-      # NVIDIA's hypot is within documented bounds, not equal
+      # NVIDIA's hypot is within documented bounds, but not equal.
       lengths << Complex(1e200, 1e200) unless name == :cuda
       expect { |z| [z.abs, z.magnitude, z.arg, z.angle, z.phase] }.to be_same_as_ruby.over(*lengths)
     end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Objects that Ruby would ask to become something else: a kernel refuses them, or answers as Ruby does.
+# Objects that Ruby would convert: a kernel refuses them, or answers as Ruby does.
 module Conversions
   class List
     def to_ary = [1, 2]
@@ -48,7 +48,7 @@ module Conversions
     def nested((_, b)) = b
   end
 
-  # What takes an object as a list, an Integer, a String, a Float or a number.
+  # Methods that take an object as a list, an Integer, a String, a Float or a number.
   USES = {
     "parameters of a block" => ->(o) { [o].map { |_, b| b } }, "parameters and a splat" => ->(o) { [o].map { |_, *b| b.size } },
     "nested parameters" => ->(o) { [[o, 1]].map { |(_, b), _| b } }, "yield" => ->(o) { two(o) { |_, b| b } },

@@ -7,7 +7,7 @@ module Defined
     def inherited(*) = 1
   end
 
-  # One that answers to what it has no method for.
+  # An object that responds to a name without having a method for it.
   class Ghost
     def respond_to_missing?(name, _all) = name == :seen
     def method_missing(name, *) = name
@@ -17,7 +17,7 @@ module Defined
     def hidden = 1
   end
 
-  # Each method asks about one expression.
+  # Each method tests one expression.
   class Asking < Base
     INSIDE = 3
     @@shared = 1
@@ -81,7 +81,7 @@ module Defined
 end
 
 module Defined
-  # Sections within methods that are given a block, or none.
+  # Sections within methods that get a block, or none.
   class Sections
     def initialize(backend) = @backend = backend
     def plain(list) = list.pmap(backend: @backend) { |x| [defined?(yield), block_given? ? x : 0] }
@@ -142,7 +142,7 @@ RSpec.describe "defined?" do
     expect { [1].pmap { |x| ghost.variables(x) } }.to raise_error(Ikra::CompileError, /defined\?\(@given\) where @given may be nil/)
   end
 
-  # Ruby 3.4 asks what splats, keywords, Hashes, `&.` and `begin` hold.
+  # Ruby 3.4 also tests the contents of splats, keywords, Hashes, `&.` and `begin`.
   it "is refused where versions of Ruby give different answers" do
     object = Object.new
     [

@@ -2,15 +2,15 @@
 
 require File.expand_path("../../examples/support/comparison", __dir__)
 
-# docs/language.md says what kernels accept and what they refuse. Here its examples are run: what stands alone is accepted, and gives on every
-# backend what plain Ruby gives; what has a message beside it is refused with that message.
-# UPDATE_SNAPSHOTS=1 writes the messages as they are now; the diff is to be reviewed.
+# docs/language.md says what kernels accept and what they refuse. Its examples run here. An example without a message is
+# accepted, and gives on every backend what plain Ruby gives. An example with a message beside it is refused with that
+# message. UPDATE_SNAPSHOTS=1 writes the messages as they are now; the diff must be reviewed.
 module LanguageDocument
   FILE = File.expand_path("../../docs/language.md", __dir__)
   EXAMPLE = /^```ruby\n(?<program>.*?)^```\n(?:```text\n(?<message>.*?)^```\n)?/m
 
   class << self
-    # Heading, program and message (nil where it is accepted) of each.
+    # Heading, program and message of each example. The message is nil where the example is accepted.
     def examples
       text = File.read(FILE)
       text.to_enum(:scan, EXAMPLE).map do
@@ -19,7 +19,7 @@ module LanguageDocument
       end
     end
 
-    # What the program gives, or the exception that it raises.
+    # The value of the program, or the exception that it raises.
     def outcome(program)
       warned, $VERBOSE = $VERBOSE, nil
       name = "Example#{@count = @count.to_i + 1}"
@@ -33,7 +33,7 @@ module LanguageDocument
       $VERBOSE = warned
     end
 
-    # The message, without the source that stands above it.
+    # The message, without the source above it.
     def refusal(program)
       outcome(program)
       nil

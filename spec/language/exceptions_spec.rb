@@ -5,7 +5,7 @@ require "timeout"
 module LanguageExceptions
   class Broke < StandardError; end
 
-  # Its message and what it carries come from an initialize of its own.
+  # Its message and its data come from an initialize of its own.
   class Overdrawn < Broke
     attr_reader :amount, :account
 

@@ -3,16 +3,16 @@
 require "open3"
 require "tmpdir"
 
-# The Ruby of README.md and of the guides under docs/ is run here. The examples of one page are one program, in order.
-# `expression # => value` must give that value, and `expression # raises Name` must raise that exception.
-# A block of text behind an example is what the example prints.
+# Runs the Ruby code of README.md and of the guides under docs/. The examples of one page are one program, in order.
+# `expression # => value` must give that value, and `expression # raises Name` must raise that exception. A block of
+# text after an example is the output of the example.
 module Guides
   ROOT = File.expand_path("../..", __dir__)
   PAGES = %w[README.md docs/algorithms.md docs/mdarray.md docs/memory.md].freeze
   EXAMPLE = /^```ruby\n(?<program>.*?)^```\n(?:\n?```text\n(?<printed>.*?)^```\n)?/m
   SHOWN = /\A(?<expression>[^#\s][^#]*?) +# => (?<value>.+)\n\z/
   RAISED = /\A(?<expression>[^#\s][^#]*?) +# raises (?<name>[\w:]+)\n\z/
-  # What examples call when they are run.
+  # The methods that examples call when they run.
   CHECKS = <<~RUBY
     def __shows(line, expected, value)
       abort "line \#{line} gives \#{value.inspect}, not \#{expected}" unless value.inspect == expected
@@ -24,7 +24,7 @@ module Guides
   RUBY
 
   class << self
-    # @return [Array(String, String)] the program that a page's examples are, and what it prints
+    # @return [Array(String, String)] the program of a page's examples, and its output
     def program(page)
       text = File.read(File.join(ROOT, page))
       examples = text.to_enum(:scan, EXAMPLE).map { Regexp.last_match }
@@ -35,10 +35,10 @@ module Guides
       [programs.join("\n"), examples.filter_map { |example| example[:printed] }.join]
     end
 
-    # How many lines of a page say what they give or raise.
+    # The number of lines of a page that state a value or an exception.
     def checks(page) = File.read(File.join(ROOT, page)).scan(EXAMPLE).flat_map { |program, _| program.lines }.count { |line| line.match?(/ # (=>|raises) /) }
 
-    # What a program printed, what it complained about, and whether it ended well.
+    # A program's output, its warnings, and whether it ended well.
     def run(program, backend)
       Dir.mktmpdir do |there|
         File.write(File.join(there, "page.rb"), program)

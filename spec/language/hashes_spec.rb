@@ -14,7 +14,7 @@ module Tables
 
   class Plain; end
 
-  # One with a hash of its own.
+  # An object with a hash of its own.
   class Keyed
     attr_reader :id
 

@@ -53,7 +53,7 @@ module Inheritance
     def label = super
   end
 
-  # Aliases of inherited methods, and of one that is defined anew later.
+  # Aliases of inherited methods, and of one that is redefined later.
   class Terrier < Dog
     alias loudness volume
     alias_method :manner, :order
@@ -71,7 +71,7 @@ module Inheritance
     def shouting = super * 3
   end
 
-  # An alias of what its class had.
+  # An alias of a method that its class had.
   class Cat < Animal
     def volume = super - 1
   end
@@ -112,7 +112,7 @@ module Inheritance
     private :label
   end
 
-  # Classes that say who may call what they inherit, and no more.
+  # Classes that only change the visibility of inherited methods.
   class Shy < Dog
     private :volume, :order, :<=>
     protected :size
@@ -132,7 +132,7 @@ module Inheritance
     def name = label
   end
 
-  # Has Dog's code a second time, from where `super` finds it again.
+  # Has Dog's code a second time, and `super` in it finds that code again.
   class Twin < Dog
     define_method(:volume, Dog.instance_method(:volume))
   end
@@ -149,7 +149,7 @@ module Inheritance
     alias volume other # rubocop:disable Lint/DuplicateMethods
   end
 
-  # What stands twice among the ancestors of a class.
+  # A module that occurs twice among the ancestors of a class.
   module Twice
     def count = [1] + super
   end

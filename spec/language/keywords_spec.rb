@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Keywords for what declares none: Ruby makes a Hash of them.
+# Keywords for methods without keyword parameters: Ruby makes a Hash of them.
 module Keywords
   class Base
     def size(hash) = hash.size

@@ -4,7 +4,7 @@ module Library
   Pair = Struct.new(:left, :right)
   NESTED = { a: [1, [2, 3.5]], 3 => Pair.new([7], nil), nothing: nil }.freeze
 
-  # Compares by one of its parts, so that equals can be told apart.
+  # Compares by one of its parts, so that equal cards can be distinguished.
   class Card
     attr_reader :rank, :name
 
@@ -17,7 +17,7 @@ module Library
   end
 end
 
-# The less common forms of methods of Ruby's own: with a count, with several arguments, with keywords.
+# The less common forms of Ruby's own methods: with a count, with several arguments, with keywords.
 RSpec.describe "Methods of Ruby's own in their longer forms" do
   lists = [[], [7], [3, 1, 2, 1, 5, 0, 9, 4, 3], [2, 1.0, 1, 2.0, 1, 0.5, 1.0, 2], [0.0, -0.0, 0, 0.0]]
   ranges = [1..4, 4..1, 1...4, 1...1]
@@ -152,7 +152,7 @@ RSpec.describe "Methods of Ruby's own in their longer forms" do
       floats = numbers.select { |z| z.real.is_a?(Float) && z.imaginary.is_a?(Float) }
       expect { |n| numbers.map { |z| z**n } }.to be_same_as_ruby.over(2, 3, 0, 1, 7, 4 / 2r)
       expect { |n| floats.map { |z| z**n } }.to be_same_as_ruby.over(-1, -2, -5)
-      # Those that need functions of Math are within NVIDIA's bounds on a GPU.
+      # Methods that use functions of Math are within NVIDIA's bounds on a GPU.
       if backend != :cuda
         expect { |x| numbers.map { |z| z**x } }.to be_same_as_ruby.over(2.5, 0.5, 1 / 3r, -1.0)
         expect { |c| numbers.map { |z| z**c } }.to be_same_as_ruby.over(Complex(0.5, 1), Complex(2, 0), Complex(-1.0, 2.5))

@@ -3,8 +3,8 @@
 require "tmpdir"
 require_relative "../support/method_table"
 
-# Each method that kernels know, with each form of its arguments: Ruby's answer, or a CompileError. A run takes some of them, always the same; with
-# `IKRA_EXHAUSTIVE=1`, all.
+# Each method that kernels know, with each form of its arguments: Ruby's answer, or a CompileError. A run takes a fixed
+# sample of them; with `IKRA_EXHAUSTIVE=1`, all.
 RSpec.describe "The table of methods" do
   def differences(backend, groups, count, random)
     Dir.mktmpdir do |folder|
@@ -29,7 +29,7 @@ RSpec.describe "The table of methods" do
       found = differences(backend, groups, slow ? nil : 25, random)
       unknown = found.reject { |text| MethodTable::KNOWN.keys.any? { |known| text.match?(known) } }
       expect(unknown).to be_empty, -> { unknown.first(10).join("\n") }
-      # what is known joins the list of what is to be mended
+      # A known difference is listed as pending.
       pending(found.map { |text| MethodTable::KNOWN.find { |known, _| text.match?(known) }.last }.uniq.join("; ")) && raise(found.first) if found.any?
     ensure
       $VERBOSE = verbose

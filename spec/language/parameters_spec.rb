@@ -3,7 +3,7 @@
 require "tmpdir"
 require_relative "../support/parameter_cases"
 
-# Arrays that some of a section's elements are, and others are not.
+# Some elements of a section are arrays of these, and others are not.
 module Parameters
   MIXED = [[1, 2], 3, [4], [], [5, 6, 7], nil].freeze
 end
@@ -15,7 +15,7 @@ RSpec.describe "Parameters" do
     [e.class, e.respond_to?(:original_message) ? e.original_message : e.message]
   end
 
-  # Not all variables of the cases are used.
+  # Not all variables of the cases are used, and Ruby would warn.
   def silent
     verbose, $VERBOSE = $VERBOSE, nil
     yield

@@ -17,7 +17,7 @@ module Patterns
     attr_reader :v
   end
 
-  # One that says how it is taken apart.
+  # An object with `deconstruct` of its own.
   class Own
     attr_reader :b
 

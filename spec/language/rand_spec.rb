@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "rand" do
-  # What one seed gives on the reference, which every backend must equal.
+  # The numbers of one seed on the reference backend. Every other backend must equal them.
   def drawn(backend, seed: 42, size: 50, &block)
     Ikra.srand(seed)
     (1..size).pmap(backend:, &block)

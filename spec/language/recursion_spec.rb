@@ -22,7 +22,7 @@ module Recursion
     def turn(x, n) = grow_by_turns(x, n)
   end
 
-  # What divides and conquers, with arrays that each call makes for the next.
+  # Divide and conquer, with arrays that each call makes for the next.
   module Dividing
     class << self
       def total(list) = list.size <= 1 ? list.sum : total(list.take(list.size / 2)) + total(list.drop(list.size / 2))
@@ -97,9 +97,9 @@ module Recursion
         (0...half).map { |k| even[k] + turned[k] } + (0...half).map { |k| even[k] - turned[k] }
       end
 
-      # of arrays of arrays: rows are as they are at each depth
+      # Arrays of arrays: rows are the same at each depth.
       def rows(table) = table.size <= 1 ? table[0].sum : rows(table.take(table.size / 2)) + rows(table.drop(table.size / 2))
-      # by way of another, with what it changes
+      # Through another method, with changed arguments.
       def peeled(list) = list.empty? ? 0 : list[0] + unpeeled(list.drop(1))
 
       def unpeeled(list)

@@ -9,7 +9,7 @@ module Sources
     four
   TEXT
 
-  # A file of this encoding, loaded.
+  # Loads a file of this encoding.
   def self.load(encoding, text)
     file = File.join(Dir.mktmpdir, "#{encoding}.rb")
     File.binwrite(file, "# encoding: #{encoding}\n".b + text.b)

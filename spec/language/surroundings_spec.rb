@@ -2,7 +2,7 @@
 
 require "tmpdir"
 
-# What a block has around it beside variables and self: the block of the method around it, and refinements in force.
+# The surroundings of a block other than variables and self: the block of its method, and refinements in force.
 module Surroundings
   class << self
     def over(run, list) = run.pmap(list) { |x| yield x }

@@ -19,7 +19,7 @@ module Unions
     def double = :special
   end
 
-  # Forty classes that answer alike, and give forty kinds of thing.
+  # Forty classes with the same methods, whose results are of forty kinds.
   40.times { |i| class_eval("class Many#{i}; attr_accessor :next; def number = #{i}; end", __FILE__, __LINE__) }
   MANY = Array.new(40) { |i| const_get("Many#{i}") }
 

@@ -26,7 +26,7 @@ RSpec.describe Ikra::MDArray do
       array[0, 0] += 1
       [view.to_a, sums.to_a, array.map { |x| x + 1 }.to_a, array[0, 0]]
     end
-    # compiled before
+    # Compiled before.
     story.call
     begin
       GC.stress = 0x01 # minor collections, at each allocation

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# cuBLAS, or its stand-in, against Ikra's own kernel. On a GPU: IKRA_BACKEND=cuda rspec spec/mdarray/blas_spec.rb; where the library is not found there,
-# the examples that need it say so.
+# cuBLAS, or its stand-in, against Ikra's own kernel. On a GPU: IKRA_BACKEND=cuda rspec spec/mdarray/blas_spec.rb. Where
+# the library is not found there, the examples that need it say so.
 RSpec.describe "Products of matrices by cuBLAS" do
-  # Prints of each product how far it is from Ikra's own, whether its bits are the same, and what it is of.
+  # Prints for each product how far it is from Ikra's own, whether its bits are the same, and its operands.
   program = <<~RUBY
     Ikra.config.backend = :cuda
     M = Ikra::MDArray
@@ -45,10 +45,10 @@ RSpec.describe "Products of matrices by cuBLAS" do
       calls = "\nrequire 'fiddle'\nputs Fiddle::Function.new(Fiddle.dlopen('libcublas.so.13')['stand_in_products'], [], Fiddle::TYPE_INT).call"
       *lines, poison, repeated, calls = run_ruby(program + calls, environment: StandIn.environment(folder), folder: folder).lines.map(&:chomp)
       expect(lines.map { |line| line[/.* near/] || line }).to eq(near)
-      # its sums are another order's
+      # Its sums are in another order.
       expect(lines.count { |line| line.end_with?("other bits") }).to be > 8
       expect([poison, repeated]).to eq(["divided by 0", "1"])
-      # that of the poisoned array is queued if nobody knows of that yet
+      # The product of the poisoned array is queued if its failure is not known yet.
       expect(calls.to_i).to be_between(14, 15)
     end
   end

@@ -25,7 +25,7 @@ RSpec.describe Ikra::MDArray do
       expect(md(integers).eq(md(integers).dup)).to same_as([[true] * 3] * 2)
       expect(md(integers).ne(md(others))).to same_as([[true] * 3] * 2)
       expect(md(integers) ** 3).to same_as(deep_map(integers) { |x| x**3 })
-      # CUDA's pow may differ in the last digit
+      # CUDA's pow may differ in the last digit.
       expect((md(floats).abs ** 0.5).to_a.flatten).to match(floats.flatten.map { |x| be_within(1e-14 * x.abs).of(x.abs**0.5) })
       expect(md(integers) << 2).to same_as(deep_map(integers) { |x| x << 2 })
       expect(md(integers) >> 1).to same_as(deep_map(integers) { |x| x >> 1 })
@@ -133,11 +133,11 @@ RSpec.describe Ikra::MDArray do
       array = md(values, dtype: :f32)
       offset = 0.1
       found = array.map(dtype: :f32, precision: :f32) { |x| (x * x + 0.1) / (x - 3) + x.abs**offset }
-      # on GPUs, powers are NVIDIA's
+      # On GPUs, powers are NVIDIA's.
       found.to_a.zip(wanted) { |x, y| expect(x).to be_within(y.abs * 1e-6).of(y) }
       expect(array.map(precision: :f32) { |x| (x * 0.1 - 1) / 3 }).to same_as(((array * 0.1 - 1) / 3).to_a)
       expect(array.map(precision: :f32) { |x| x.abs < 0.1 }).to same_as((array.abs < 0.1).to_a)
-      # what becomes of a pending expression's elements is the block's; the expression itself is not
+      # The block decides the precision of its values, but not that of the pending expression.
       doubles = md(values) * 1.1
       expect(doubles.map(precision: :f32) { |x| x }).to same_as(values.map { |x| x * 1.1 })
       expect(doubles.map(precision: :f32) { |x| x + 0 }).to same_as(values.map { |x| single.call(x * 1.1) })
@@ -317,7 +317,7 @@ RSpec.describe Ikra::MDArray do
     values += Array.new(5_000) { |i| [random.rand(2**32)].pack("L").unpack1("e") * (1 + 2.0**-24 * (i % 3 - 1)) }
     values.reject!(&:nan?)
     expect(values.map { |x| [Ikra.__single(x)].pack("E") }).to eq(values.map { |x| [[x].pack("e").unpack1("e")].pack("E") })
-    # which Array#pack takes for infinite
+    # Array#pack converts this number to infinity.
     expect(Ikra.__single(3.4028235677973362e38)).to eq(3.4028234663852886e38)
   end
 end

@@ -139,13 +139,13 @@ RSpec.describe Ikra::MDArray do
       expect { described_class.from_narray([1]) }.to raise_error(TypeError, "Array is neither an NArray nor a Numo::NArray")
     end
 
-    # NArray has its dimensions in the other order, and 32 bits for Integers.
+    # NArray has its dimensions in the other order, and Integers of 32 bits.
     def beside(rank, kind)
       sizes = Array.new(rank) { rand(1..6) }
       kind == :float ? NArray.float(*sizes).random!(20.0) - 10.0 : NArray.int(*sizes).random!(40) - 20
     end
 
-    # NArray leaves Floats that add up in another order, and true as 1.
+    # NArray adds Floats in another order, and has 1 for true.
     def agree(mine, others)
       mine = mine.to_flat_a if mine.is_a?(described_class)
       others = others.to_a.flatten if others.is_a?(NArray)
@@ -160,7 +160,7 @@ RSpec.describe Ikra::MDArray do
         other = one.clone.tap { |copy| copy[true] = kind == :float ? NArray.float(one.total).random!(10.0) + 0.5 : NArray.int(one.total).random!(9) + 1 }
         mine, others = described_class.from_narray(one), described_class.from_narray(other)
         %i[+ - * / %].each do |name|
-          # C's quotients and remainders go toward zero
+          # In C, quotients and remainders are rounded toward zero.
           next agree(mine.abs.public_send(name, others), one.abs.public_send(name, other)) if kind == :int && %i[/ %].include?(name)
           next if name == :%
 
@@ -224,7 +224,7 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
-  # What of Numo::NArray is used: shape, to_binary, from_binary, to_a and cast.
+  # The methods of Numo::NArray that are used: shape, to_binary, from_binary, to_a and cast.
   describe "Numo::NArray" do
     before do
       narray = Class.new do
@@ -285,14 +285,14 @@ RSpec.describe Ikra::MDArray do
   end
 
   describe "MemoryView that may be written" do
-    # As C code gets one: Fiddle asks only for those to read.
+    # Gets a writable view as C code does: Fiddle gets only views for reading.
     def written(array)
       ruby = Fiddle.dlopen(nil)
       get = Fiddle::Function.new(ruby["rb_memory_view_get"], [Fiddle::TYPE_UINTPTR_T, Fiddle::TYPE_VOIDP, Fiddle::TYPE_INT], Fiddle::TYPE_INT, need_gvl: true)
       release = Fiddle::Function.new(ruby["rb_memory_view_release"], [Fiddle::TYPE_VOIDP], Fiddle::TYPE_INT, need_gvl: true)
       view = Fiddle::Pointer.malloc(256, Fiddle::RUBY_FREE)
       view[0, 256] = "\0" * 256
-      # a C bool: its lowest byte
+      # A C bool: its lowest byte.
       return if (get.call(Fiddle.dlwrap(array), view, 1) & 255).zero?
 
       _object, data, size, read_only = view[0, 32].unpack("Q4")

@@ -2,7 +2,8 @@
 
 require_relative "../support/stand_in"
 
-# MDArrays that come and go, while objects move, at the end of a program, and in children of it: in processes of their own.
+# The lifetimes of MDArrays: while objects move, at the end of a program, and in children of it, in processes of their
+# own.
 RSpec.describe Ikra::MDArray do
   # A story over arrays of numbers and of objects, and its answer.
   story = <<~RUBY
@@ -62,7 +63,7 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
-  # On a device that is none, too: there, kernels are queued, and the device alone has what they make.
+  # Also on a simulated device. There, kernels are queued, and only the device has their results.
   [*Backends.present, :stand_in].each do |backend|
     context "on #{backend}" do
       around { |example| Dir.mktmpdir { |folder| (@folder = folder) && example.run } }
@@ -115,7 +116,7 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
-  # Who waits often is told by a word in memory, where the device has such, unless it takes long.
+  # Frequent waits read a flag in memory, where the device has such flags, unless the wait takes long.
   { nil => true, "mute" => false }.each do |state, told|
     it "may be waited for again and again on a device#{" that writes no words to memory" unless told}" do
       Dir.mktmpdir do |folder|
@@ -186,7 +187,7 @@ RSpec.describe Ikra::MDArray do
     next if backend == :cuda_shim
 
     it "comes and goes 100 000 times within a limit of 64 MiB, without an error and without growth", slow: true do
-      # the interpreter takes a second for a thousand
+      # The interpreter takes a second for a thousand.
       turns = backend == :reference ? 2_000 : 50_000
       expect(run_ruby(short_lived, turns.to_s, environment: { "IKRA_BACKEND" => backend.to_s }, seconds: 600)).to eq("true\ntrue\ntrue\n3\n")
     end

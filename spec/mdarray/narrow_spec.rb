@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A thread of a GPU computes several elements of less than 8 bytes, which lie beside each other. Nobody can tell but by the time it takes.
+# A thread of a GPU computes several consecutive elements of less than 8 bytes. Only the time shows it.
 RSpec.describe "MDArrays of narrow elements" do
   def single(number) = [number].pack("e").unpack1("e")
 
@@ -21,7 +21,7 @@ RSpec.describe "MDArrays of narrow elements" do
   end
 
   on_all_backends do |name|
-    # the last are so many that a GPU's threads have several each
+    # The last sizes are so large that a GPU's threads have several elements each.
     sizes = [1, 5, 33, 64, 131, 515] + (name == :cuda ? [600_001, 2_200_003] : [])
 
     it "compute what Ruby computes, of all lengths" do

@@ -4,7 +4,7 @@ require "tmpdir"
 require "zlib"
 
 RSpec.describe Ikra::MDArray do
-  # Kind of pixel, and the bytes of each row, of a PNG file without filters.
+  # The kind of pixel and the bytes of each row of a PNG file without filters.
   def pixels(png)
     expect(png).to start_with("\x89PNG\r\n\x1A\n".b)
     chunks = {}

@@ -111,17 +111,18 @@ RSpec.describe Ikra::MDArray do
       expect([array.to_a, copy.to_a]).to eq([[1, 2], [7, 7]])
     end
 
-    # What an array is to have, and what is to be told of it: of the first write that raised, and what it had before.
+    # The expected contents of an array, and its expected exception: that of the first write that raised, with the
+    # contents before it.
     model = Class.new do
       attr_reader :list
 
-      # @param poison [Array, nil] a copy's, for good; it is emptied when somebody is told
+      # @param poison [Array, nil] that of a copy, for good; it is emptied when the exception is raised
       def initialize(list, poison: nil)
         @list = list
         @poison = poison
       end
 
-      # What a whole write gives; nothing where it raises.
+      # A whole write with the block's value. The contents stay where it raises.
       def write
         list = yield(@list)
         @list = list unless doubtful?
@@ -129,10 +130,10 @@ RSpec.describe Ikra::MDArray do
         @doubt = [:untold] unless doubtful?
       end
 
-      # Whoever was told by a copy was told.
+      # An exception that was raised by a copy is not raised again.
       def doubtful? = @poison || @doubt&.any?
 
-      # Somebody looks: whether it raises.
+      # Reads the array: gives whether that raises.
       def look
         doubtful?.tap { @poison ? @poison.clear : @doubt&.clear }
       end

@@ -2,11 +2,11 @@
 
 # Random expressions over random views, against the same over arrays within arrays.
 RSpec.describe Ikra::MDArray do
-  # An array and the nested array that it shows, of a shape that is broadcast to the given one.
+  # An array and the nested array with its elements. Its shape can be broadcast to the given one.
   def leaf(random, shape)
     shape = shape.map { |size| random.rand(4).zero? ? 1 : size }
     shape = shape.drop(1) if shape.size > 1 && random.rand(5).zero?
-    # a part of something larger, turned
+    # A part of a larger array, transposed.
     order = (0...shape.size).to_a.shuffle(random: random)
     outer = shape.map { |size| size + random.rand(3) }
     from = shape.zip(outer).map { |size, whole| random.rand(whole - size + 1) }
@@ -39,7 +39,7 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
-  # Elements are of one kind.
+  # All elements are of one kind.
   def alike?(one, other) = one.to_a.flatten.map(&:to_f).inspect.gsub("-0.0", "0.0") == other.flatten.map(&:to_f).inspect.gsub("-0.0", "0.0")
 
   on_quick_backends do |backend|

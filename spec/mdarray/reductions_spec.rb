@@ -104,7 +104,7 @@ RSpec.describe Ikra::MDArray do
     it "says that it is one kernel" do
       array = md([1.0, 2.0])
       kernels = ->(&work) { Ikra.explain(&work).sections.map { |section| [section.reduction, section.kernels] } }
-      # the interpreter goes over a column
+      # The interpreter stores a column first.
       count = Ikra.config.backend == :reference ? 2 : 1
       expect(kernels.call { (array * 2 + array).sum }).to eq([[:sum, count]])
       expect(kernels.call { (array * 2 + array).argmin }).to eq([[:min, count]])

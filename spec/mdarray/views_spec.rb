@@ -40,7 +40,7 @@ RSpec.describe Ikra::MDArray do
           turned = step.negative? && excluded && last && [0, 1, 2][(2...0) % -1] == [2, 1]
           part = [first, turned ? last + 1 : last]
           part = list[Range.new(*(step.positive? ? part : part.reverse), excluded && !turned)]
-          # Array raises for some that are not there, and begins elsewhere where a step is longer than the part
+          # Array raises for some missing elements, and begins elsewhere where a step is longer than the part.
           next if part.nil? || (step.abs > 1 && step.abs > part.size)
 
           wanted = begin

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Calls of a block that has run before go a short way, where nothing is otherwise than it was; who looks cannot tell, but by asking which natives are called.
+# A block that has run before takes the fast path, where nothing has changed. Only the natives that are called show it.
 RSpec.describe "Blocks that run again" do
-  # How many sections there were meanwhile.
+  # The number of sections that ran meanwhile.
   def sections
     count = 0
     allow(Ikra).to receive(:__section).and_wrap_original do |section, *arguments|
@@ -13,7 +13,7 @@ RSpec.describe "Blocks that run again" do
     count
   end
 
-  # The same code each time; what it looks at differs.
+  # The same code each time, with other values.
   def doubled(array, &around) = (around || :itself.to_proc).call(array).map { |x| x * 2.0 }
 
   def scaled(array, scale) = array.map { |x| x * scale }
@@ -27,7 +27,7 @@ RSpec.describe "Blocks that run again" do
       array = md([1.5, -2.0, 4.0])
       first = doubled(array)
       made = nil
-      # the short way begins behind the first section
+      # The fast path begins after the first section.
       expect(sections { made = Array.new(3) { doubled(array) } }).to eq(0)
       expect([first, *made]).to all same_as([3.0, -4.0, 8.0])
       expect(made.last).to have_attributes(dtype: :f64, shape: [3], frozen?: false, view?: false)
@@ -40,7 +40,7 @@ RSpec.describe "Blocks that run again" do
         expect(doubled(md(nested))).to same_as(deep_map(nested) { |x| x * 2.0 })
         expect(doubled(doubled(md([0.25])))).to same_as([1.0])
       end).to eq(0)
-      # of few elements another kernel may be made
+      # For few elements another kernel may be made.
       2.times { expect(doubled(md(long))).to same_as(long.map { |x| x * 2.0 }) }
     end
 

@@ -3,16 +3,16 @@
 require_relative "../support/again"
 
 RSpec.describe "Objects that were there before" do
-  # Calls that began with what others had found out.
+  # The number of calls that used the graph cache.
   def held = Ikra.__graphs.sum(&:last)
 
-  # What becomes of two worlds of the same history, the first of them Ikra's.
+  # Compares two worlds with the same history after changes. The first one is Ikra's.
   def after(worlds, backend, *changes, seed: 1)
     changes.each do |name|
       worlds.each { |world| Again.change(world, name, seed) }
       worlds.zip([backend, nil]) { |world, by| world.walk(by) }
       states = worlds.map(&:state)
-      # RSpec's difference of so much would take minutes
+      # RSpec's diff of such large values would take minutes.
       return "after #{name}: #{states.map(&:hash)}" unless states.first == states.last
     end
     :same
@@ -20,13 +20,13 @@ RSpec.describe "Objects that were there before" do
 
   (Backends.present & %i[cpu cuda reference]).each do |backend|
     context "on #{backend}" do
-      # Enough for workers, and too few for them.
+      # Enough objects for workers, and too few for them.
       { "many" => [20_000, 3_000], "few" => [3_000, 600] }.each do |many, size|
         next if many == "many" && backend == :reference
 
         let(:"#{many}_worlds") { Array.new(2) { Again::World.new(*size) } }
 
-        # on a GPU, two that add to one purse at the same time race
+        # On a GPU, two threads that add to one purse at the same time race.
         names = Again::CHANGES.keys - (backend == :cuda ? ["a purse that two have"] : [])
         names.each do |name|
           it "notices #{name} (#{many})" do
@@ -46,7 +46,7 @@ RSpec.describe "Objects that were there before" do
       it "does not walk again where only references change" do
         world = Again::World.new(20_000, 3_000)
         3.times { world.walk(backend) }
-        # tables that rest while the GC runs again and again are dropped
+        # Cached tables that are not used while the GC runs repeatedly are dropped.
         Garbage.uncollected { expect { 5.times { world.walk(backend) } }.to change { held }.by(5) }
         world.walkers.shuffle!
         world.inn.replace(world.towns.last(5))
@@ -270,7 +270,7 @@ RSpec.describe "Objects that were there before" do
         worlds = Array.new(2) { Again::World.new(6_000, 800) }
         same = Array.new(12) do |round|
           worlds.each do |world|
-            # all towns die, and new ones are born where they were
+            # All towns die, and new ones get their addresses.
             world.towns = Array.new(800) { |number| (round.odd? && number % 5 == 0 ? Again::Village : Again::Town).new(number) }
             world.inn = world.towns.first(5)
             world.walkers.each_with_index { |walker, i| walker.town = world.towns[(i * 7 + round) % 800] }

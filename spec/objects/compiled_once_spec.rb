@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# What a call writes is among what its block was compiled for: the next call, which finds it there, runs the same program.
+# A block is also compiled for the values that its call writes. The next call, which finds these values, runs the same
+# program.
 module CompiledOnce
   class Centre
     attr_accessor :place, :sum, :count
@@ -22,7 +23,7 @@ module CompiledOnce
 
     def initialize(place) = @place = place
 
-    # Nobody is at a centre at first.
+    # No point belongs to a centre at first.
     def join(centres)
       before = @centre
       @centre = centres.min_by { |centre| (centre.place - @place).abs }
@@ -32,7 +33,7 @@ module CompiledOnce
     end
   end
 
-  # Whose lists are those of the caller.
+  # A world whose lists belong to the caller.
   class World
     attr_reader :points, :centres
 
@@ -78,7 +79,7 @@ module CompiledOnce
       World.new(Array.new(points) { |i| Point.new(i * 37 % 101) }, Array.new(centres) { |i| Centre.new(i * 23) })
     end
 
-    # What four rounds give, and whether each compiled.
+    # The results of four rounds, and whether each was compiled.
     def rounds(world)
       Array.new(4) do
         moved = nil

@@ -22,7 +22,7 @@ module Evenly
   class Hawk < Bird; end
 end
 
-# What lies evenly in its columns is found without a look at where it is; and what does not is found, too.
+# Columns with a uniform stride are used without a look at each place. Columns without one are found, too.
 RSpec.describe "Objects and lists that follow each other" do
   def birds(count, kind = Evenly::Bird) = Array.new(count) { |i| kind.new(i * i % 101) }
 

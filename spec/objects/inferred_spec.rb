@@ -2,12 +2,12 @@
 
 require "tempfile"
 
-# What is inferred of so many objects that several threads look at them, beside what is inferred of a few.
+# What is inferred from so many objects that several threads scan them, compared with what is inferred from a few.
 module Inferred
   FEW = 60
   MANY = 60_000
 
-  # Errors show objects, and from each one comes to all.
+  # A short `inspect`. Errors show objects, and each object leads to all others.
   module Short
     def inspect = "#<#{self.class}>"
   end
@@ -51,7 +51,7 @@ module Inferred
       @words = "#{number % 5} words"
       @age = number % 90
       @mood = 0.25
-      # so is the last
+      # The last person is idle, too.
       @idle = number % 4 == 3
     end
 
@@ -78,7 +78,7 @@ module Inferred
   end
 
   class << self
-    # The same people to whatever number, but for how many.
+    # The same people for any count, except for their number.
     def people(count)
       houses = Array.new(count / 4) { |i| House.new(i % 11) }
       houses.each_with_index { |house, i| house.next = houses[(i * 31 + 1) % houses.size] }
@@ -87,7 +87,7 @@ module Inferred
 
     attr_accessor :walk
 
-    # A block that was never called: what one learns from some people, it keeps for others.
+    # A block that was never called. A block keeps for later calls what it was compiled for.
     def block
       Tempfile.create(["walk", ".rb"]) do |file|
         file.write("Inferred.walk = ->(people) { people.peach(backend: :cpu) { |person| person&.live } }\n")
@@ -97,7 +97,7 @@ module Inferred
       end
     end
 
-    # All that is told of how a block is compiled, or the error.
+    # All that `Ikra.explain` says of a block, or the error.
     def told(people)
       section = Ikra.explain { block { |walk| walk.call(people) } }.sections.first
       parts = [section.specialisations, section.columns, section.checks].map { |part| part.map(&:to_s) }
@@ -112,7 +112,7 @@ module Inferred
       end.new(1)
     end
 
-    # What is so only at the end.
+    # Changes that show only at the end.
     CHANGES = {
       "nothing" => ->(_people) {},
       "nil in the last" => ->(people) { people.last.house = nil },
@@ -144,7 +144,7 @@ module Inferred
     }.freeze
   end
 
-  # What makes no difference to what is inferred.
+  # Changes that do not affect what is inferred.
   UNSEEN = ["nothing", "ivars in another order"].freeze
 end
 

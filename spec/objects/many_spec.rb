@@ -22,7 +22,7 @@ module Many
       @mood = 0.5
     end
 
-    # Errors show the object, and from it one comes to all towns.
+    # Errors show the object, and it leads to all towns.
     def inspect = "#<Walker>"
 
     def walk
@@ -32,7 +32,7 @@ module Many
     end
   end
 
-  # Its ivars are in another order, and the last is not always there.
+  # Its ivars are in another order, and the last one is not always set.
   class Runner < Walker
     attr_accessor :shoes
 
@@ -51,7 +51,7 @@ module Many
 
   Pair = Struct.new(:left, :right)
 
-  # Its ivars lead to objects of a class each, to Arrays of two kinds, to Strings, and twice to the same.
+  # Its ivars lead to objects of one class each, to Arrays of two kinds, to Strings, and twice to the same object.
   class Station
     attr_accessor :town, :spare, :trains, :delays, :name, :sign, :sum
 
@@ -94,7 +94,7 @@ module Many
 end
 
 RSpec.describe "Many objects" do
-  # Which backend computes makes no difference to who reads and writes.
+  # The backend does not affect how objects are read and written.
   (Backends.present & %i[cpu cuda]).each do |backend|
     context "on #{backend}" do
       let(:backend) { backend }
@@ -173,7 +173,7 @@ RSpec.describe "Many objects" do
 
       it "changes none where one was frozen while kernels had them" do
         walkers = Many.walkers
-        # which only objects can hold, and the last are to hold others
+        # Only objects can hold these values. The last walkers are to hold others.
         walkers.each_with_index { |walker, i| walker.mood = 1e300 if i < 10_000 || i > 39_000 }
         walkers.first(10_000).each { |walker| walker.mood = 1e-300 }
         before = walkers.map { |walker| [walker.town, walker.steps, walker.mood.object_id, walker.instance_variables] }
@@ -190,7 +190,7 @@ RSpec.describe "Many objects" do
       end
 
       it "keeps new values alive" do
-        # each town is known by its size, as nobody but walkers and towns may hold it
+        # Each town is identified by its size, because only walkers and towns may refer to it.
         walked = lambda do |&walk|
           towns = Many.towns(10_000).each_with_index { |town, i| town.size = i }
           walkers = Many.walkers(towns: towns)
@@ -237,7 +237,8 @@ RSpec.describe "Many objects" do
     end
   end
 
-  # As many threads as number elements side by side, and as many as enter what is new, however few cores the machine has.
+  # With fewer threads than number elements side by side, with as many, and with as many as enter new objects, on any
+  # machine.
   [1, 4, 8].each do |threads|
     it "lead to the same with #{threads} thread#{"s" if threads > 1}, whatever their classes, and whether most are new or known" do
       output = run_ruby(<<~'RUBY', environment: { "IKRA_THREADS" => threads.to_s })
@@ -290,7 +291,7 @@ RSpec.describe "Many objects" do
     end
   end
 
-  # Objects that lead to new ones, of which the first in order is to have each: beside what one thread finds.
+  # Objects that lead to new ones. The first in order must have each of these, as with one thread.
   [1, 8].each do |threads|
     it "are found with #{threads} thread#{"s" if threads > 1}, whoever comes to them, and whatever lies between them" do
       output = run_ruby(<<~'RUBY', environment: { "IKRA_THREADS" => threads.to_s })

@@ -217,7 +217,7 @@ RSpec.describe "Objects made in kernels" do
       expect { |run| run.pmap([1]) { Integer.new } }.to be_same_as_ruby
     end
 
-    # as tests/cases/regressions/a_name_that_may_become_anothers.rb
+    # See tests/cases/regressions/a_name_that_may_become_anothers.rb.
     it "are written through a second name that may have become another's" do
       cell = Struct.new(:v)
       expect { |i| p = cell.new(i); x = p; 3.times { |k| q = cell.new(k); x = q if i == k; x.v += 7 }; p.v }.to be_same_as_ruby.over(0, 1, 2, 3)

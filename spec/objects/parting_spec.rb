@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Jobs beside each other run as one group on the host, and part in a loop now and then. There must be thousands of them.
+# Consecutive jobs run as one group on the host, and sometimes diverge in a loop. This needs thousands of jobs.
 RSpec.describe "objects that go different ways through the same list" do
   class PartingBird
     attr_reader :x, :y, :flock, :near, :sum
@@ -46,7 +46,7 @@ RSpec.describe "objects that go different ways through the same list" do
 
   def shown(birds) = birds.map { |bird| [bird.near, bird.sum.nan? ? :nan : bird.sum] }
 
-  # What each does is made of the flock.
+  # The block makes the action of each object from the flock.
   def compare(backend, count, seed, &does)
     expected, found = [seed, seed].map { |same| birds(count, same) }
     expected.each(&does.call(expected))

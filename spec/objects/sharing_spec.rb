@@ -51,7 +51,7 @@ module Sharing
     end
   end
 
-  # A ring of streets, each with two ways on.
+  # A ring of streets, each with two next streets.
   def self.streets(count)
     streets = Array.new(count) { |i| Street.new(5.0 + i) }
     streets.each_with_index { |street, i| street.neighbors.push(streets[(i + 1) % count], streets[(i * 3 + 2) % count]) }

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Jobs beside each other look for the nearest as one group on the host, and then change it one after the other.
+# Consecutive jobs search the nearest object as one group on the host, and then change it one after the other.
 RSpec.describe "objects that add themselves to the nearest of a list" do
   class TurnsPlace
     attr_reader :x, :y

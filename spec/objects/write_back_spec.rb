@@ -13,7 +13,7 @@ module WriteBack
 end
 
 RSpec.describe "Write-back" do
-  # Identities of Floats that are objects of their own, so that a slot that was assigned anew shows.
+  # Identities of Floats on the heap, which show whether a slot was assigned anew.
   def identities(cells) = cells.map { |cell| cell.big.object_id }
 
   on_every_backend do

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A number of its own, which adds as numbers do.
+# A number class of the program, which adds as numbers do.
 class Amount
   attr_reader :cents
 
@@ -19,7 +19,7 @@ RSpec.describe "preduce, pscan, psum" do
       list = Array.new(size) { |i| (i * 7919) % 101 - 50 }
       expect(list).to(do_as_ruby(:reduce) { |a, b| a + b })
       expect(list).to(do_as_ruby(:inject, 7) { |a, b| a > b ? a : b })
-      # associative, and does not commute: the first and the last
+      # Associative, but not commutative: the first and the last.
       pairs = list.map { |x| [x, x] }
       expect(pairs).to(do_as_ruby(:reduce) { |a, b| [a[0], b[1]] })
     end
@@ -43,7 +43,7 @@ RSpec.describe "preduce, pscan, psum" do
       expect(backends.map { |backend| floats.preduce(*start, backend: backend) { |a, b| a + b } }).to all eql(start.sum(floats.psum))
       expect(floats.pscan(*start) { _1 + _2 }.last).to eql(start.sum(floats.psum))
     end
-    # as Ruby does, beyond 64 bits
+    # As Ruby does, beyond 64 bits.
     many = [2**62] * 300
     expect(many.preduce(1) { |a, b| a + b }).to eq(300 * (2**62) + 1)
     expect((1..100_000).preduce { |a, b| a + b }).to eq(5_000_050_000)

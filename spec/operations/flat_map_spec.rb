@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# What stands behind flat_map in a chain goes over the arrays that it gives in the same kernel: the answer is Ruby's, and it is one kernel where it can be.
+# Stages after flat_map go over its arrays in the same kernel. The answer is Ruby's, and there is one kernel where
+# possible.
 RSpec.describe "flat_map in a chain of plazy" do
-  # Is taken for an array.
+  # Counts as an array.
   class self::Pair
     def initialize(one, other)
       @one = one
@@ -27,7 +28,7 @@ RSpec.describe "flat_map in a chain of plazy" do
     expect(got).to eq(expected), "#{list.size} elements, #{stages.source_location} #{last.source_location}: Ruby #{expected}, Ikra #{got}"
   end
 
-  # Each chain with each end; where that takes long, a third of these.
+  # Each chain with each end; or a third of these, where that takes long.
   def combined(flat_maps, behind, ends)
     all = flat_maps.product(behind).map { |one, other| one >> other }
     backend == :cuda_shim ? all.each_with_index.select { |_, i| i % 3 == 0 }.map { |chain, i| [chain, ends[i % ends.size]] } : all.product(ends)
@@ -61,7 +62,7 @@ RSpec.describe "flat_map in a chain of plazy" do
     }.each do |kind, flat_maps|
       it "is Ruby's, whatever follows, for #{kind}" do
         combined(flat_maps, behind, ends).each_with_index do |(stages, last), i|
-          # where there are many, each with some of the sizes
+          # Where there are many chains, each has some of the sizes.
           sizes.rotate(i).first(name == :cpu ? 4 : 2).each { |size| expect_as_ruby(Array.new(size) { |j| (j * 7919 % 101) - 20 }, stages, last) }
         end
       end

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# Chains against Ruby's own lazy ones.
+# Chains against Ruby's own lazy chains.
 module LazilyAsRuby
-  # Runs a story with `base.lazy`, then with `base.plazy` on each backend; what it gives, or raises, must be the same.
+  # Runs a story with `base.lazy`, then with `base.plazy` on each backend. Its value, or its exception, must be the
+  # same.
   class Matcher
     def initialize(backends, story)
       @backends = backends
@@ -56,7 +57,7 @@ module LazilyAsRuby
 end
 
 module DoAsRuby
-  # A method to make a block of.
+  # A method that becomes a block.
   module Half
     def self.of(x) = x / 2.0
   end
@@ -122,7 +123,7 @@ RSpec.describe Ikra::Lazy do
     expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |*x| x }.map { |x| x } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |x, y = 5| x * y } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |x, *y| [x, y.size] } })
-    # from 3.3 on Ruby gives these an array
+    # From 3.3 on Ruby gives these an array.
     expect([3, 4].plazy.zip([5], [6, 7]).map { |*x| x }.to_a).to eq [[3, 5, 6], [4, nil, 7]]
     expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |x, *y| [x, y] } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).select { |x, y, z = 9| y && z > x } })
@@ -151,7 +152,7 @@ RSpec.describe Ikra::Lazy do
     expect(list).to(chain_as_ruby { |chain| chain.take_while { |x| 6 / x < 6 } })
     expect(list).to(chain_as_ruby { |chain| chain.take_while { |x| x > 1 }.map { |x| 6 / x } })
     expect(list).to(chain_as_ruby { |chain| chain.flat_map { |x| [6 / x, x] }.first(3) })
-    # the earlier error is that of the later stage
+    # The earlier error is that of the later stage.
     expect(list).to(chain_as_ruby { |chain| chain.select { |x| 6 / x }.with_index.map { |x, i| [x].fetch(i / 2) } })
     expect((1..100_000)).to(chain_as_ruby { |chain| chain.map { |x| 10 / (90_000 - x) }.select { |x| x > 4 }.first(2) })
   end
@@ -194,7 +195,7 @@ RSpec.describe Ikra::Lazy do
       expect(numbers).to(chain_as_ruby { |chain| chain.select { |x| x > 300 }.reduce(7) { |a, b| a > b ? a : b } })
       expect(numbers).to(chain_as_ruby { |chain| chain.take_while { |x| x < 290 }.reduce(&:+) })
       expect(numbers).to(chain_as_ruby { |chain| chain.map { |x| x * 2 }.reduce(:+) })
-      # associative, and does not commute
+      # Associative, but not commutative.
       expect(numbers).to(chain_as_ruby { |chain| chain.map { |x| [x, x] }.reduce { |a, b| [a[0], b[1]] } })
     end
     expect(sections { (1..256).plazy.map { |x| x * x }.reduce { |a, b| a + b } }).to eq 1
@@ -432,7 +433,7 @@ RSpec.describe Ikra::Lazy do
     end
     30.times { run.call }
     GC.start
-    # the machine stack may still show the last ones
+    # The machine stack may still show the last ones.
     expect(ObjectSpace.each_object(held).count).to be <= 3
   end
 

@@ -97,7 +97,7 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
   end
 
   describe "#pstencil" do
-    # What any two offsets give for a flat list that lies in a shape.
+    # The block's values for any two offsets, for a flat list in a shape.
     def around(flat, sizes, offsets)
       strides = sizes.each_index.map { |dimension| sizes.drop(dimension + 1).reduce(1, :*) }
       spans = offsets.transpose.map(&:minmax)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Operations whose sections give numbers, or true and false, for each element: those are gone over where they are.
+# Operations whose sections give a number, or true or false, for each element. These values are processed where they
+# are.
 RSpec.describe "Operations by numbers" do
   sizes = [0, 1, 2, 31, 32, 33, 1000, 100_000]
   lists = {

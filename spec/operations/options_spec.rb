@@ -98,7 +98,7 @@ RSpec.describe "operations while the heap moves and threads run" do
       list = Array.new(300) { |i| DoAsRuby::Person.new(:a, i.to_f) }
       expect(list.pselect { |person| person.age > 150.0 }.map(&:age)).to eq(list.select { |person| person.age > 150.0 }.map(&:age))
       expect(list.pscan { |a, b| a.age > b.age ? a : b }).to eq list
-      # made here, and held by the chain's result alone
+      # Made here, and kept alive only by the chain's result.
       expect(list.plazy.map { |person| [person.age] }.reject { |row| row[0] < 9.0 }.to_a).to eq list.drop(9).map { |person| [person.age] }
       GC.compact
     end
@@ -116,7 +116,7 @@ RSpec.describe "operations while the heap moves and threads run" do
     expect(list.psort).to eq list.sort
     reader, writer = IO.pipe
     pid = fork do
-      # a device that the parent has opened is not the child's
+      # A child cannot use a device that its parent has opened.
       writer << (list.psort == list.sort && list.pselect(backend: :cpu, &:even?) == list.select(&:even?))
       exit!(0)
     end

@@ -31,7 +31,7 @@ RSpec.describe "psort, psort_by, pmin, pmax, pminmax and those by a key" do
       [nil, :a, Float::NAN].each { |other| expect { list.dup.tap { |changed| changed[777] = other } }.to do_as_ruby(name) }
     end
     expect(Ikra.explain { list.pminmax }.to_s).to include("Step: min over 20000 elements of Float", "Step: max over 20000 elements of Float")
-    # no flonums: both are objects
+    # Not flonums: both are objects.
     expect([list.pmin, list.pmax, *list.pminmax]).to match [be(list.min), be(list.max), be(list.min), be(list.max)]
     expect(list.pmin(3)).to eq list.min(3)
     expect([Array.new(20_000, 0.0).push(-0.0).pmin, Array.new(20_000, -0.0).push(0.0).pmax].inspect).to eq "[0.0, -0.0]"

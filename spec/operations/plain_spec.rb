@@ -8,7 +8,7 @@ RSpec.describe "operations with unsupported: :ruby" do
     Ikra.logger = nil
   end
 
-  # What kernels do not know.
+  # A method that kernels do not know.
   def text(value) = "#{value}#{Thread.current.alive? ? "" : "?"}"
 
   # Runs a method of Ruby's and the parallel one with the same block.

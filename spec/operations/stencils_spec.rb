@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
-# Stencils in chains that look at what other stages compute: anew for each neighbour, shared by a block of threads, or computed by a kernel before.
+# Stencils in chains that read values of other stages. These are computed anew for each neighbour, shared by a block of
+# threads, or computed by an earlier kernel.
 RSpec.describe "stencils over other stages" do
   ways = [nil, :anew, :shared, :apart]
-  # around what a block goes over together, and far from it
+  # Near the size of the groups in which a block runs, and far from it.
   sizes = [0, 1, 2, 31, 32, 33, 1000, 2047, 2049, 5000]
 
-  # What pstencil gives, by the interpreter.
+  # The values of pstencil, by the interpreter.
   def around(list, offsets, fill, &block) = list.pstencil(offsets, fill, backend: :reference, &block)
 
   def chain(list, backend, way) = list.plazy(backend: backend, **(way ? { __stencils: way } : {}))
@@ -74,7 +75,7 @@ RSpec.describe "stencils over other stages" do
         error.ikra.index
       end
       expect([0, 1, 2, 40, 2500, 2999].map { |bad| tell.call(bad, [-1, 2]) }).to eq [1, 2, 3, 38, 2498, 2997]
-      # nobody asks for the first two, or for the last
+      # The first two, and the last, are not read.
       expect([0, 1, 2, 2999].map { |bad| tell.call(bad, [2]) }).to eq [3000, 3000, 0, 2997]
       expect([2997, 2999].map { |bad| tell.call(bad, [-2]) }).to eq [2999, 3000]
     end
@@ -135,7 +136,7 @@ RSpec.describe "stencils over other stages" do
   end
 
   it "reduces what elements that share values give, in the same order as ever, by the same kernel" do
-    # around what a block goes over together, and what it reduces together
+    # Near the sizes of the groups in which a block runs, and in which values are reduced.
     [1, 255, 2047, 2049, 8191, 8193, 20_000].each do |size|
       list = Array.new(size) { |i| (i * 7919 % 101) / 8.0 }
       before = list.map { |x| Math.sqrt(x) + x / 3 }

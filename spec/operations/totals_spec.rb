@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What chains come to without a list of their values: the answer is Ruby's, and it is one kernel.
+# Reductions of chains without a list of their values. The answer is Ruby's, with one kernel.
 RSpec.describe "Totals of plazy" do
-  # As Ruby's lazy chain does it; a Float's bits count.
+  # Whether the value is that of Ruby's lazy chain, for Floats with the same bits.
   def same?(one, other)
     return one.size == other.size && one.zip(other).all? { |a, b| same?(a, b) } if one.is_a?(Array) && other.is_a?(Array)
 
@@ -30,7 +30,7 @@ RSpec.describe "Totals of plazy" do
     ]
   end
 
-  # Each chain with each end; where that takes long, each with one.
+  # Each chain with each end; where that takes long, each chain with one.
   def some(chains, ends)
     backend == :cuda_shim ? chains.each_with_index.map { |chain, i| [chain, ends[i % ends.size]] } : chains.product(ends)
   end
@@ -38,7 +38,7 @@ RSpec.describe "Totals of plazy" do
   on_every_backend do |name|
     sizes = name == :cpu ? [0, 1, 2, 31, 32, 33, 1000, 1_000_000] : [0, 1, 2, 31, 33, 700]
 
-    # What is left has few digits, so that its sum is the same in any order.
+    # The remaining values have few digits, so that their sum is the same in any order.
     kinds = {
       "Integers" => ->(n) { Array.new(n) { |i| (i * 7919 % 1013) - 400 } }, "Floats" => ->(n) { Array.new(n) { |i| ((i * 7919 % 1013) - 400) / 8.0 } },
       "a Range" => ->(n) { (-(n / 2)...(n - (n / 2))) }
@@ -181,7 +181,7 @@ RSpec.describe "Totals of plazy" do
         ->(chain) { chain.map { |x| x > 5 ? nil : x }.compact.drop(2) }, ->(chain) { chain.map { |x| x > 5 ? x : x / 2.0 }.drop(2) }, ->(chain) { chain.map { |x| x > 5 }.drop(1) },
         ->(chain) { chain.map { |x| 60 / (x - 4) }.select { |x| x != 1 }.take(3) }, ->(chain) { chain.map { |x| 60 / (x - 4) }.drop(2) }
       ]
-      # which do not commute
+      # These are not commutative.
       more = [
         ->(chain) { chain.reduce { |a, _| a } }, ->(chain) { chain.inject { |_, b| b } }, ->(chain) { chain.reduce(nil) { |a, _| a } }, ->(chain) { chain.reduce(5) { |_, b| b } },
         ->(chain) { chain.reduce { |a, b| a && b && a > b ? a : b } }
@@ -189,7 +189,7 @@ RSpec.describe "Totals of plazy" do
       [[], [4], [1, 2], (0...1), (0...32), (0...33), (0...1000)].product(some(chains, more)).each { |list, (stages, last)| expect_as_ruby(list) { |chain| last.call(stages.call(chain)) } }
       chain = (0...100_000).plazy(backend: backend).select(&:even?).drop(3)
       told = Ikra.explain { chain.reduce { |a, b| a + b } }
-      # chunks of 49 997 values, then what they gave
+      # Chunks of 49 997 values, then their results.
       expect([told.value, told.sections.map { |section| [section.operation, section.elements] }]).to eq [2_499_949_994, [[:plazy, 100_000], [:plazy, 196], [:preduce, 1]]]
     end
 
@@ -215,7 +215,7 @@ RSpec.describe "Totals of plazy" do
       some(chains, ends).each do |stages, last|
         ruby, ikra = make.call, make.call
         expect(last.call(stages.call(ikra.plazy(backend: backend)))).to eq(last.call(stages.call(ruby.lazy)))
-        # those that Ruby comes to
+        # The people that Ruby reaches.
         came = ruby.zip(make.call).count { |person, before| person.age != before.age }
         expect(ikra.first(came).map(&:age)).to eq ruby.first(came).map(&:age)
         expect(ikra.zip(make.call).map { |person, before| person.age - before.age }.max).to be <= 2
@@ -239,7 +239,7 @@ RSpec.describe "Totals of plazy" do
       ruby, ikra = make.call, make.call
       expect(ikra.plazy(backend: backend).map { |person| person.age += 1 }.max_by { |x| -x }).to eq(ruby.lazy.map { |person| person.age += 1 }.max_by { |x| -x })
       expect(ikra.map(&:age)).to eq ruby.map(&:age)
-      # the kernel before, too, where the block that compares runs in a section of its own only
+      # The kernel before, too, where the block that compares runs only in a section of its own.
       ruby, ikra = make.call, make.call
       seen = [0, 0]
       oldest = ikra.plazy(backend: backend).flat_map { |person| person.age += 1; [person.age] }.min_by { |x| seen[0] += 1; -x }
@@ -263,13 +263,13 @@ RSpec.describe "Totals of plazy" do
       expect(told.call { one.sum { |x| x * 0.5 } }).to eq [[%i[zip map select sum]], "# kernels: 1", [[:sum, at_once]]]
       expect(told.call { chain.sum }).to eq [[%i[map select], %i[zip map sum]], "# kernels: 2", [[nil, 1], [:sum, at_once]]]
       expect(told.call { list.plazy(backend: backend).zip(list).map { |x, y| x * y }.minmax }).to eq [[%i[zip map minmax]], "# kernels: 1", [[:minmax, at_once]]]
-      # the host marks elements that are left out in a column
+      # The host marks elements that are left out in a column.
       expect(told.call { one.minmax }).to eq [[%i[zip map select minmax]], "# kernels: 1", [[:minmax, backend == :cpu ? 2 : at_once]]]
       expect(told.call { one.map { |x| x * 0.5 }.minmax }).to eq [[%i[zip map select map minmax]], "# kernels: 1", [[:minmax, backend == :cpu ? 2 : at_once]]]
       sections = ->(&work) { Ikra.explain(&work).sections.map { |section| [section.reduction, section.kernels] } }
       expect(sections.call { list.pminmax_by(backend: backend) { |x| -x } }).to eq [[:minmax, at_once]]
       expect(sections.call { (Ikra::MDArray.new(list) * 2.0 + 1).minmax(backend: backend) }).to eq [[:minmax, at_once]]
-      # and one for the element that was found
+      # And one kernel for the element that was found.
       expect(told.call { one.min_by { |x| -x } }).to eq [[%i[zip map select min_by]], "# kernels: 1", [[:min, at_once], [nil, 1]]]
     end
   end

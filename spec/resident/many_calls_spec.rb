@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# One of many that are called again and again, faster than a device runs what is called.
+# An object for many calls, which follow each other faster than a device runs them.
 class OftenCalled
   attr_accessor :x, :v, :seen
 
@@ -17,7 +17,8 @@ class OftenCalledToo < OftenCalled
   def step(by) = @x -= (@v *= 1.001) * by
 end
 
-# Calls that follow each other may be one launch of several ticks (ext/ikra-core/src/backend/cuda/queue/ticks.rs). Nobody is to see that.
+# Consecutive calls may become one launch of several ticks (ext/ikra-core/src/backend/cuda/queue/ticks.rs). This must
+# not show.
 RSpec.describe "Ikra.resident with many calls" do
   extend MDArrays::Groups
 
@@ -26,7 +27,8 @@ RSpec.describe "Ikra.resident with many calls" do
   def state(list) = list.map { |one| [one.x, one.v, one.seen] }
 
   on_all_backends do
-    # Does the same with kernels in a scope and in plain Ruby. What is called often enough is compiled once more in the background, which takes a while.
+    # Does the same with kernels in a scope and in plain Ruby. A frequent call is compiled once more in the background,
+    # which takes a while.
     def both(warm: 120)
       resident, plain = some, some
       [[resident, :peach], [plain, :each]].each do |list, method|

@@ -267,7 +267,7 @@ RSpec.describe "Ikra.resident" do
       phases = -> { Ikra.profile { scope.call }.phases }
       scope.call
       expect { expect(phases.call[:infer]).to eq 0 }.to change { held.call }.by(2)
-      # numbered in another order by a block that is new
+      # A new block numbers them in another order.
       many.reverse!
       Ikra.resident(many) do
         3.times do
@@ -345,7 +345,7 @@ RSpec.describe "Ikra.resident" do
       some = streets
       many = Array.new(140_000) { |i| (i % 3 == 0 ? ResidentVan : ResidentCar).new(some[i % 7 % 3]) }
       go = ->(order) { Ikra.resident(order) { 2.times { |i| order.peach { |car| car.move(1.0 + i) } } } }
-      # found in the order in which they stood, and then in others
+      # Found in their own order, and then in others.
       4.times { go.call(many) }
       many.each_slice(2).with_index { |(one, other), i| many[i * 2, 2] = [other, one] if i > 60_000 }
       2.times { go.call(many) }
@@ -367,7 +367,8 @@ RSpec.describe "Ikra.resident" do
         def initialize(town) = (@town, @paid = town, 0.0)
         def pay = @paid += town.toll
       end)
-      # some have no tolls, some more than are listed, some more than one worker looks at; nobody is in every 500th town
+      # Some towns have no tolls, some have more than are listed, and some more than one worker reads. Every 500th town
+      # has no inhabitant.
       towns = Array.new(6_000) { |i| ResidentTown.new([], Array.new([0, 1, 3, 40][i % 4] + (i == 4_001 ? 5_000 : 0)) { |k| k + 1.0 }) }
       towns.each_with_index { |town, i| (i % 3).times { |k| town.ways << towns[((i * 7) + k + 1) % 6_000] } }
       walkers = Array.new(20_000) { |i| ResidentWalker.new(towns[i % 500 == 0 ? 1 : i % 6_000]) }
@@ -534,7 +535,7 @@ RSpec.describe "Ikra.resident" do
       opening
     end
     expect { thread.join }.to raise_error("interrupted")
-    # what shows objects is there in scopes alone
+    # The methods that show objects exist only in scopes.
     Ikra.resident do
       list.peach(backend: :cpu) { |o| o.x += 1 }
       expect(list[0].inspect).to end_with("@x=1>")
@@ -544,7 +545,7 @@ RSpec.describe "Ikra.resident" do
 
   it "survives the GC" do
     move = ->(some) { some.peach(backend: :cpu) { |car| car.move(1.0) } }
-    # compiling allocates so much that it would take minutes
+    # Compilation allocates so much that it would take minutes.
     others = cars
     Ikra.resident(others) { 2.times { move.call(others) } }
     list = cars

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Counters of every plain kind, and what is none.
+# Counters of every plain kind, and of another one.
 class ResidentCounter
   attr_accessor :count, :share, :even, :label
   attr_reader :ticks
@@ -32,7 +32,7 @@ end
 ResidentDuo = Struct.new(:left, :right)
 
 RSpec.describe "A slot of a resident object" do
-  # What an object's ivar holds, with nobody noticing who looks.
+  # The value of an object's ivar, read unnoticed.
   count_of = ResidentCounter.instance_method(:count)
   share_of = ResidentCounter.instance_method(:share=)
 
@@ -75,7 +75,7 @@ RSpec.describe "A slot of a resident object" do
         list.peach(backend:, &:double)
         tick.call
         given.call(list)
-        # what nobody noticed is seen by kernels that look anew
+        # Kernels that read anew see unnoticed changes.
         share_of.bind_call(list[6], 99.0)
         tick.call
         expect(state(list)).to eq(state(plain))

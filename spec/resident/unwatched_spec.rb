@@ -2,7 +2,7 @@
 
 require "pp"
 
-# A world whose objects know it, and that runs kernels in its own methods.
+# A world whose objects refer to it, and that runs kernels in its own methods.
 class ResidentWorld
   attr_reader :wind, :kites
 
@@ -75,7 +75,7 @@ RSpec.describe "Ikra.resident" do
 
   def steps = Array.new(6) { |i| (i.odd? ? ResidentDouble : ResidentStep).new(i) }
 
-  # What the block gives in a scope is what it gives in plain Ruby.
+  # The block gives in a scope what it gives in plain Ruby.
   def as_ruby
     plain = yield ->(list, &block) { list.each(&block) }
     resident = Ikra.resident { yield ->(list, &block) { list.peach(&block) } }
@@ -367,7 +367,7 @@ RSpec.describe "Ikra.resident" do
       expect(object.none(5)).to eq([5, 4])
       kind.remove_method(:none)
       kind.class_eval { def none = @x }
-      # a Method that is taken here may be called here
+      # A Method that is taken here may be called here.
       expect(object.method(:none).call).to eq(4)
     end
     after = look.call

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# For the specs of MDArray. A group runs on each quick backend, and some run on all of them. `IKRA_BACKEND` names
-# another.
+# For the specs of MDArray. Groups run on each backend: on all, or on all quick ones. `IKRA_BACKEND` names a single one
+# instead.
 module MDArrays
   # For example groups.
   module Groups

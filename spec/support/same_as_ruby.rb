@@ -15,9 +15,9 @@
 # are such stories of one section, on every backend present.
 #
 # The second form is a story that runs twice, each time with objects of its own. First `run` stands for plain Ruby, and
-# then for Ikra. All of this must be equal: the story's value, the value of each section, and the final state of its
-# elements and of the variables that its block captures, to the last reference. Where a section raises, Ikra must leave
-# all of that as it was.
+# then for Ikra. The story's value must be the same, and so must the value of each section. So must the final state of
+# its elements, and of the variables that its block captures, to the last reference. Where a section raises, Ikra must
+# leave all of that as it was.
 module SameAsRuby
   # The contents of an exception. `ikra` is where it was raised.
   Raised = Struct.new(:class_name, :message, :place, :index, :tick) do

@@ -102,7 +102,7 @@ RSpec.describe Ikra::Profile do
     expect { Ikra.profile }.to raise_error(ArgumentError, "Ikra.profile needs a block")
   end
 
-  # What would else be spent where nobody sees it.
+  # Time that no section of the profile shows.
   def hidden(found) = found.seconds - found.sections.sum(&:seconds)
 
   it "has one row for an operation, with all that it makes of its sections' results" do
@@ -131,7 +131,7 @@ RSpec.describe Ikra::Profile do
       array.mean
       Ikra::MDArray.new(list)
     end
-    # what was computed on a device is waited for by itself
+    # The wait for a device is an operation of its own.
     sections = found.sections.reject { |section| section.operation == :sync }
     expect(sections.map(&:operation)).to eq(%i[sum cumsum sort to_a mean new])
     expect(sections.map(&:line)).to eq((1..6).map { |at| __LINE__ - 11 + at })

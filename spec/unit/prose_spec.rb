@@ -3,7 +3,7 @@
 require "tmpdir"
 load File.expand_path("../../bin/prose", __dir__)
 
-# What bin/prose looks for. The rule for sentences has examples of its own, which each run of bin/prose tests.
+# The rules of bin/prose. The rule for sentences has examples of its own, which each run of bin/prose tests.
 RSpec.describe "bin/prose" do
   def found?(word, text) = text.match?(Prose::Glossary.pattern(word))
 

@@ -3,9 +3,9 @@
 require "open3"
 require "tempfile"
 
-# How the source of a block is found, and what happens where it cannot be.
+# How the source of a block is found, and what happens where that is not possible.
 RSpec.describe "The source of a block" do
-  # Runs a program of its own; files that it loads before Ikra are not kept by Ruby, and are read again.
+  # Runs a program in a process of its own. Ruby does not keep files that it loads before Ikra, so these are read again.
   def run_ruby(*arguments, **options)
     output, status = Open3.capture2e(RbConfig.ruby, "-W0", "-I#{File.expand_path("../../lib", __dir__)}", *arguments, **options)
     expect(status).to be_success, output
@@ -127,7 +127,7 @@ RSpec.describe "The source of a block" do
     end
   end
 
-  # Ruby 3.1 and 3.2 keep the text of files, 3.3 keeps that of `eval` alone.
+  # Ruby 3.1 and 3.2 keep the text of files. 3.3 keeps only that of `eval`.
   it "runs what was loaded, though the file changed, when Ruby kept the text; else says that it changed" do
     with_file("$ikra_spec_block = proc { |x| x + 1 }\n") do |path|
       load path

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Constants and methods as blocks and methods see them, and what happens when they change between two calls.
+# Constants and methods as blocks and methods see them, and the effect of changes between two calls.
 module WorldSpec
   LIMIT = 10
 
