@@ -381,7 +381,7 @@ pub fn section(
     ended
 }
 
-/// The same, once [`inside`] knows which objects are in the middle of their methods.
+/// The same, once it is known which objects are in the middle of their methods.
 #[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
 fn section_of(
     ruby: &Ruby,

@@ -145,7 +145,7 @@ pub struct Plan {
     /// Whether other elements may refer to an element.
     pub linked: bool,
     /// Whether roots are followed before elements. The program assumes that lists have their objects in order, and no
-    /// root refers to an element.
+    /// root leads to an element.
     pub roots_first: bool,
     /// Whether the program goes over all rows of its elements' classes. Then nothing reads an element's row.
     pub whole: bool,

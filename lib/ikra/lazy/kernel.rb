@@ -64,7 +64,7 @@ module Ikra
         end
         @base = from ? :part : list.is_a?(Range) ? :range : :array
         @list = from ? list : limits.reduce(list) { |part, stage| stage.name == :take ? part(part, 0, stage.args.first) : part(part, stage.args.first, part.size) }
-        # The number of positions after each stage. The first is that of the list.
+        # The number of positions after each stage. The first, which `rotate` makes the last, is that of the list.
         sizes = [list.size]
         @closed = false
         step.stages.each do |stage|

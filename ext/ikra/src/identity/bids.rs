@@ -64,7 +64,7 @@ impl IdentityMap {
         let (word, own) = (self.bids(found), BID | place);
         match word.load(Ordering::Relaxed) {
             0 if word.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() => return true,
-            // An object that many threads meet is mostly met late, and then needs no write.
+            // Where many threads meet an object, most of them meet it after others, and need not write.
             known if known != 0 && known < own => return false,
             _ => {}
         }

@@ -34,7 +34,7 @@ impl PieceOrder {
     pub fn of(len: usize) -> Self {
         Self { classes: room::filled(Self::UNKNOWN, len), ..Self::default() }
     }
-    /// Whether nobody asked for it.
+    /// Whether no classes are recorded, because the order is not needed.
     pub fn is_none(&self) -> bool {
         self.classes.is_empty()
     }
