@@ -14,7 +14,7 @@ use ikra_core::backend::collective::reduce::{self as host, Reduction};
 use ikra_core::backend::collective::scan::{self as host_scan, Scan, Scanned};
 use ikra_core::backend::collective::select as host_select;
 use ikra_core::backend::collective::sort::{self as host_sort, Key, Keys};
-use ikra_core::backend::collective::{Workers, Element, Values};
+use ikra_core::backend::collective::{Element, Values, Workers};
 use ikra_core::backend::cuda::CudaBackend;
 use ikra_core::backend::cuda::collective::{
     self, Flagged, Grouped, OnStream, Payload, ScanTuning, SortTuning, Sorting, Way,
@@ -156,7 +156,8 @@ impl Lab<'_> {
                     continue;
                 }
                 let floats: Vec<f64> = random(1).take(n).map(unit).collect();
-                let expected = |values| host::reduce(self.workers, reduction, values).map(|r| r.expect("nobody cancels"));
+                let expected =
+                    |values| host::reduce(self.workers, reduction, values).map(|r| r.expect("nobody cancels"));
                 let (input, expected) = match element {
                     Element::F64 => (self.upload(&floats)?, expected(Values::F64(&floats))?),
                     Element::F32 => {

@@ -490,7 +490,7 @@ fn find_site(ruby: &Ruby, captures: &Captures, within: Within) -> Result<Arc<Sit
     Ok(remember(key, site))
 }
 
-/// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source cannot be had.
+/// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source is missing.
 ///
 /// # Errors
 /// What Ruby raises.

@@ -82,7 +82,8 @@ impl Where {
         matches!(self, Where::Device(_))
     }
 
-    /// Tells who measures what is done here. `asked`: which backend was asked for; None: the elements are gone over where they were left.
+    /// Tells the profile what is done here. `asked` is the backend that was asked for. None: the elements are processed
+    /// where they are.
     ///
     /// # Errors
     /// What Ruby raises.

@@ -1,10 +1,11 @@
 //! Questions to Ruby that may raise by themselves, and text of values.
 //!
-//! Here: [`own`], which tells an exception that a question raises from one that arrives while it is asked; [`text`] and
-//! [`shown`], what `to_s` and `inspect` give, and [`described`]. Not here: the questions.
-//! Invariant: an exception that arrives is never dropped. Ruby raises what Thread#raise, Thread#kill, Timeout and signals
-//! left for a thread at the end of any method that is called, also one in C. So whoever calls one hands on what it raises,
-//! or calls it by [`own`]. (magnus' `inspect` and `to_string` of a Value drop all that is raised: they are not used.)
+//! Here: [`own`], which tells an exception that a question raises from one that arrives while it is asked. [`text`] and
+//! [`shown`] are what `to_s` and `inspect` give; [`described`] uses both. Not here: the questions.
+//! Invariant: an exception that arrives is never dropped. Thread#raise, Thread#kill, Timeout and signals leave exceptions
+//! for a thread. Ruby raises them at the end of any method that is called, also of one in C. So a caller passes on what
+//! the method raises, or calls it by [`own`]. magnus' `inspect` and `to_string` of a Value drop all exceptions, and are
+//! not used.
 #![allow(unsafe_code, reason = "rb_block_call takes a C function; see SAFETY at each")]
 
 use crate::heap::{self, Raw};
@@ -19,8 +20,8 @@ use std::thread;
 /// What a question gives, or the exception of a class that it raises by itself.
 ///
 /// # Errors
-/// Every other exception, and every one that another thread raised here, whatever its class: that waits until the question
-/// was asked. A signal's handler does not wait; the default ones raise nothing that is a StandardError.
+/// Every other exception, and every one that another thread raised here, whatever its class. That one waits until the
+/// question was asked. A signal's handler does not wait; the default ones raise nothing that is a StandardError.
 pub fn own<T>(
     ruby: &Ruby,
     class: ExceptionClass,
