@@ -16,7 +16,9 @@ use magnus::{Error, RArray, Ruby, Value};
 use parking_lot::Mutex;
 
 /// The names of class variables and their objects, by the class or module that has the variable.
-static OBJECTS: Mutex<Option<RawMap<Vec<(String, Raw)>>>> = Mutex::new(None);
+type Objects = RawMap<Vec<(String, Raw)>>;
+
+static OBJECTS: Mutex<Option<Objects>> = Mutex::new(None);
 
 /// The object of the class variable that `module` sees. It has the value `now`. None where its class is frozen.
 ///

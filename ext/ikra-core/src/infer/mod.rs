@@ -501,7 +501,7 @@ impl Analysis<'_> {
         for proc in self.procs.iter_mut().chain(self.held_procs.values_mut()) {
             proc.result = self.facts.resolve(&proc.result);
         }
-        self.lifted.resolve(&self.facts);
+        self.lifted.resolve(self.facts);
         // as above, the later one wins
         let mut inlinings: Vec<_> = std::mem::take(&mut self.inlinings).into_iter().collect();
         inlinings.sort_by_key(|(_, id)| *id);

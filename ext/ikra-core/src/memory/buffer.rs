@@ -434,10 +434,7 @@ impl Buffer {
             match version.completions.iter().try_for_each(|completion| completion.wait()) {
                 Ok(()) => break version,
                 Err(Error::Poisoned(poison))
-                    if poison.was_reported(version.since) && self.go_back(&version.completions) =>
-                {
-                    ()
-                }
+                    if poison.was_reported(version.since) && self.go_back(&version.completions) => {}
                 Err(error) => return Err((error, version.completions)),
             }
         };
