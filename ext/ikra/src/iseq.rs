@@ -628,8 +628,10 @@ impl Text {
         let text = self.as_written(ruby, ruby.str_new(&text), locals.is_empty())?;
         let path = ruby.str_new(&self.path);
         let wrong: ExceptionClass = ruby.class_object().const_get("SyntaxError")?;
-        let compile = || class.funcall("compile", (text, path, path, first));
-        quietly(|| question::own(ruby, wrong, compile))?.map_err(|_| changed(&self.path, 1))
+        let compile = || question::own(ruby, wrong, || class.funcall("compile", (text, path, path, first)));
+        // Ruby asks methods here that a program may have redefined, such as `respond_to?`
+        let compiled = quietly(|| question::own(ruby, ruby.exception_standard_error(), compile))?;
+        compiled.and_then(|answer| answer).map_err(|_| changed(&self.path, 1))
     }
 
     /// The whole text in its own encoding, where that is not UTF-8, so that columns are Ruby's.

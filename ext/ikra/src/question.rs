@@ -2,10 +2,10 @@
 //!
 //! Here: [`own`], which tells an exception that a question raises from one that arrives while it is asked. [`text`] and
 //! [`shown`] are what `to_s` and `inspect` give; [`described`] uses both. Not here: the questions.
-//! Invariant: an exception that arrives is never dropped. Thread#raise, Thread#kill, Timeout and signals leave exceptions
-//! for a thread. Ruby raises them at the end of any method that is called, also of one in C. So a caller passes on what
-//! the method raises, or calls it by [`own`]. magnus' `inspect` and `to_string` of a Value drop all exceptions, and are
-//! not used.
+//! Invariant: an exception that arrives is never dropped. Thread#raise, Thread#kill, Timeout and signals leave
+//! exceptions for a thread. Ruby raises them at the end of any method that is called, also of one in C. So a caller
+//! passes on what the method raises, or calls it by [`own`]. magnus' `inspect` and `to_string` of a Value drop all
+//! exceptions, and are not used.
 #![allow(unsafe_code, reason = "rb_block_call takes a C function; see SAFETY at each")]
 
 use crate::heap::{self, Raw};
