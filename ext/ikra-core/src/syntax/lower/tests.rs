@@ -308,7 +308,7 @@ fn methods() {
         ("def a=(v)\n @a = v\nend", "(method a= (v) (= @a v))"),
         ("def +(o) = o", "(method + (o) o)"),
         ("def m; 1; rescue; 2; ensure; 3; end", "(method m () (begin 1 (rescue () 2) (ensure 3)))"),
-        ("def m(...) = f(...)", "(method m () (unsupported \"argument forwarding (`...`, `*`, `**`, `&`)\"))"),
+        ("def m(...) = f(...)", "(method m (* **) (unsupported \"argument forwarding (`...`, `*`, `**`, `&`)\"))"),
         ("def m(&) = f(&)", "(method m (&&) (call f _ (& &)))"),
         ("def m = __method__", "(method m () :m)"),
         ("def m = it", "(method m () (call it _))"),
