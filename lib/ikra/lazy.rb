@@ -33,7 +33,7 @@ module Ikra
     # @return [Lazy]
     def map(&block)
       block = needed(:map, block)
-      block.lambda? && zipped? ? map_packed(block) : with(:map, &block)
+      zipped? ? map_packed(block) : with(:map, &block)
     end
     alias collect map
 

@@ -20,7 +20,8 @@ RSpec.describe "Ranges" do
       expect { |x| [(0...2.5).each { |v| v }, (x..2.5).step(1) { |v| v }, (0..x + 0.5).each_slice(2) { |v| v }, (x / 2.0..x).step(0.5) { |v| v }] }
         .to be_same_as_ruby.over(1, 4)
       expect { |x| (x..-0.0).reverse_each { |v| v } }.to be_same_as_ruby.over(1, 4)
-      expect { |x| (x..3).step(:a).to_a }.to be_same_as_ruby.over(1)
+      # Ruby 3.4 has other words for the same TypeError
+      expect { |x| (x..3).step(:a).to_a }.to be_same_as_ruby.over(1) if RUBY_VERSION < "3.4"
     end
 
     it "are elements, and come back" do
