@@ -285,9 +285,13 @@ module Ikra
 
     def needed(name, block) = block || raise(ArgumentError, "tried to call lazy #{name} without a block")
 
-    # Whether elements are what +zip+ gave, which Ruby's +map+ takes for one value each since Ruby 3.4.
+    # Whether elements are what +zip+ gave and Ruby's +map+ takes that for one value: from Ruby 3.4 on it does, in 3.3
+    # where all that is zipped is Arrays.
     def zipped?
-      RUBY_VERSION >= "3.4" && @stages.reverse_each.find { |stage| !KEEPERS.include?(stage.name) }&.name == :zip
+      zip = @stages.reverse_each.find { |stage| !KEEPERS.include?(stage.name) }
+      return false unless zip&.name == :zip
+
+      RUBY_VERSION >= "3.4" || (RUBY_VERSION >= "3.3" && zip.args.all?(Array))
     end
 
     # Stages whose elements are those before them.

@@ -123,9 +123,10 @@ RSpec.describe Ikra::Lazy do
     expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |*x| x }.map { |x| x } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |x, y = 5| x * y } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |x, *y| [x, y.size] } })
-    # From 3.3 on Ruby gives these an array; Ikra does from 3.4 on, where it is so whatever is zipped.
-    spread = RUBY_VERSION < "3.4" ? [[3, 5, 6], [4, nil, 7]] : [[[3, 5, 6]], [[4, nil, 7]]]
-    expect([3, 4].plazy.zip([5], [6, 7]).map { |*x| x }.to_a).to eq spread
+    # From 3.3 on Ruby gives these an array.
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |*x| x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5, 6], 1..).select { |x, _| x > 3 }.map { |*x| x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5, 6]).drop(1).map { |x| x } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |x, *y| [x, y] } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).select { |x, y, z = 9| y && z > x } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |*x, y| [x, y] } })
@@ -441,6 +442,15 @@ RSpec.describe Ikra::Lazy do
   it "tries whether a reduction is associative" do
     expect { (1..9).plazy(check: :associative).map { |x| x * 2 }.reduce { |a, b| a - b } }.to raise_error(ArgumentError, /is not associative/)
     expect((1..9).plazy(check: :associative).map { |x| x * 2 }.reduce(1) { |a, b| a + b }).to eq 91
+  end
+
+  it "raises what the first element raises, though a later one ends the chain" do
+    chain = (0...300).plazy.take_while { |x| 100 / (x - 5) < 90 }
+    %i[min_by max_by].each do |name|
+      expect { chain.map { |_| raise ArgumentError, "first" }.public_send(name) { |x| x } }.to raise_error(ArgumentError, "first")
+      expect { chain.map { |x| x }.public_send(name) { |_| raise ArgumentError, "block" } }.to raise_error(ArgumentError, "block")
+      expect { chain.map { |x| x }.public_send(name) { |x| x } }.to raise_error(ZeroDivisionError)
+    end
   end
 
   it "looks for races" do

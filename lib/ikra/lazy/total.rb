@@ -70,20 +70,22 @@ module Ikra
       # be one that only a section of its own can run. Then only the steps before have run so far.
       def by(reduction)
         values = @step.dup.tap { |step| step.stages = step.stages[0...-1] }
-        return yield(listed(kernel_of(values))) if in_parts?
+        return of_listed(kernel_of(values)) { |list| yield(list) } if in_parts?
 
         begin
           how, (key, index, nan) = kernel.reduced(reduction, again: true, only: true)
         rescue CompileError
           how = :alone
         end
-        failed
         found = kernel_of(values, whole: true)
-        return (found.at(index) if index) if how == :reduced && !nan && !filled?(reduction, key)
+        if how == :reduced && !nan && !filled?(reduction, key)
+          failed
+          return index && found.at(index)
+        end
 
         apart("what its block gives is not all Integers or all Floats, or blocks change what they would run for again") if how == :refused
         apart("its block runs in a section of its own only") if how == :alone
-        yield(found.values(nil, strict: true).first)
+        of_listed(found) { |list| yield(list) }
       end
 
       private
@@ -125,12 +127,17 @@ module Ikra
       private_constant :TOGETHER
 
       # All values of a kernel. Raises the error that follows, if the kernel reaches it.
-      def listed(kernel)
+      def listed(kernel) = of_listed(kernel) { |list| list }
+
+      # What the given block makes of all values of a kernel. Raises the error that follows, if the kernel reaches it,
+      # after the block has seen the values before it.
+      def of_listed(kernel)
         list, error, enough = kernel.values(nil)
         error = @error if error.nil? && !kernel.closed?
+        result = yield(list)
         raise error if error && !enough
 
-        list
+        result
       end
 
       # Whether the values to be reduced are not all that the kernel computes.
