@@ -20,12 +20,17 @@ RSpec.describe "bin/prose" do
   end
 
   it "retires the words of rows that say so, and has a term for each" do
-    rows = File.readlines(Prose::Glossary::FILE).select { |line| line.start_with?("| ") && !line.start_with?("| ---", "| term") }
+    rows = Prose.lines(Prose::Glossary::FILE).select { |line| line.start_with?("| ") && !line.start_with?("| ---", "| term") }
     cells = rows.map { |row| row.split("|", -1)[1..-2].map(&:strip) }
     expect(cells.map(&:size).uniq).to eq([5])
     expect(cells.map(&:last).uniq - ["", "yes"]).to be_empty
     expect(cells.map(&:first)).to all(match(/\S/))
     expect(cells.map(&:first).uniq).to eq(cells.map(&:first))
+  end
+
+  it "looks at the project's own files" do
+    expect(Prose::Rules.all).to include("README.md", "bin/test", "docs/dev/glossary.md", "ext/ikra-core/src/lib.rs", "lib/ikra/lazy.rb")
+    expect(Prose::Rules.all.grep(%r{\A(target|tmp|docs/dev/notes)/})).to be_empty
   end
 
   it "counts columns in comments and text, and not in code, tables and blocks of code" do
