@@ -33,7 +33,7 @@ module Ikra
     # @return [Lazy]
     def map(&block)
       block = needed(:map, block)
-      zipped? ? map_packed(block) : with(:map, &block)
+      with(zipped? ? :map_zipped : :map, &block)
     end
     alias collect map
 
@@ -288,15 +288,11 @@ module Ikra
     # Whether elements are what +zip+ gave and Ruby's +map+ takes that for one value: from Ruby 3.4 on it does, in 3.3
     # where all that is zipped is Arrays.
     def zipped?
-      zip = @stages.reverse_each.find { |stage| !KEEPERS.include?(stage.name) }
+      zip = @stages.reverse_each.find { |stage| !stage.selects? }
       return false unless zip&.name == :zip
 
       RUBY_VERSION >= "3.4" || (RUBY_VERSION >= "3.3" && zip.args.all?(Array))
     end
-
-    # Stages whose elements are those before them.
-    KEEPERS = %i[select reject take drop take_while drop_while].freeze
-    private_constant :KEEPERS
 
     def natural(count, message)
       count = Operation.integer(count)

@@ -119,11 +119,10 @@ module Ikra
       # @param reduced [Symbol, nil] the reduction that follows
       # @return [Explanation::Chain]
       def explanation(reduced)
-        chain = Explanation::Chain.new((@stages.map(&:to_s) - ["map_packed"]) + [*reduced].map(&:to_s), kernels = [])
+        chain = Explanation::Chain.new(@stages.select(&:label).map(&:to_s) + [*reduced].map(&:to_s), kernels = [])
         @steps.each do |step|
           step.told = []
-          # The last stage is the block of the reduction.
-          names = reduced ? step.stages.map(&:name) - [:map_packed] : step.stages.map(&:name)
+          names = step.stages.filter_map(&:label)
           why, made = step.why, step.made
           last = step.equal?(@steps.last)
           if reduced && last

@@ -31,10 +31,15 @@ module Ikra
         case name
         when :with_index then block ? 1 : 2
         when :zip then args.size + 1
-        when :select, :reject, :compact, :take, :drop, :take_while then before
-        else 1
+        else selects? ? before : 1
         end
       end
+
+      # Whether its elements are some of those before it.
+      def selects? = %i[select reject compact take drop take_while].include?(name)
+
+      # What the program calls it; nil: the program does not have it.
+      def label = { map_packed: nil, map_zipped: :map }.fetch(name, name)
 
       # The number of positions after it. +open+: an error follows the last position before it. Values that the error
       # may affect do not count.
@@ -51,7 +56,7 @@ module Ikra
       # Whether later stages do not reach an error after this many positions.
       def ends?(before) = name == :take && args.first <= before
 
-      def to_s = "#{name}#{"(#{args.map(&:inspect).join(", ")})" unless args.empty?}"
+      def to_s = "#{label}#{"(#{args.map(&:inspect).join(", ")})" unless args.empty?}"
 
       private
 
@@ -115,6 +120,7 @@ module Ikra
         case stage.name
         when :combine then chain.zip(*stage.args).map { |*values| block.call(*values) }
         when :stencil then Plain.new(chain.to_a, :pstencil, block, stage.args, nil).value.lazy
+        when :map_zipped then chain.map(&block)
         when :map_packed then chain.map { |*values| block.call(values.size == 1 ? values.first : values) }
         else chain.public_send(stage.name, *stage.args, &block)
         end

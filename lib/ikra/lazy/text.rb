@@ -327,6 +327,7 @@ module Ikra
         values = value(at - 1, index, lines, **ways)
         assign(call(stage, values, at, lines, together: true), lines)
       end
+      alias on_map_zipped on_map_packed
 
       def on_select(stage, at, index, lines, ways, test = "unless")
         values = value(at - 1, index, lines, **ways)
