@@ -26,9 +26,9 @@ RSpec.describe "An exception in a block" do
 
   on_every_backend do
     it "is of a method that a Range or a lambda lacks, and of a Symbol where it stands" do
-      expect { [1].pmap(backend:) { |x| (0..x) < 0 } }.to raise_error(NoMethodError, /undefined method `<' for an instance of Range/)
+      expect { [1].pmap(backend:) { |x| (0..x) < 0 } }.to raise_error(NoMethodError, /undefined method [`']<' for an instance of Range/)
       adding = ->(x) { x + 1 }
-      expect { [1].pmap(backend:) { |x| adding < x } }.to raise_error(NoMethodError, /undefined method `<' for an instance of Proc/)
+      expect { [1].pmap(backend:) { |x| adding < x } }.to raise_error(NoMethodError, /undefined method [`']<' for an instance of Proc/)
       [-> { [2**63 - 1].pmap(backend:, &:succ) },
        -> { [2**63 - 1].pmap(backend:, &:succ) }].each do |call|
         place = "#{__FILE__}:#{call.source_location[1]}:"

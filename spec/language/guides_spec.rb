@@ -15,7 +15,9 @@ module Guides
   # The methods that examples call when they run.
   CHECKS = <<~RUBY
     def __shows(line, expected, value)
-      abort "line \#{line} gives \#{value.inspect}, not \#{expected}" unless value.inspect == expected
+      # Ruby 3.4 writes spaces around =>
+      given = value.inspect.gsub(" => ", "=>")
+      abort "line \#{line} gives \#{given}, not \#{expected}" unless given == expected
     end
 
     def __raises(line, name, error)
