@@ -13,7 +13,9 @@
 //! * [`source`], [`syntax`], [`world`]: Ruby text, its tree, facts about live values
 //! * [`prelude`]: methods of Ruby's core classes, written in Ruby
 //! * [`types`], [`infer`]: the lattice of types, and the fixpoint that types a block
-//! * [`ir`], [`passes`]: the program with Ruby's rules made explicit, and the passes that improve it
+//! * [`ir`]: the program with Ruby's rules made explicit
+//! * [`lower`]: typed trees to the IR
+//! * [`passes`]: the passes that improve it
 //! * [`layout`]: where the rows of columns lie in memory, and the meaning of columns
 //! * [`memory`]: the bytes of columns
 //! * [`cache`]: compiled code on disk
@@ -37,6 +39,7 @@ pub mod id;
 pub mod infer;
 pub mod ir;
 pub mod layout;
+pub mod lower;
 pub mod memory;
 pub mod passes;
 pub mod prelude;

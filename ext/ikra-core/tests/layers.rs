@@ -12,9 +12,10 @@ const LAYERS: &[&[&str]] = &[
     &["types"],
     &["world"],
     &["prelude"],
-    // The table of numeric methods stands beside their code, and inference asks it for result types. The schema names the
-    // columns of a program, and a lowered program carries its schema.
-    &["infer", "ir", "layout"],
+    &["infer"],
+    // The schema names the columns of a program, and a lowered program carries its schema.
+    &["ir", "layout"],
+    &["lower"],
     &["passes"],
     &["memory"],
     // Backends keep what they compiled.

@@ -8,17 +8,17 @@ use crate::backend::FusedTicks;
 use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::infer::{self, BlockSource};
-use crate::ir::lower::section;
 use crate::ir::{ColumnId, Lowered, ParamId, Program, verify};
 use crate::layout::Layout;
 use crate::layout::schema::{Schema, Slot};
+use crate::lower::section;
 use crate::passes;
 use crate::sched::stencil::{self, Choice, Means, Way};
 use crate::world::{Facts, World};
 use explain::{Asked, Explanation, Stopwatch};
 
 pub use crate::infer::{Base, SectionOp};
-pub use crate::ir::lower::section::{Holes, SectionShape};
+pub use crate::lower::section::{Holes, SectionShape};
 
 /// A section that a backend can prepare, and for which the host can pack.
 pub struct Compiled {

@@ -7,8 +7,8 @@
 
 use super::{Analysis, SectionOp, SpecId};
 use crate::diagnostic::Span;
-use crate::layout::schema::{Combine, Equals, Wording};
 use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, LocalId, Node, NodeId, Origin, Target, Unit};
+use crate::types::combine::{Combine, Equals, Wording};
 use crate::types::{Atom, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 

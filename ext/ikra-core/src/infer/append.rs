@@ -3,7 +3,7 @@
 //! Here: which variable is the sole holder of an array ([`super::walk::State::sole`]), and the effect of growing on
 //! types. An array is a value of offset and length. So growing it makes a new value, which is assigned to the variable,
 //! and nothing else may hold the old one. A method that iterates over the old array would not see the new one, so
-//! growing it there is refused. Not here: room for more elements ([`crate::ir::lower`]).
+//! growing it there is refused. Not here: room for more elements ([`crate::lower`]).
 //!
 //! A variable becomes the sole holder when a new array is assigned to it. It stays so until its value is read for
 //! anything but a call that does not keep it.

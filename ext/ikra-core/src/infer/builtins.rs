@@ -1,10 +1,10 @@
 //! The table of known methods that are not arithmetic: methods of all objects, nil, Symbols, Ranges, Arrays, modules.
 //!
 //! Here: names to [`Builtin`]s. Not here: their types ([`super::calls`], and `walk` for those that take a block) and
-//! their code ([`crate::ir::lower`]). Numeric methods have a table of their own, [`crate::ir::lower::numbers`].
+//! their code ([`crate::lower`]). Numeric methods have a table of their own, [`crate::types::numeric`].
 
-use crate::ir::lower::numbers::{Kind, Method, math::Function, random};
 use crate::types::Atom;
+use crate::types::numeric::{self, Function, Kind, Method};
 use crate::world::{values, well_known};
 
 /// A method of Ruby's own that kernels know.
@@ -70,7 +70,7 @@ pub enum Builtin {
     /// ([`crate::ir::stages`]).
     Staged,
     // Kernel and Random
-    Rand(random::Rand),
+    Rand(numeric::Rand),
     Loop,
     ToFloat,
     ToInteger,
@@ -435,8 +435,8 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Ikra", "index") => Some(Index),
             ("Ikra", "__single") => Some(Single),
             ("Ikra", "__staged") => Some(Staged),
-            ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
-            ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
+            ("Kernel", "rand") => Some(Rand(numeric::Rand::Kernel)),
+            ("Random" | "Random::Formatter", "rand") => Some(Rand(numeric::Rand::Random)),
             (_, "===") => Some(ModuleCase),
             ("Class" | "Array", "new") | ("Struct" | "Data", "new" | "[]") => Some(New),
             ("Class", "allocate") => Some(Allocate),
@@ -488,7 +488,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "freeze" | "dup" if is_immutable(atom) => Some(Itself),
         "freeze" if matches!(atom, Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE)) => Some(Itself),
         "freeze" if matches!(atom, Atom::Object(_) | Atom::Array(_)) => Some(Freeze),
-        "rand" => Some(Rand(random::Rand::Kernel)),
+        "rand" => Some(Rand(numeric::Rand::Kernel)),
         "loop" => Some(Loop),
         "lambda" | "proc" | "method" => Some(MakeProc),
         "block_given?" => Some(BlockGiven),
@@ -560,7 +560,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Float, "__bits") => Some(Builtin::FloatBits),
         (Atom::Int, "__as_bits") => Some(Builtin::FloatOfBits),
         (Atom::Float, "__log_gamma") => Some(Builtin::LogGamma),
-        (_, "__draw") => Some(Builtin::Rand(random::Rand::Random)),
+        (_, "__draw") => Some(Builtin::Rand(numeric::Rand::Random)),
         (_, "__many_places") => {
             Some(Builtin::StrRefuse("kernels round Floats to 14 digits at most, as more take Rationals beyond 64 bits"))
         }

@@ -11,9 +11,9 @@ use super::{Analysis, Binding, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::Error;
 use crate::id::{ClassId, MethodId, ProcId};
-use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
 use crate::syntax::ast::{Arg, Call, Name, Node, Params, plain, primitive};
+use crate::types::numeric::{Kind, Unsupported};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, values, well_known};
 use std::sync::Arc;
@@ -781,11 +781,11 @@ impl Analysis<'_> {
                 let receiver = Ty::of(atom, Reach::Mixed);
                 let (_, ty) = self.asked(from, (atoms[0], Reach::Mixed), "==", &receiver, at)?;
                 match method {
-                    crate::ir::lower::numbers::Method::NotEq => negate(&ty),
+                    crate::types::numeric::Method::NotEq => negate(&ty),
                     _ => super::compare::truths(&ty),
                 }
             }
-            Numeric(crate::ir::lower::numbers::Method::BitRef) if atoms.contains(&Atom::Object(well_known::RANGE)) => {
+            Numeric(crate::types::numeric::Method::BitRef) if atoms.contains(&Atom::Object(well_known::RANGE)) => {
                 return Err(Refusal::new("kernels know bits of an Integer by Ranges of two Integers only")
                     .advise("write both ends; for the bits from one on, x >> from"));
             }
@@ -801,7 +801,7 @@ impl Analysis<'_> {
                 for atom in atoms {
                     // Math takes only numbers; all other values are a TypeError, whatever methods they have
                     match *atom {
-                        _ if function == crate::ir::lower::numbers::math::Function::IntegerSqrt => {
+                        _ if function == crate::types::numeric::Function::IntegerSqrt => {
                             self.asks_conversion(*atom, "to_int")?;
                         }
                         Atom::Object(class) if self.world.is_a(class, well_known::NUMERIC) => {
@@ -925,7 +925,7 @@ impl Analysis<'_> {
                     return Err(Refusal::new("kernels do not compute with a Complex and a Rational")
                         .advise("compute with the parts of the Complex"));
                 }
-                self.asks_argument(crate::ir::lower::numbers::Method::Add, Atom::Int, atoms)?;
+                self.asks_argument(crate::types::numeric::Method::Add, Atom::Int, atoms)?;
                 Ty::never()
             }
             NeedsArray => {
@@ -1171,10 +1171,10 @@ impl Analysis<'_> {
     pub fn asks_equality(
         &mut self,
         from: SpecId,
-        method: crate::ir::lower::numbers::Method,
+        method: crate::types::numeric::Method,
         args: &[Atom],
     ) -> Answer<bool> {
-        use crate::ir::lower::numbers::Method;
+        use crate::types::numeric::Method;
         Ok(match args.first() {
             Some(atom @ Atom::Object(_)) if matches!(method, Method::Eq | Method::NotEq) => {
                 self.target(from, *atom, "==", true)? != Target::Builtin(Builtin::Equal)
@@ -1214,12 +1214,7 @@ impl Analysis<'_> {
     }
 
     /// Refuses a numeric method with an argument that responds to what Ruby would call on it (`coerce`, …).
-    pub fn asks_argument(
-        &mut self,
-        method: crate::ir::lower::numbers::Method,
-        number: Atom,
-        args: &[Atom],
-    ) -> Answer<()> {
+    pub fn asks_argument(&mut self, method: crate::types::numeric::Method, number: Atom, args: &[Atom]) -> Answer<()> {
         let Some(asked) = method.asks_argument() else { return Ok(()) };
         for atom in args.iter().filter(|a| matches!(a, Atom::Object(_))) {
             let answers = match asked {

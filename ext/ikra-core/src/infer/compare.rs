@@ -1,7 +1,7 @@
 //! Types of comparisons that go through another method: `Comparable` through `<=>`, `===` and `<=>` of Kernel through
 //! `==`.
 //!
-//! Here: their types. Not here: their code ([`crate::ir::lower`]), and equality of numbers.
+//! Here: their types. Not here: their code ([`crate::lower`]), and equality of numbers.
 
 use super::builtins::{Builtin, Ordered};
 use super::calls::{Answer, Args, Refusal, Target};

@@ -24,7 +24,6 @@ pub mod build;
 pub mod effects;
 pub mod eval;
 pub mod filled;
-pub mod lower;
 pub mod parse;
 pub mod print;
 pub mod privatized;
@@ -39,7 +38,7 @@ pub mod visit;
 
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
-pub use crate::types::Storage;
+pub use crate::types::{Storage, TRAP_WORDS};
 pub use crate::world::{SMALL_INT_LIMIT, SMALL_ROWS};
 use std::sync::Arc;
 
@@ -388,9 +387,6 @@ pub enum Stmt {
         check: bool,
     },
 }
-
-/// The number of 64-bit words that a trap can carry to the host.
-pub const TRAP_WORDS: usize = 4;
 
 /// Registers that hold a rescued exception: its code and its words.
 pub type Raised = [VarId; TRAP_WORDS + 1];

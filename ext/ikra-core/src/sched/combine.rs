@@ -9,7 +9,7 @@
 //! equal numbers give the same sum on every backend and number of threads. The sum may differ from Ruby's in the last
 //! digits.
 
-use crate::layout::schema::{Combine, Equals};
+use crate::types::combine::{Combine, Equals};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {

@@ -4,8 +4,14 @@
 //! types are found ([`crate::infer`]). Bottom is the empty set. There is no top, since every value that exists has a
 //! kind.
 
+pub mod combine;
+pub mod numeric;
+
 use crate::id::{ArrayKind, ClassId, ProcId};
 use std::fmt;
+
+/// The number of 64-bit words that a trap can carry to the host.
+pub const TRAP_WORDS: usize = 4;
 
 /// The kinds that carry no further detail, as bits of [`Ty::prims`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use ikra_core::error::{Error, Result};
 use ikra_core::id::ScopeId;
 use ikra_core::infer::{self, Base, BlockSource, SectionOp};
 use ikra_core::ir::Lowered;
-use ikra_core::ir::lower::section::{SectionShape, lower};
+use ikra_core::lower::section::{SectionShape, lower};
 use ikra_core::passes;
 use ikra_core::world::Facts;
 use ikra_core::world::fixture::{Section, Value};

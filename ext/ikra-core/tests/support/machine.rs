@@ -6,10 +6,11 @@
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord};
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
-use ikra_core::layout::schema::{Accumulator, Combine, Equals, Slot};
+use ikra_core::layout::schema::{Accumulator, Slot};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::{even, small};
 use ikra_core::syntax::ast::Name;
+use ikra_core::types::combine::{Combine, Equals};
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
 use ikra_core::world::values::is_value;

@@ -732,7 +732,7 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
     };
     let may_be_text = |ty: &Ty| ty.atoms().contains(&Atom::Str);
     match builtin {
-        Builtin::Numeric(crate::ir::lower::numbers::Method::Round)
+        Builtin::Numeric(crate::types::numeric::Method::Round)
             if !args.keywords.is_empty() && args.keywords.iter().all(|(keyword, _)| &**keyword == "half") =>
         {
             return crate::prelude::helper(
@@ -741,7 +741,7 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
                 if atom == Atom::Int { "__round_integer" } else { "__round_float" },
             );
         }
-        Builtin::Numeric(crate::ir::lower::numbers::Method::BitRef)
+        Builtin::Numeric(crate::types::numeric::Method::BitRef)
             if given.len() == 1 && given[0].only(Prims::INT_RANGE) =>
         {
             return match args.literals.first() {

@@ -2,7 +2,7 @@
 //! raised.
 //!
 //! Here: environments of handlers, jumps that an `ensure` delays, the forms of `raise`. Not here: which exceptions
-//! arrive (every handler is assumed to be reached; lowering knows the sites), and code ([`crate::ir::lower`]).
+//! arrive (every handler is assumed to be reached; lowering knows the sites), and code ([`crate::lower`]).
 
 use super::{Env, Walker};
 use crate::diagnostic::Span;
@@ -597,12 +597,12 @@ impl Walker<'_, '_> {
                 }
             }
         }
-        if words > crate::ir::TRAP_WORDS {
+        if words > crate::types::TRAP_WORDS {
             return Err(self
                 .error(call.name_span, format!("this exception carries {words} words"))
                 .because(format!(
                     "an exception leaves a kernel with at most {} values; one that may be of several kinds counts twice",
-                    crate::ir::TRAP_WORDS
+                    crate::types::TRAP_WORDS
                 ))
                 .advise("leave out what can be found from the others")
                 .into());

@@ -2,11 +2,12 @@
 
 use super::raise::{self, overflow_if, to_integer};
 use super::slot::Slot;
-use super::{Kind, Unsupported, Val, int};
+use super::{Val, int};
 use crate::ir::build::Builder;
-use crate::ir::lower::Cx;
 use crate::ir::{Cmp, Op, Operand, Scalar, SiteId, Stmt, Trap, VarId};
-use crate::types::{Prims, Ty};
+use crate::lower::Cx;
+use crate::types::Ty;
+use crate::types::numeric::{Conversion, Kind, MAX_ROUND_DIGITS, TOO_MANY_DIGITS};
 
 /// The direction of rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,26 +39,6 @@ impl To {
             To::Zero | To::ZeroOfFloat => Op::FTrunc,
         }
     }
-}
-
-/// The most digits after the point to which a kernel rounds. For more, Ruby computes with Rationals.
-const MOST_DIGITS: i64 = 14;
-const TOO_MANY_DIGITS: &str = "rounding to more than 14 digits takes Rationals beyond 64 bits, which kernels lack";
-
-/// The type of `floor`, `ceil`, `round` and `truncate`.
-pub fn round_type(receiver: Kind, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
-    Ok(match (receiver, args, literal) {
-        (_, [], _) => Ty::int(),
-        (_, [k], _) if !k.is_number() => Ty::never(),
-        (Kind::Int, ..) => Ty::int(),
-        (_, _, Some(digits)) if i32::try_from(digits).is_err() => Ty::never(),
-        (_, _, Some(digits)) if digits > MOST_DIGITS => {
-            return Err(Unsupported { why: TOO_MANY_DIGITS, advice: "round to 14 digits or fewer" });
-        }
-        (_, _, Some(digits)) if digits > 0 => Ty::float(),
-        (_, _, Some(_)) => Ty::int(),
-        _ => Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0)),
-    })
 }
 
 pub fn round(cx: &mut Cx<'_>, to: To, receiver: Val, args: &[Val], literal: Option<i64>, ty: &Ty) -> Val {
@@ -236,7 +217,7 @@ fn to_far_multiple(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Oper
 /// Rounds a Float to digits after the point, for digits > 0 that are known only at run time.
 fn any_behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand {
     let result = cx.b.temp(Scalar::F64);
-    let few = cx.b.icmp(Cmp::Le, digits, Operand::I64(MOST_DIGITS));
+    let few = cx.b.icmp(Cmp::Le, digits, Operand::I64(MAX_ROUND_DIGITS));
     cx.b.open();
     let value = behind_point(cx, to, x, digits);
     cx.b.set(result, value);
@@ -376,22 +357,7 @@ pub fn to_i(cx: &mut Cx<'_>, receiver: Val) -> Val {
     }
 }
 
-/// `Integer(x)` or `Float(x)` of Kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Conversion {
-    Integer,
-    Float,
-}
-
 impl Conversion {
-    /// The type of the result; never if it always raises.
-    pub fn result(self, arg: Kind) -> Ty {
-        match self {
-            _ if !arg.is_number() => Ty::never(),
-            Conversion::Integer => Ty::int(),
-            Conversion::Float => Ty::float(),
-        }
-    }
     /// Emits the conversion; the value's form is that of [`Conversion::result`]. Ruby calls `to_int`, `to_i` or `to_f`
     /// on an ordinary object; if the object has them, the caller refuses.
     pub fn lower(self, cx: &mut Cx<'_>, arg: Val) -> Val {

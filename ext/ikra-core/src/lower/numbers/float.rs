@@ -2,21 +2,13 @@
 
 use super::raise::{self, as_float, zero_division_if};
 use super::slot::Slot;
-use super::{Kind, Val, int};
-use crate::ir::lower::Cx;
+use super::{Val, int};
 use crate::ir::{Cmp, MathFn, Op, Operand, Scalar, Trap};
+use crate::lower::Cx;
+use crate::types::numeric::Kind;
 use crate::types::{Repr, Ty};
 
 const ZERO: Operand = Operand::F64(0);
-
-/// The types of quotient and remainder of `a.divmod(b)`; both are never if it always raises.
-pub fn divmod_types(a: Kind, b: Kind) -> (Ty, Ty) {
-    match (a, b) {
-        (Kind::Int, Kind::Int) => (Ty::int(), Ty::int()),
-        (Kind::Int | Kind::Float, Kind::Int | Kind::Float) => (Ty::int(), Ty::float()),
-        _ => (Ty::never(), Ty::never()),
-    }
-}
 
 /// `a.divmod(b)` of a number `a`: quotient and remainder, in the forms of [`divmod_types`].
 pub fn divmod(cx: &mut Cx<'_>, a: Val, b: Val) -> (Val, Val) {

@@ -11,50 +11,16 @@
 
 use super::raise::{self, raise_if};
 use super::slot::Slot;
-use super::{Kind, Unsupported, Val, float};
+use super::{Val, float};
 use crate::ir::build::Builder;
-use crate::ir::lower::Cx;
 use crate::ir::{Cmp, Op, Operand, Scalar, Stmt};
-use crate::types::{Prims, Ty, Unit};
+use crate::lower::Cx;
+use crate::types::numeric::{Kind, Rand};
+use crate::types::{Ty, Unit};
 
 const ZERO: Operand = Operand::I64(0);
 
-/// The owner of `rand`: owners differ in the arguments that they accept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rand {
-    /// `rand`, `Kernel.rand`
-    Kernel,
-    /// `Random.rand`
-    Random,
-}
-
 impl Rand {
-    /// The type of `rand` with at most one argument; never if it always raises. `literal` is the argument's value, if
-    /// it is an Integer literal: `rand(6)` is an Integer, but `rand(n)` is a Float if n is 0.
-    ///
-    /// # Errors
-    /// Ruby can do it and Ikra cannot.
-    pub fn result(self, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
-        let number = Prims(Prims::INT.0 | Prims::FLOAT.0);
-        let or_nil = |p: Prims| Ty::prim(if self == Rand::Kernel { Prims(p.0 | Prims::NIL.0) } else { p });
-        Ok(match (self, args) {
-            (_, []) | (Rand::Kernel, [Kind::Nil]) | (Rand::Random, [Kind::Float]) => Ty::float(),
-            (Rand::Kernel, [Kind::Int]) => match literal {
-                Some(0) => Ty::float(),
-                Some(_) => Ty::int(),
-                _ => Ty::prim(number),
-            },
-            (Rand::Kernel, [Kind::Float]) => Ty::prim(number),
-            (Rand::Random, [Kind::Int]) => match literal {
-                Some(..=0) => Ty::never(),
-                _ => Ty::int(),
-            },
-            (_, [Kind::IntRange]) => or_nil(Prims::INT),
-            (_, [Kind::FloatRange]) => or_nil(Prims::FLOAT),
-            _ => Ty::never(),
-        })
-    }
-
     /// Emits the draw at the cursor; the value's form is that of [`Rand::result`].
     pub fn lower(self, cx: &mut Cx<'_>, args: &[Val], literal: Option<i64>) -> Val {
         let kinds: Vec<Kind> = args.iter().map(|a| Kind::of_val(*a)).collect();

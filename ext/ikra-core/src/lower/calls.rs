@@ -8,7 +8,7 @@ mod builtins;
 mod iterate;
 
 use super::body::{Body, Place, operands};
-use super::numbers::{self, Kind as Number};
+use super::numbers;
 use super::tables::Form;
 use super::value::Val;
 use crate::diagnostic::Span;
@@ -23,8 +23,10 @@ use crate::infer::outside::Producer;
 use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_locals};
 use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
-use crate::layout::schema::{Combine, Equals, Slot};
+use crate::layout::schema::Slot;
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node, marked_as, plain};
+use crate::types::combine::{Combine, Equals};
+use crate::types::numeric::{Kind as Number, Method, divmod_types};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
 use crate::world::{values, well_known};
 use std::sync::Arc;
@@ -1149,7 +1151,7 @@ impl Body<'_, '_> {
         let mut best = values[0].0;
         for (val, ..) in &values[1..] {
             best = match (&*call.name, best, *val) {
-                ("sum", a, b) => numbers::Method::Add.lower(&mut self.cx, a, &[b], None),
+                ("sum", a, b) => Method::Add.lower(&mut self.cx, a, &[b], None),
                 (name, Val::Int(a), Val::Int(b)) => {
                     let cmp = if name == "max" { Cmp::Gt } else { Cmp::Lt };
                     let better = self.cx.b.icmp(cmp, b, a);
@@ -1180,7 +1182,7 @@ impl Body<'_, '_> {
         let (mut q, mut r) = (Ty::never(), Ty::never());
         for a in receiver_ty.atoms() {
             for b in args[0].1.atoms() {
-                let (x, y) = numbers::divmod_types(Number::of(a), Number::of(b));
+                let (x, y) = divmod_types(Number::of(a), Number::of(b));
                 q = self.an.facts.join(&q, &x);
                 r = self.an.facts.join(&r, &y);
             }
@@ -1225,7 +1227,7 @@ impl Body<'_, '_> {
         let Some(entry) = self.contributions.iter().find(|e| e.local == c.local) else { return Ok(Val::NEVER) };
         let (place, written) = (entry.place.clone(), entry.written);
         let val = match (c.negated, val) {
-            (true, val) => numbers::Method::Neg.lower(&mut self.cx, val, &[], None),
+            (true, val) => Method::Neg.lower(&mut self.cx, val, &[], None),
             (false, val) => val,
         };
         if let (true, Val::Float(x)) = (c.wording.is_list(), val) {
@@ -1252,7 +1254,6 @@ impl Body<'_, '_> {
     }
 
     fn combined(&mut self, combine: Combine, old: Val, val: Val) -> Val {
-        use numbers::Method;
         let method = match combine {
             Combine::Add => Method::Add,
             Combine::Mul => Method::Mul,

@@ -1,7 +1,7 @@
 //! Ruby's own methods, except those of numbers and iterators.
 //!
-//! Here: methods of objects, Symbols, Arrays, Ranges. Not here: arithmetic ([`crate::ir::lower::numbers`]), iterators
-//! ([`super::iterate`]), Strings ([`crate::ir::lower::strings`]).
+//! Here: methods of objects, Symbols, Arrays, Ranges. Not here: arithmetic ([`crate::lower::numbers`]), iterators
+//! ([`super::iterate`]), Strings ([`crate::lower::strings`]).
 
 use crate::config::Precision;
 use crate::diagnostic::Span;
@@ -9,12 +9,13 @@ use crate::error::Result;
 use crate::infer::builtins::{Builtin, Novelty, is_immutable};
 use crate::infer::calls::{Args, Literal, Target};
 use crate::infer::structs::KeyValue;
-use crate::ir::lower::body::Body;
-use crate::ir::lower::compare::Asker;
-use crate::ir::lower::numbers::{self, Kind as Number};
-use crate::ir::lower::tables::Form;
-use crate::ir::lower::value::Val;
 use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Trap};
+use crate::lower::body::Body;
+use crate::lower::compare::Asker;
+use crate::lower::numbers;
+use crate::lower::tables::Form;
+use crate::lower::value::Val;
+use crate::types::numeric::{Conversion, Kind as Number, Method};
 use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty};
 
 impl Body<'_, '_> {
@@ -50,7 +51,7 @@ impl Body<'_, '_> {
             Numeric(method) if self.asks_equality(method, args, span)? => {
                 let Some((other, val)) = first else { return Ok(None) };
                 let of_arg = Asker { atom: other, reach: Reach::Mixed, val, ..asker };
-                self.asked_equality(of_arg, method == numbers::Method::NotEq, (atom, receiver))?
+                self.asked_equality(of_arg, method == Method::NotEq, (atom, receiver))?
             }
             Numeric(method) => {
                 let (receiver, vals) =
@@ -273,14 +274,14 @@ impl Body<'_, '_> {
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
             BoolOr => first.map(|(b, _)| Val::bool(atom == Atom::True || !falsy(b))),
             BoolXor => first.map(|(b, _)| Val::bool((atom == Atom::True) == falsy(b))),
-            Single => Some(numbers::math::single(&mut self.cx, first.map_or(Val::NIL, |(_, x)| x))),
+            Single => Some(numbers::single(&mut self.cx, first.map_or(Val::NIL, |(_, x)| x))),
             Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
             Index | Position => {
                 self.t.asks_index |= builtin == Index;
                 Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[])))
             }
-            ToFloat => first.map(|(_, val)| numbers::Conversion::Float.lower(&mut self.cx, val)),
-            ToInteger => first.map(|(_, val)| numbers::Conversion::Integer.lower(&mut self.cx, val)),
+            ToFloat => first.map(|(_, val)| Conversion::Float.lower(&mut self.cx, val)),
+            ToInteger => first.map(|(_, val)| Conversion::Integer.lower(&mut self.cx, val)),
             RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize | RangeCover | RangeExcludesEnd => {
                 self.range_builtin(builtin, receiver, first)
             }
@@ -429,7 +430,6 @@ impl Body<'_, '_> {
 
     /// `from <= arg && arg <= to` (or `<`).
     pub(super) fn covers(&mut self, from: Val, to: Val, exclusive: Operand, arg: Option<(Atom, Val)>) -> Option<Val> {
-        use numbers::Method;
         let (_, arg) = arg?;
         if !Number::of_val(arg).is_number() {
             return Some(Val::bool(false));

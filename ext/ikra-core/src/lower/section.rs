@@ -12,8 +12,9 @@ use crate::error::Result;
 use crate::infer::{Analysis, Base, Binding, SectionOp, SpecId};
 use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Space, Stmt, Storage, VarId};
-use crate::layout::schema::{Accumulator, Combine, Slot};
+use crate::layout::schema::{Accumulator, Slot};
 use crate::syntax::ast::{LocalId, Pattern};
+use crate::types::combine::Combine;
 use crate::types::{Atom, Prims, Repr, Tag, Ty};
 use crate::world::Root;
 

@@ -4,18 +4,18 @@
 //! need it say so, and only the answers in `answers.txt` are compared. `UPDATE_SNAPSHOTS=1` writes that file anew, with
 //! Ruby 3.1.
 
+use super::divmod;
 use super::questions::{Callee, FEW, MANY, Question, SYMBOL, Word, math_questions, questions, random_questions};
-use super::random::Rand;
-use super::{Kind, Method, divmod, divmod_types};
 use crate::backend::reference::ReferenceBackend;
 use crate::backend::{Backend, CancelToken, Executable, Launch, Outcome, Timings, TrapRecord, philox};
 use crate::config::{CodeOptions, Overflow};
 use crate::ir::build::Builder;
-use crate::ir::lower::value::Val;
-use crate::ir::lower::{Cx, Shared};
 use crate::ir::{Cmp, Column, ColumnId, Ctx, FuncId, Jobs, Op, Program, Scalar, Site, Space, Stmt, Storage, Trap};
 use crate::layout::Layout;
+use crate::lower::value::Val;
+use crate::lower::{Cx, Shared};
 use crate::memory::column::HostColumn;
+use crate::types::numeric::{Kind, Method, Rand, divmod_types};
 use crate::types::{Prims, Repr, Tag, Ty, Unit};
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -302,7 +302,7 @@ fn ask_prepared(
 
 /// Ruby's answers; None if there is no Ruby.
 fn ask_ruby(questions: &[Question]) -> Option<Vec<String>> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ir/lower/numbers/oracle.rb");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lower/numbers/oracle.rb");
     let mut ruby = Command::new(std::env::var_os("RUBY").unwrap_or("ruby".into()))
         .args(["-W0", script])
         .stdin(Stdio::piped())
@@ -449,7 +449,7 @@ fn wrapping_arithmetic_keeps_rubys_low_bits() {
 }
 
 /// Ruby's answers to a few cases, for machines without Ruby.
-const ANSWERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ir/lower/numbers/answers.txt");
+const ANSWERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lower/numbers/answers.txt");
 
 #[test]
 fn the_checked_in_answers_are_given() {

@@ -3,13 +3,13 @@
 //! Functions take and return I64 operands. Methods that need loops are functions of the program, made at first use.
 //! These functions never trap, but also return whether the result left 64 bits, so that traps have the caller's line.
 
+use super::Val;
 use super::raise::{self, overflow_if, zero_division_if};
-use super::{Kind, Unsupported, Val};
 use crate::config::Overflow;
 use crate::ir::build::Builder;
-use crate::ir::lower::Cx;
 use crate::ir::{CheckedOp, Cmp, FuncId, Op, Operand, Scalar, SiteId, Stmt, Trap, VarId};
-use crate::types::{Repr, Ty};
+use crate::lower::Cx;
+use crate::types::Repr;
 
 const ZERO: Operand = Operand::I64(0);
 const ONE: Operand = Operand::I64(1);
@@ -399,18 +399,6 @@ pub fn shift(cx: &mut Cx<'_>, left: bool, a: Operand, n: Operand) -> Operand {
         },
     );
     result.into()
-}
-
-/// The type of `[]`.
-pub fn bit_ref_type(args: &[Kind]) -> Result<Ty, Unsupported> {
-    match args {
-        [Kind::FloatRange] => {
-            Err(Unsupported { why: "bits are counted in Integers", advice: "give the Range Integer bounds" })
-        }
-        [Kind::IntRange] => Ok(Ty::int()),
-        args if args.iter().all(|k| k.is_number()) => Ok(Ty::int()),
-        _ => Ok(Ty::never()),
-    }
 }
 
 /// `a[i]`, `a[from, length]`, `a[from..to]`

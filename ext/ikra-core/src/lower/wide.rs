@@ -4,7 +4,6 @@
 //! uses only the low bits ([`crate::passes`]).
 
 use super::body::Body;
-use super::numbers;
 use super::tables::Form;
 use super::value::Val;
 use crate::error::Result;
@@ -13,6 +12,7 @@ use crate::infer::calls::Target;
 use crate::ir::build::Builder;
 use crate::ir::{Cmp, Op, Operand, Trap};
 use crate::syntax::ast::{self, Call, Kind, Node};
+use crate::types::numeric::Method;
 use crate::types::{Atom, Repr, Ty};
 
 /// An Integer that may have more than 64 bits until its remainder is taken.
@@ -87,7 +87,7 @@ impl Body<'_, '_> {
             },
             |s| {
                 // overflows here only if m <= 0
-                let val = numbers::Method::Modulo.lower(&mut s.cx, Val::Int(low), &[Val::Int(m)], None);
+                let val = Method::Modulo.lower(&mut s.cx, Val::Int(low), &[Val::Int(m)], None);
                 let site = s.cx.site(Trap::IntegerOverflow(name), vec![]);
                 s.cx.b.trap_if(overflows, site, vec![]);
                 s.store(&out, val);

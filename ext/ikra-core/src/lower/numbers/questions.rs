@@ -1,12 +1,10 @@
 //! The test cases for numeric methods: every method, on difficult values.
 
-use super::math::Function;
-use super::random::Rand;
-use super::{Conversion, Kind, Method};
 use crate::id::ClassId;
 use crate::ir::Operand;
-use crate::ir::lower::value::Val;
+use crate::lower::value::Val;
 use crate::types::Unit;
+use crate::types::numeric::{Conversion, Function, Kind, Method, Rand};
 use std::fmt::Write as _;
 
 /// An operand of a test case.

@@ -13,8 +13,9 @@ use crate::infer::accumulate::combine_of;
 use crate::infer::builtins::is_immutable;
 use crate::infer::calls::Target;
 use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Storage, Trap};
-use crate::layout::schema::{Combine, Slot};
+use crate::layout::schema::Slot;
 use crate::syntax::ast::{self, Kind, Name, Node};
+use crate::types::combine::Combine;
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty};
 
 impl Body<'_, '_> {

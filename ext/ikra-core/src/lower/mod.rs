@@ -32,10 +32,10 @@ pub mod tables;
 pub mod value;
 mod wide;
 
-use super::build::Builder;
-use super::{Func, FuncId, Lowered, Rescued, Site, SiteId, Trap};
 use crate::config::CodeOptions;
 use crate::id::ClassId;
+use crate::ir::build::Builder;
+use crate::ir::{Func, FuncId, Lowered, Rescued, Site, SiteId, Trap};
 use crate::types::Repr;
 use std::collections::HashMap;
 

@@ -4,8 +4,8 @@
 
 use super::{Kind, Val};
 use crate::id::ClassId;
-use crate::ir::lower::Cx;
 use crate::ir::{Cmp, Op, Operand, SiteId, Trap};
+use crate::lower::Cx;
 use crate::types::{Repr, Unit};
 use crate::world::well_known;
 

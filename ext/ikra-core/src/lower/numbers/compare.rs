@@ -5,11 +5,12 @@
 
 use super::raise::{not_compared, not_compared_if};
 use super::slot::Slot;
-use super::{Kind, Unsupported, Val, int, raise};
+use super::{Val, int, raise};
 use crate::ir::build::Builder;
-use crate::ir::lower::Cx;
 use crate::ir::{Cmp, FuncId, Op, Operand, Scalar, Stmt, Trap};
-use crate::types::{Prims, Ty};
+use crate::lower::Cx;
+use crate::types::Ty;
+use crate::types::numeric::Kind;
 
 /// From here on every double is a whole number, and an Integer may lie between two doubles.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
@@ -205,32 +206,6 @@ pub fn spaceship(cx: &mut Cx<'_>, receiver: Val, arg: Val, ty: &Ty) -> Val {
     slot.val()
 }
 
-fn prim(kind: Kind) -> u16 {
-    match kind {
-        Kind::Int => Prims::INT.0,
-        Kind::Float => Prims::FLOAT.0,
-        _ => 0,
-    }
-}
-
-/// The type of `clamp`: that of the receiver or of a bound.
-pub fn clamp_type(receiver: Kind, args: &[Kind]) -> Result<Ty, Unsupported> {
-    let bound = |k: Kind| k.is_number() || k == Kind::Nil;
-    Ok(match *args {
-        [Kind::IntRange] => Ty::prim(Prims(prim(receiver) | Prims::INT.0)),
-        [Kind::FloatRange] => Ty::prim(Prims(prim(receiver) | Prims::FLOAT.0)),
-        [min, max] if bound(min) && bound(max) => Ty::prim(Prims(prim(receiver) | prim(min) | prim(max))),
-        // Ruby first compares the bounds with one another, and these are not numbers.
-        [min, max] if !bound(min) && max != Kind::Nil && (min != Kind::Sym || max == Kind::Sym) => {
-            return Err(Unsupported {
-                why: "a number is clamped between numbers",
-                advice: "give `clamp` Integers, Floats or nil",
-            });
-        }
-        _ => Ty::never(),
-    })
-}
-
 pub fn clamp(cx: &mut Cx<'_>, receiver: Val, args: &[Val], ty: &Ty) -> Val {
     let (min, max) = match *args {
         [Val::IntRange { from, to, exclusive }] => {
@@ -314,15 +289,6 @@ pub fn clamp_message(cx: &Cx<'_>) -> &'static str {
         "min argument must be less than or equal to max argument"
     } else {
         "min argument must be smaller than max argument"
-    }
-}
-
-/// The type of `between?`, which compares with the upper bound only if the lower one holds.
-pub fn between_type(args: &[Kind]) -> Ty {
-    match args {
-        [min, max] if min.is_number() && max.is_number() => Ty::bool(),
-        [min, _] if min.is_number() => Ty::prim(Prims::FALSE),
-        _ => Ty::never(),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::body::Body;
 use super::calls::Answer;
-use super::numbers::{self, Method};
+use super::numbers;
 use super::tables::Form;
 use super::value::Val;
 use crate::diagnostic::Span;
@@ -15,6 +15,7 @@ use crate::infer::calls::{Literal, Target, class_of};
 use crate::infer::structs::Which;
 use crate::ir::{Cmp, Op, Operand, Scalar, Trap};
 use crate::syntax::ast::{ASKED, Name};
+use crate::types::numeric::Method;
 use crate::types::{Atom, Reach, Repr, Tag, Ty};
 
 /// The receiver of a comparison, and the position of the call.

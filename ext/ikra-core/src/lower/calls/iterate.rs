@@ -1,15 +1,15 @@
 //! Iterators with their literal blocks: each becomes a loop.
 //!
-//! Here: elements, Ranges, counting and steps. Not here: the block's body ([`crate::ir::lower::blocks`]), and iterators
+//! Here: elements, Ranges, counting and steps. Not here: the block's body ([`crate::lower::blocks`]), and iterators
 //! that are written in Ruby ([`crate::prelude`]).
 
 use super::{Arg, Keyword};
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::infer::builtins::Builtin;
-use crate::ir::lower::body::{Body, Place};
-use crate::ir::lower::value::Val;
 use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, Trap};
+use crate::lower::body::{Body, Place};
+use crate::lower::value::Val;
 use crate::types::{Atom, Reach, Ty};
 
 impl Body<'_, '_> {
