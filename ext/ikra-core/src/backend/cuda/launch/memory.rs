@@ -7,7 +7,7 @@
 use super::over::cuda;
 use super::{CudaBackend, Lanes, internal};
 use crate::backend::cuda::driver::Device;
-use crate::backend::cuda::queue::{Length, Pending, Queue, Room};
+use crate::backend::cuda::queue::{Allocation, Length, Pending, Queue};
 use crate::backend::cuda::storage::Block;
 use crate::error::Result;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
@@ -108,7 +108,8 @@ impl DeviceMemory for CudaMemory {
 impl DeviceStore for CudaBackend {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
         self.device.enter()?;
-        let Room { memory, behind } = self.with_room(|| self.queue.allocate(bytes, |block| self.memory(block)))?;
+        let Allocation { memory, behind } =
+            self.with_room(|| self.queue.allocate(bytes, |block| self.memory(block)))?;
         if let (Some(mark), Some(memory)) = (behind, memory.as_any().downcast_ref::<CudaMemory>()) {
             memory.pending.set(mark);
         }

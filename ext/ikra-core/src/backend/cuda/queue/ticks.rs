@@ -82,7 +82,7 @@ pub struct Ticks {
     /// An event behind one of their launches.
     event: Option<Event>,
     /// The ticks whose end is being measured with `event`.
-    under_way: Option<Way>,
+    under_way: Option<Measurement>,
     /// How many ticks were launched behind the event.
     behind: u64,
     /// The upper bound for the duration of a tick, if one was measured.
@@ -90,7 +90,7 @@ pub struct Ticks {
 }
 
 /// The ticks that were launched before an event, and the time at which it was recorded on an idle device.
-struct Way {
+struct Measurement {
     since: Instant,
     ticks: u64,
 }
@@ -136,7 +136,7 @@ impl Ticks {
                 None => self.event.insert(Event::without_time(device)?),
             };
             event.record(stream)?;
-            self.under_way = Some(Way { since: Instant::now(), ticks: self.behind });
+            self.under_way = Some(Measurement { since: Instant::now(), ticks: self.behind });
             self.behind = 0;
         }
         Ok(decision)
@@ -144,12 +144,12 @@ impl Ticks {
 
     /// Whether the device is still running launched ticks, as far as the event tells.
     fn is_busy(&mut self) -> Result<bool> {
-        let (Some(way), Some(event)) = (&self.under_way, &self.event) else { return Ok(false) };
+        let (Some(measured), Some(event)) = (&self.under_way, &self.event) else { return Ok(false) };
         if !event.is_past()? {
             return Ok(true);
         }
         // an upper bound, too high if the event passed long ago; the next measurement corrects it
-        self.pace = Some(way.since.elapsed() / u32::try_from(way.ticks).unwrap_or(u32::MAX).max(1));
+        self.pace = Some(measured.since.elapsed() / u32::try_from(measured.ticks).unwrap_or(u32::MAX).max(1));
         self.under_way = None;
         Ok(false)
     }
