@@ -18,7 +18,7 @@ module Ikra
     # The number of elements that {#inspect} shows of each dimension.
     SHOWN = 6
     # The most indices that a block gets.
-    MOST_INDICES = 6
+    MAX_INDICES = 6
     # The most elements of an array.
     MOST = (1 << 32) - 2
 
@@ -305,7 +305,7 @@ module Ikra
 
     def compute(shape, dtype, options, block)
       rank = shape.size
-      raise ArgumentError, "#{rank} dimensions: blocks are given at most #{MOST_INDICES} indices" if rank > MOST_INDICES
+      raise ArgumentError, "#{rank} dimensions: blocks are given at most #{MAX_INDICES} indices" if rank > MAX_INDICES
 
       MDArray.__parameters(block, rank, rank == 1 ? "there is 1 dimension" : "there are #{rank} dimensions")
       run = Run.new(:mdarray, options, block)

@@ -15,9 +15,9 @@ module Ikra
     # The number of positions at which `check: :associative` tries a block.
     SAMPLES = 100
     # The limits of kernels (+ext/ikra-core/src/prelude/operations.rs+).
-    MOST_LISTS = 8
-    MOST_DIMENSIONS = 6
-    MOST_NEIGHBOURS = 32
+    MAX_LISTS = 8
+    MAX_DIMENSIONS = 6
+    MAX_NEIGHBOURS = 32
 
     class << self
       # Runs an operation with a block. With +offset+ the block also gets an index, from there on. `yield` gives the

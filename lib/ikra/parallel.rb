@@ -507,7 +507,7 @@ module Ikra
     # The other lists, as +zip+ takes them.
     def __lists(others)
       raise ArgumentError, "no list to combine with" if others.empty?
-      raise ArgumentError, "#{others.size} lists: at most #{Operation::MOST_LISTS} are combined with the receiver" if others.size > Operation::MOST_LISTS
+      raise ArgumentError, "#{others.size} lists: at most #{Operation::MAX_LISTS} are combined with the receiver" if others.size > Operation::MAX_LISTS
 
       others.map do |other|
         next other if other.is_a?(Array) || other.is_a?(Range)
@@ -521,7 +521,7 @@ module Ikra
     # @api private
     def __sizes(sizes)
       raise ArgumentError, "no size" if sizes.empty?
-      raise ArgumentError, "#{sizes.size} sizes: at most #{Operation::MOST_DIMENSIONS} dimensions" if sizes.size > Operation::MOST_DIMENSIONS
+      raise ArgumentError, "#{sizes.size} sizes: at most #{Operation::MAX_DIMENSIONS} dimensions" if sizes.size > Operation::MAX_DIMENSIONS
 
       sizes.map do |size|
         size = Operation.integer(size)

@@ -39,7 +39,7 @@ module Ikra
       form = form(block, with_index)
       return [:"neighbours_#{@sizes.size}", @list, fill, *reaches, *bounds] if form == :relative
 
-      count, most = @offsets.size, Operation::MOST_NEIGHBOURS
+      count, most = @offsets.size, Operation::MAX_NEIGHBOURS
       raise ArgumentError, "#{count} offsets: at most #{most} neighbours are given by themselves: give the block one parameter" if count > most
 
       [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}_#{@sizes.size}", @list, fill, *@offsets, *bounds]

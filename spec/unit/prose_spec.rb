@@ -26,6 +26,9 @@ RSpec.describe "bin/prose" do
     expect(cells.map(&:last).uniq - ["", "yes"]).to be_empty
     expect(cells.map(&:first)).to all(match(/\S/))
     expect(cells.map(&:first).uniq).to eq(cells.map(&:first))
+    words = cells.select { |row| row.last == "yes" }.sum { |row| row[3].split(",").size }
+    expect(Prose::Glossary.retired.size).to eq(words)
+    expect(words).to be > 20
   end
 
   it "looks at the project's own files" do

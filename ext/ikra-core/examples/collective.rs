@@ -17,7 +17,7 @@ use ikra_core::backend::collective::sort::{self as host_sort, Key, Keys};
 use ikra_core::backend::collective::{Element, Values, Workers};
 use ikra_core::backend::cuda::CudaBackend;
 use ikra_core::backend::cuda::collective::{
-    self, Flagged, Grouped, OnStream, Payload, ScanTuning, SortTuning, Sorting, Way,
+    self, Flagged, Grouped, OnStream, Payload, ScanArgs, ScanTuning, SortTuning, Sorting,
 };
 use ikra_core::backend::cuda::driver::{Device, Event, Stream};
 use ikra_core::backend::cuda::storage::{Arena, Staging};
@@ -200,8 +200,8 @@ impl Lab<'_> {
                 let input = if is_float { self.upload(&floats)? } else { self.upload(&ints)? };
                 let (out, flags) = (self.memory(8 * n)?, self.memory(8)?);
                 let (from, to, flags) = (input.address, out.address, flags.address);
-                let way = Way { input: from, count: n as u64, output: to, flags };
-                let time = self.time(|| collective::scan(&self.machine, how, element, way))?;
+                let args = ScanArgs { input: from, count: n as u64, output: to, flags };
+                let time = self.time(|| collective::scan(&self.machine, how, element, args))?;
                 let (expected, _) = host_scan::scan(self.workers, how, values)?.expect("nobody cancels");
                 let got = self.download::<u64>(&out, n)?;
                 let same = match &expected {
@@ -324,9 +324,9 @@ impl Lab<'_> {
         for element in [Element::I64, Element::F64] {
             for by_index in [false, true] {
                 for blocks in [3, 4, 5, 6, 7] {
-                    let way = Way { input: input.address, count, output: out.address, flags: flags.address };
+                    let args = ScanArgs { input: input.address, count, output: out.address, flags: flags.address };
                     let tuning = ScanTuning { blocks, by_index };
-                    let queue = || collective::scan_tuned(&self.machine, Scan::Sum, element, way, tuning);
+                    let queue = || collective::scan_tuned(&self.machine, Scan::Sum, element, args, tuning);
                     let time = self.time(queue)?;
                     self.say(&format!("Tune Scan {element:?} {blocks} {by_index}"), time, 16 * n, n);
                 }

@@ -18,7 +18,7 @@ use ikra_core::engine::{self, Compiled};
 use ikra_core::error::Error;
 use ikra_core::id::ScopeId;
 use ikra_core::infer::BlockSource;
-use ikra_core::sched::stencil::Means;
+use ikra_core::sched::stencil::Resources;
 use ikra_core::world::Facts;
 use ikra_core::world::fixture::{Case, Raised, Run, Section};
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ fn compile(program: &Program, backend: &dyn Backend) -> Result<(Ready, Outcome),
         refuted.iter().for_each(|assumption| facts.refute(assumption));
         let shape = shape(&section);
         let block = BlockSource { unit: section.block.clone(), scope: ScopeId(0) };
-        let compiled = engine::compile(&mut section.world, &mut facts, &block, &shape, &options, Means::default());
+        let compiled = engine::compile(&mut section.world, &mut facts, &block, &shape, &options, Resources::default());
         let compiled = match compiled {
             Ok(compiled) => compiled,
             Err(Error::Unsupported(d) | Error::Conflict(d)) => return Err(Outcome::Refused(d.to_string())),

@@ -9,10 +9,10 @@ use ikra_core::ir::parse::parse;
 use ikra_core::ir::verify::verify;
 use ikra_core::layout::Layout;
 use ikra_core::memory::column::HostColumn;
-use ikra_core::passes::jam::{Jam, Way};
+use ikra_core::passes::jam::{Grouping, Jam};
 use ikra_core::types::Storage;
 
-const WAYS: [Way; 2] = [Way::Next, Way::Below];
+const GROUPINGS: [Grouping; 2] = [Grouping::Consecutive, Grouping::Strided];
 
 /// A product of matrices; `body`: what is in the loop besides, `before` and `behind` it.
 fn product(before: &str, body: &str, behind: &str) -> Program {
@@ -120,19 +120,19 @@ const SPECIAL: [f64; 10] =
     [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, f64::MIN_POSITIVE / 8.0, f64::MAX, f64::MIN, 1.0, -1.0];
 
 /// Runs a program singly and in groups, and gives how it ended, and whether it ran in groups.
-fn both(program: &Program, way: Way, length: u64, sizes: [usize; 3]) -> (Outcome, bool) {
+fn both(program: &Program, grouping: Grouping, length: u64, sizes: [usize; 3]) -> (Outcome, bool) {
     let [rows, across, inner] = sizes;
     let (jobs, params) = ((rows * across) as u64, [across as u64, inner as u64, length]);
     let singly = run(program, jobs, &params, sizes);
-    let jam = Jam::of(program, way).unwrap_or_else(|| panic!("{way:?}: no groups\n{program}"));
+    let jam = Jam::of(program, grouping).unwrap_or_else(|| panic!("{grouping:?}: no groups\n{program}"));
     verify(&jam.program).unwrap_or_else(|e| panic!("{e}\n{}", jam.program));
     let Some((groups, params)) = jam.groups(jobs, 1, &params) else { return (singly.0, false) };
     assert!(groups < jobs.max(across as u64 * 64), "{groups} groups of {jobs} jobs");
     let together = run(&jam.program, groups, &params, sizes);
     if singly.0 == Outcome::Done {
-        assert_eq!(together, singly, "{way:?} {sizes:?}");
+        assert_eq!(together, singly, "{grouping:?} {sizes:?}");
     } else {
-        assert_eq!(together.0, singly.0, "{way:?} {sizes:?}");
+        assert_eq!(together.0, singly.0, "{grouping:?} {sizes:?}");
     }
     (singly.0, true)
 }
@@ -141,11 +141,11 @@ fn both(program: &Program, way: Way, length: u64, sizes: [usize; 3]) -> (Outcome
 fn groups_compute_what_jobs_compute_at_all_sizes() {
     let program = product("", "", "");
     let mut grouped = [0, 0];
-    for (turn, way) in WAYS.into_iter().enumerate() {
+    for (turn, grouping) in GROUPINGS.into_iter().enumerate() {
         for rows in [1, 2, 3, 4, 5, 7, 8, 9, 17] {
             for across in [1, 2, 7, 8, 9, 16, 31, 32, 33, 65] {
                 for inner in [0, 1, 3] {
-                    grouped[turn] += usize::from(both(&program, way, 0, [rows, across, inner]).1);
+                    grouped[turn] += usize::from(both(&program, grouping, 0, [rows, across, inner]).1);
                 }
             }
         }
@@ -158,10 +158,10 @@ fn where_one_job_of_a_group_raises_the_first_that_does_is_told() {
     // a product's index beyond `length` raises, in some jobs of a group alone
     let checks = "v30: bool = icmp.ge v22, v14\n    if v30 {\n      trap s0 v22\n    }";
     let program = product("", checks, "");
-    for way in WAYS {
+    for grouping in GROUPINGS {
         let mut ends = [0, 0];
         for length in 0..180 {
-            let (outcome, together) = both(&program, way, length, [9, 35, 5]);
+            let (outcome, together) = both(&program, grouping, length, [9, 35, 5]);
             assert!(together);
             ends[usize::from(outcome == Outcome::Done)] += 1;
         }
@@ -173,9 +173,9 @@ fn where_one_job_of_a_group_raises_the_first_that_does_is_told() {
 fn what_all_raise_alike_is_raised_by_the_first() {
     let checks = "v30: bool = icmp.ge k.16, v14\n    if v30 {\n      trap s0 k.16\n    }\n    count.17 = checked add count.17, k.16 else s1";
     let program = product("", checks, "");
-    for way in WAYS {
+    for grouping in GROUPINGS {
         for length in 0..7 {
-            both(&program, way, length, [9, 35, 5]);
+            both(&program, grouping, length, [9, 35, 5]);
         }
     }
 }
@@ -183,8 +183,8 @@ fn what_all_raise_alike_is_raised_by_the_first() {
 #[test]
 fn columns_that_several_rows_of_a_job_are_stored_in_keep_them() {
     let program = product("", "", "store counts[job.0] = v9");
-    for way in WAYS {
-        assert!(both(&program, way, 0, [12, 37, 3]).1);
+    for grouping in GROUPINGS {
+        assert!(both(&program, grouping, 0, [12, 37, 3]).1);
     }
 }
 
@@ -192,8 +192,8 @@ fn columns_that_several_rows_of_a_job_are_stored_in_keep_them() {
 fn groups_in_bands_and_strips_run_each_job_once() {
     let program =
         product("", "", "v40: i64 = load counts[job.0]\n  v41: i64 = add v40, 1\n  store counts[job.0] = v41");
-    for way in WAYS {
-        let jam = Jam::of(&program, way).unwrap_or_else(|| panic!("{way:?}: no groups"));
+    for grouping in GROUPINGS {
+        let jam = Jam::of(&program, grouping).unwrap_or_else(|| panic!("{grouping:?}: no groups"));
         for (rows, across) in [(1, 40), (3, 33), (31, 35), (32, 32), (33, 39), (70, 41)] {
             for missing in [0, 1, 20] {
                 let (jobs, params) = ((rows * across - missing) as u64, [across as u64, 2, 0]);
@@ -201,7 +201,7 @@ fn groups_in_bands_and_strips_run_each_job_once() {
                 assert!(singly.2.iter().take(jobs as usize).all(|count| *count == 1));
                 let Some((groups, params)) = jam.groups(jobs, 1, &params) else { continue };
                 let together = run(&jam.program, groups, &params, [rows, across, 2]);
-                assert_eq!(together, singly, "{way:?} {rows} by {across} less {missing}");
+                assert_eq!(together, singly, "{grouping:?} {rows} by {across} less {missing}");
             }
         }
     }
@@ -210,7 +210,7 @@ fn groups_in_bands_and_strips_run_each_job_once() {
 #[test]
 fn groups_go_down_where_other_rows_load_the_same() {
     let groups = |program: &Program| {
-        let jam = Jam::of(program, Way::Next).expect("groups");
+        let jam = Jam::of(program, Grouping::Consecutive).expect("groups");
         // 70 rows of 41: three bands of 32 rows, in strips as wide as a group
         let (groups, params) = jam.groups(70 * 41, 1, &[41, 2, 0]).expect("a table");
         (jam.width, groups, params.len() - 3)
@@ -229,14 +229,14 @@ fn jobs_that_store_in_loops_are_no_groups() {
     let overflows = "v32: i64 = add v9, v11\n    count.17 = checked add count.17, v32 else s1";
     let apart = "v31: bool = fcmp.gt sum.15, 0.0\n    if v31 {\n      store counts[job.0] = k.16\n    }";
     for body in [stores, adds, overflows, apart] {
-        for way in WAYS {
-            assert!(Jam::of(&product("", body, ""), way).is_none(), "{way:?}: {body}");
+        for grouping in GROUPINGS {
+            assert!(Jam::of(&product("", body, ""), grouping).is_none(), "{grouping:?}: {body}");
         }
     }
     // what is stored is not stored again by those who run singly
     let late = "store counts[job.0] = k.16\n  v30: bool = icmp.ge v11, v14\n  if v30 {\n    trap s0 v11\n  }";
-    for way in WAYS {
-        assert!(Jam::of(&product("", "", late), way).is_none(), "{way:?}");
+    for grouping in GROUPINGS {
+        assert!(Jam::of(&product("", "", late), grouping).is_none(), "{grouping:?}");
     }
 }
 
@@ -257,11 +257,11 @@ const TURNS: &str = "atomic add counts[v11], v9 else s1
 #[test]
 fn what_jobs_change_in_common_they_change_in_turn() {
     let program = product("", "count.17 = add count.17, k.16", TURNS);
-    assert!(Jam::of(&program, Way::Below).is_none());
+    assert!(Jam::of(&program, Grouping::Strided).is_none());
     let mut ends = [0, 0];
     for length in 0..38 {
         for sizes in [[1, 37, 3], [2, 37, 3], [9, 35, 5], [4, 16, 2]] {
-            let (outcome, together) = both(&program, Way::Next, length, sizes);
+            let (outcome, together) = both(&program, Grouping::Consecutive, length, sizes);
             assert!(together);
             ends[usize::from(outcome == Outcome::Done)] += 1;
         }
@@ -274,7 +274,7 @@ fn what_jobs_change_in_common_they_change_in_turn() {
     let before =
         format!("block L7 {{\n    {TURNS}\n  }}\n  v33: bool = icmp.ge v9, v14\n  if v33 {{\n    trap s0 v9\n  }}");
     for behind in [again, before] {
-        assert!(Jam::of(&product("", "", &behind), Way::Next).is_none(), "{behind}");
+        assert!(Jam::of(&product("", "", &behind), Grouping::Consecutive).is_none(), "{behind}");
     }
 }
 
@@ -296,7 +296,7 @@ fn who_raises_first_in_turn_is_told_wherever_in_a_group_that_is() {
     for program in [ticking(&once), once] {
         for length in 0..38 {
             for sizes in [[2, 37, 3], [9, 35, 5], [4, 16, 2]] {
-                assert!(both(&program, Way::Next, length, sizes).1);
+                assert!(both(&program, Grouping::Consecutive, length, sizes).1);
                 let [rows, across, inner] = sizes;
                 let (jobs, params) = ((rows * across) as u64, [across as u64, inner as u64, length]);
                 let backend = CpuBackend::with_threads(1).expect("this host is supported");
@@ -308,17 +308,17 @@ fn who_raises_first_in_turn_is_told_wherever_in_a_group_that_is() {
     // where all raise, nobody has another turn
     let all = "v34: bool = icmp.ge v14, 7\n  if v34 {\n    atomic add counts[v11], 1 else s1\n    trap s0 v14\n  }\n  atomic add counts[v11], 2 else s1";
     let program = product("", "", all);
-    assert!(Jam::of(&program, Way::Next).is_none(), "a second turn");
+    assert!(Jam::of(&program, Grouping::Consecutive).is_none(), "a second turn");
     let program = product("", "", all.strip_suffix("\n  atomic add counts[v11], 2 else s1").expect("it ends so"));
-    assert!([0, 7].into_iter().all(|length| both(&program, Way::Next, length, [4, 16, 2]).1));
+    assert!([0, 7].into_iter().all(|length| both(&program, Grouping::Consecutive, length, [4, 16, 2]).1));
     // a number of which each makes another one: the next would begin with it
     let counted = format!("{TURNS}\n  k.16 = add k.16, 1\n  store counts[job.0] = k.16");
-    assert!(Jam::of(&product("", "", &counted), Way::Next).is_none());
+    assert!(Jam::of(&product("", "", &counted), Grouping::Consecutive).is_none());
 }
 
 #[test]
 fn a_launch_of_one_tick_is_groups_and_one_of_several_is_none() {
-    let jam = Jam::of(&ticking(&product("", "", TURNS)), Way::Next).expect("groups");
+    let jam = Jam::of(&ticking(&product("", "", TURNS)), Grouping::Consecutive).expect("groups");
     assert!(jam.groups(1000, 2, &[10, 3, 0]).is_none() && jam.groups(1000, 1, &[10, 3, 0]).is_some());
 }
 
@@ -336,12 +336,12 @@ fn where_jobs_may_raise_groups_are_of_one_tick_and_else_of_several() {
         let text = text.replace(store, &format!("{test}{store}"));
         parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
     };
-    for way in WAYS {
+    for grouping in GROUPINGS {
         for (body, several) in [(checks, false), ("", true)] {
             let program = behind(&product("", body, ""));
-            assert!(both(&program, way, 180, [9, 35, 5]).1);
-            let jam = Jam::of(&program, way).expect("groups");
-            assert_eq!(jam.groups(9 * 35, 2, &[35, 5, 180]).is_some(), several, "{way:?}");
+            assert!(both(&program, grouping, 180, [9, 35, 5]).1);
+            let jam = Jam::of(&program, grouping).expect("groups");
+            assert_eq!(jam.groups(9 * 35, 2, &[35, 5, 180]).is_some(), several, "{grouping:?}");
         }
     }
 }
@@ -380,9 +380,9 @@ fn jobs_that_part_come_together_again() {
     ];
     for skips in skips {
         let program = near(skips);
-        assert!(Jam::of(&program, Way::Below).is_none());
+        assert!(Jam::of(&program, Grouping::Strided).is_none());
         for sizes in MANY {
-            both(&program, Way::Next, 0, sizes);
+            both(&program, Grouping::Consecutive, 0, sizes);
             on_the_cpu(&program, sizes);
         }
     }
@@ -399,7 +399,7 @@ fn jobs_that_part_by_more_than_floats_are_no_groups() {
         "if v53 {\n      near.39 = fadd near.39, v51\n    }\n    v55: bool = fcmp.gt v51, 800.0\n    if v55 {\n    } else {",
     ];
     for skips in skips {
-        assert!(Jam::of(&near(skips), Way::Next).is_none(), "{skips}");
+        assert!(Jam::of(&near(skips), Grouping::Consecutive).is_none(), "{skips}");
     }
 }
 
@@ -409,7 +409,7 @@ fn what_stands_once_for_each_job_is_bounded() {
         let adds = "      near.39 = fadd near.39, v51\n".repeat(count);
         near(&format!("if v53 {{\n    }} else {{\n{adds}"))
     };
-    let width = |count| Jam::of(&long(count), Way::Next).map(|jam| jam.width);
+    let width = |count| Jam::of(&long(count), Grouping::Consecutive).map(|jam| jam.width);
     assert_eq!([width(0), width(600), width(2000)], [Some(4), Some(2), None]);
 }
 
@@ -425,7 +425,7 @@ fn jobs_that_may_part_are_compared_two_by_two_and_branched_upon_once() {
 fn where_nothing_is_loaded_by_all_of_them_there_are_no_groups() {
     let text = product("", "", "").to_string().replace("load left[v19]", "load left[v22]");
     let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    assert!(Jam::of(&program, Way::Next).is_none());
+    assert!(Jam::of(&program, Grouping::Consecutive).is_none());
 }
 
 /// Statements that compute numbers from what is at hand, before the loop or in it, and now and then raise.
@@ -497,8 +497,8 @@ fn random_loops_come_to_the_same() {
             }
         }
         let program = product(&before, &body, "");
-        for (turn, way) in WAYS.into_iter().enumerate() {
-            if Jam::of(&program, way).is_some() && both(&program, way, 7, [rows, across, inner]).1 {
+        for (turn, grouping) in GROUPINGS.into_iter().enumerate() {
+            if Jam::of(&program, grouping).is_some() && both(&program, grouping, 7, [rows, across, inner]).1 {
                 let mut counts = grouped.get();
                 counts[turn] += 1;
                 grouped.set(counts);
@@ -526,8 +526,8 @@ fn the_widest_mask_and_the_widest_factors_are_no_overflow_of_the_compiler() {
             "",
             "",
         );
-        for way in WAYS {
-            assert!(both(&program, way, 0, [9, 35, 3]).1, "{way:?}: {number}");
+        for grouping in GROUPINGS {
+            assert!(both(&program, grouping, 0, [9, 35, 3]).1, "{grouping:?}: {number}");
         }
     }
 }
@@ -538,11 +538,15 @@ fn a_table_too_wide_for_any_launch_is_no_table_of_groups() {
     let text = product("", "", "").to_string().replace(" from 0 to 536870911", "");
     let wide = text.replace(narrow, "  v9: i64 = div job.0, v5\n  v11: i64 = rem job.0, v5\n");
     let program = parse(&wide).unwrap_or_else(|e| panic!("{e}\n{wide}"));
-    for way in WAYS {
-        let jam = Jam::of(&program, way).unwrap_or_else(|| panic!("{way:?}: no groups\n{program}"));
+    for grouping in GROUPINGS {
+        let jam = Jam::of(&program, grouping).unwrap_or_else(|| panic!("{grouping:?}: no groups\n{program}"));
         for across in [1 << 62, (1 << 62) + 1, i64::MAX as u64] {
             let groups = jam.groups(100_000, 1, &[across, 3, 9]).map(|(groups, _)| groups);
-            assert_eq!(groups, (way == Way::Next).then(|| 100_000_u64.div_ceil(jam.width)), "{way:?} {across}");
+            assert_eq!(
+                groups,
+                (grouping == Grouping::Consecutive).then(|| 100_000_u64.div_ceil(jam.width)),
+                "{grouping:?} {across}"
+            );
         }
     }
 }
@@ -712,7 +716,7 @@ fn random_floats_of_groups_come_to_the_same() {
     let vectors = std::cell::Cell::new(0);
     let result = runner.run(&cases, |(choices, sizes)| {
         let program = product("", &floats(&choices), "");
-        if Jam::of(&program, Way::Next).is_some() {
+        if Jam::of(&program, Grouping::Consecutive).is_some() {
             let code = on_the_cpu(&program, MANY[sizes]);
             vectors.set(vectors.get() + usize::from(code.contains("f64x2")));
         }
@@ -737,8 +741,8 @@ fn random_jobs_that_part_come_to_the_same() {
         let count = if adds { "atomic add counts[v11], count.17 else s1" } else { "store counts[job.0] = count.17" };
         let behind = format!("sum.15 = fadd sum.15, near.39\n  {count}");
         let program = product("near.39: f64 = copy 0.0", &body, &behind);
-        if let Some(jam) = Jam::of(&program, Way::Next) {
-            both(&program, Way::Next, 0, MANY[sizes]);
+        if let Some(jam) = Jam::of(&program, Grouping::Consecutive) {
+            both(&program, Grouping::Consecutive, 0, MANY[sizes]);
             let code = on_the_cpu(&program, MANY[sizes]);
             parted.set(parted.get() + usize::from(!jam.registers.apart.is_empty()));
             vectors.set(vectors.get() + usize::from(code.contains("vhigh_bits")));

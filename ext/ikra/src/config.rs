@@ -10,7 +10,7 @@ use crate::question;
 use crate::registry::names;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
-use ikra_core::sched::stencil::Way;
+use ikra_core::sched::stencil::Strategy;
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
@@ -70,7 +70,7 @@ pub struct Settings {
     /// A stencil may be better off reading values that another section has computed: then nothing is run.
     pub apart: bool,
     /// How stencils read the values before them, where there is a choice. It serves measurements and changes no result.
-    pub stencils: Option<Way>,
+    pub stencils: Option<Strategy>,
 }
 
 /// The buffer that results become.
@@ -294,7 +294,7 @@ impl Settings {
             }
             "__stencils" => {
                 let at = one_of(ruby, key, value, &given, &["none", "anew", "shared", "apart"])?;
-                self.stencils = [None, Some(Way::Anew), Some(Way::Shared), Some(Way::Apart)][at];
+                self.stencils = [None, Some(Strategy::Recompute), Some(Strategy::Shared), Some(Strategy::Separate)][at];
             }
             "__reorder" => self.code.reorder = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
             // So far backends decide into how many chunks work is cut.

@@ -60,7 +60,7 @@ use ikra_core::layout::schema::Schema;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::cost::{History, Side, Taken};
-use ikra_core::sched::stencil::Means;
+use ikra_core::sched::stencil::Resources;
 use ikra_core::syntax::{self, Wrapping};
 use ikra_core::types::{Repr, Unit};
 use ikra_core::world::{Assumption, Evenness, Root};
@@ -107,7 +107,7 @@ struct Form {
     /// The section runs in a scope that keeps its columns. Nothing looks at their contents before each launch.
     stays: bool,
     /// The resources for which a strategy of stencils is chosen.
-    means: Means,
+    resources: Resources,
 }
 
 /// A variant that fits the values of this call, and its columns.

@@ -698,8 +698,8 @@ fn unheld_string(ruby: &Ruby, string: Raw) -> Result<Option<String>> {
     if heap::class_word(string) != ruby.class_string().as_raw() {
         return Ok(Some(format!("a {} that is no plain String", crate::errors::class_name(reflect::value(string)))));
     }
-    if heap::bytes(string).len() > StrWord::MOST_BYTES {
-        return Ok(Some(format!("a String of more than {} bytes", StrWord::MOST_BYTES)));
+    if heap::bytes(string).len() > StrWord::MAX_BYTES {
+        return Ok(Some(format!("a String of more than {} bytes", StrWord::MAX_BYTES)));
     }
     if heap::encoding(string).is_none() {
         let encoding = crate::question::text(reflect::value(string).funcall("encoding", ())?)?;

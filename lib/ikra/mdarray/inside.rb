@@ -29,7 +29,7 @@ module Ikra
     module Inside
       class << self
         def reading(layout, buffer)
-          return if layout.rank > MOST_INDICES
+          return if layout.rank > MAX_INDICES
 
           lambda_of(:reading, layout, buffer) do |form|
             ["lambda do |#{form.parameters}|\n#{form.integers}#{form.bounds}  #{form.inside} ? ::Ikra.__at(b, #{form.place}) : b[b.size]\nend"]
@@ -37,7 +37,7 @@ module Ikra
         end
 
         def writing(layout, buffer, dtype)
-          return if layout.rank > MOST_INDICES
+          return if layout.rank > MAX_INDICES
           return frozen(layout) if buffer.nil?
 
           lambda_of(:"writing_#{dtype}", layout, buffer) do |form|
@@ -51,7 +51,7 @@ module Ikra
         # the element is read, and then written.
         def adding(layout, buffer, dtype, operator)
           kinds = dtype == :i64 ? "::Integer === value" : ("::Integer === value || ::Float === value" if dtype == :f64 && "+-".include?(operator))
-          return if layout.rank > MOST_INDICES || kinds.nil?
+          return if layout.rank > MAX_INDICES || kinds.nil?
 
           lambda_of(:"adding_#{dtype}_#{operator}", layout, buffer) do |form|
             ["lambda do |#{form.parameters}, value|\n#{form.integers}#{form.bounds}" \

@@ -137,7 +137,7 @@ module Ikra
     # @raise [ArgumentError] for shapes that do not fit
     def combine(*others, dtype: nil, **options, &block)
       raise ArgumentError, "no array to combine with" if others.empty?
-      raise ArgumentError, "#{others.size} arrays: at most #{Operation::MOST_LISTS} are combined with the receiver" if others.size > Operation::MOST_LISTS
+      raise ArgumentError, "#{others.size} arrays: at most #{Operation::MAX_LISTS} are combined with the receiver" if others.size > Operation::MAX_LISTS
       raise LocalJumpError, "no block given" unless block
 
       MDArray.__parameters(block, others.size + 1, "there are #{others.size + 1} arrays")
@@ -194,7 +194,7 @@ module Ikra
     end
 
     def indexed(name, options, block)
-      raise ArgumentError, "#{ndim} dimensions: blocks are given at most #{MOST_INDICES} indices" if ndim > MOST_INDICES
+      raise ArgumentError, "#{ndim} dimensions: blocks are given at most #{MAX_INDICES} indices" if ndim > MAX_INDICES
 
       MDArray.__parameters(block, ndim + 1, "it is given an element and #{ndim} #{ndim == 1 ? "index" : "indices"}")
       run = Run.new(name, options, block)

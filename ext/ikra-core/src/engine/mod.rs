@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::layout::schema::{Schema, Slot};
 use crate::lower::section;
 use crate::passes;
-use crate::sched::stencil::{self, Choice, Means, Way};
+use crate::sched::stencil::{self, Choice, Resources, Strategy};
 use crate::world::{Facts, World};
 use explain::{Asked, Explanation, Stopwatch};
 
@@ -42,9 +42,9 @@ pub fn compile(
     block: &BlockSource,
     shape: &SectionShape,
     options: &CodeOptions,
-    means: Means,
+    resources: Resources,
 ) -> Result<Compiled> {
-    stages(world, facts, block, shape, options, means, None)
+    stages(world, facts, block, shape, options, resources, None)
 }
 
 /// The same, with an explanation.
@@ -57,11 +57,11 @@ pub fn explain(
     block: &BlockSource,
     shape: &SectionShape,
     options: &CodeOptions,
-    means: Means,
+    resources: Resources,
 ) -> Result<(Compiled, Explanation)> {
     let mut account = Explanation::default();
     let mut asked = Asked::new(world);
-    let compiled = stages(&mut asked, facts, block, shape, options, means, Some(&mut account))?;
+    let compiled = stages(&mut asked, facts, block, shape, options, resources, Some(&mut account))?;
     account.subtract_questions(&asked, &block.unit);
     Ok((compiled, account))
 }
@@ -72,7 +72,7 @@ fn stages(
     block: &BlockSource,
     shape: &SectionShape,
     options: &CodeOptions,
-    means: Means,
+    resources: Resources,
     mut account: Option<&mut Explanation>,
 ) -> Result<Compiled> {
     let source = &block.unit.source;
@@ -96,7 +96,7 @@ fn stages(
     let elements = (schema.elements.clone(), schema.order);
     // the interpreter looks for races in the code that the user wrote
     let (mut program, stencils) =
-        if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, &schema, means)? };
+        if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, &schema, resources)? };
     if shape.whole {
         over_rows(&mut program, &mut schema)?;
     }
@@ -159,13 +159,15 @@ pub fn over_rows(program: &mut Program, schema: &mut Schema) -> Result<()> {
 
 /// Improves a program and chooses a strategy for each stencil by the improved program. If the choices change the
 /// program, it is improved again.
-fn with_stencils(mut program: Program, schema: &Schema, means: Means) -> Result<(Program, Vec<Choice>)> {
+fn with_stencils(mut program: Program, schema: &Schema, resources: Resources) -> Result<(Program, Vec<Choice>)> {
     if program.funcs.iter().all(|func| func.stage.is_none()) {
         return Ok((passes::run(program)?, Vec::new()));
     }
     let mut improved = passes::run(program.clone())?;
-    let choices = stencil::choose(&improved, &schema.overwritten(), means);
-    if choices.iter().all(|choice| choice.way == Way::Shared) || choices.iter().any(|choice| choice.way == Way::Apart) {
+    let choices = stencil::choose(&improved, &schema.overwritten(), resources);
+    if choices.iter().all(|choice| choice.strategy == Strategy::Shared)
+        || choices.iter().any(|choice| choice.strategy == Strategy::Separate)
+    {
         stencil::follow(&mut improved, &choices);
         return Ok((improved, choices));
     }

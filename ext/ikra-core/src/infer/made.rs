@@ -491,7 +491,7 @@ impl Given {
 }
 
 /// The depth of calls up to which a constructor is followed.
-const MOST_CALLS: usize = 12;
+const MAX_CONSTRUCTOR_DEPTH: usize = 12;
 
 /// Follows a constructor through the methods that it calls on `self`.
 struct Birth<'a, 'w> {
@@ -506,7 +506,7 @@ struct Birth<'a, 'w> {
 
 impl Birth<'_, '_> {
     fn method(&mut self, method: MethodId) -> Result<()> {
-        if self.methods.len() >= MOST_CALLS || self.methods.iter().any(|m| m.0 == method) {
+        if self.methods.len() >= MAX_CONSTRUCTOR_DEPTH || self.methods.iter().any(|m| m.0 == method) {
             self.now.open = true;
             return Ok(());
         }

@@ -44,10 +44,10 @@ define_id!(
 );
 
 /// The most specialisations of one method that its calls of itself may lead to.
-const MOST_TYPES: usize = 40;
+const MAX_RECURSIVE_SPECIALISATIONS: usize = 40;
 
 /// The greatest depth to which nested arrays are compared, when a method calls itself with them.
-const MOST_NESTED: usize = 16;
+const MAX_COMPARED_DEPTH: usize = 16;
 
 /// The depth of recursion up to which a method's arrays have kinds of their own.
 const APART: usize = 2;
@@ -613,7 +613,7 @@ impl Analysis<'_> {
     fn are_alike(&self, one: ArrayKind, other: ArrayKind) -> bool {
         let elements = |kind| self.facts.get(&Place::Elements(kind)).unwrap_or_default().array;
         let (mut one, mut other) = (Some(one), Some(other));
-        for _ in 0..MOST_NESTED {
+        for _ in 0..MAX_COMPARED_DEPTH {
             match (one, other) {
                 (None, None) => return true,
                 (Some(x), Some(y)) => {
@@ -636,9 +636,12 @@ impl Analysis<'_> {
         }
         match self.callers(from, key).count() {
             0 => false,
-            MOST_TYPES.. => true,
+            MAX_RECURSIVE_SPECIALISATIONS.. => true,
             // a method that calls itself twice would soon have too many specialisations
-            _ => self.specs.iter().filter(|spec| spec.key.method == key.method).count() >= MOST_TYPES * 10,
+            _ => {
+                self.specs.iter().filter(|spec| spec.key.method == key.method).count()
+                    >= MAX_RECURSIVE_SPECIALISATIONS * 10
+            }
         }
     }
 

@@ -46,7 +46,7 @@ const WRITTEN: [(Storage, ColumnId); 6] = [
     (Storage::F32, ColumnId(12)),
 ];
 const SUM: ColumnId = ColumnId(13);
-const MOST: ColumnId = ColumnId(14);
+const MAXIMUM: ColumnId = ColumnId(14);
 
 const OVERFLOW: SiteId = SiteId(0);
 const TRAPS: SiteId = SiteId(1);
@@ -298,7 +298,7 @@ impl Writer<'_> {
                 }
             }
             13 => {
-                let (op, column) = self.dice.pick(&[(AtomicOp::Add, SUM), (AtomicOp::Max, MOST)]);
+                let (op, column) = self.dice.pick(&[(AtomicOp::Add, SUM), (AtomicOp::Max, MAXIMUM)]);
                 let (row, value) = (self.row(b), self.operand(b, Scalar::I64));
                 b.push(Stmt::Atomic { op, column, row, value, site: None });
             }

@@ -1,8 +1,8 @@
 //! Arrays that grow: capacity for elements, and the effect of `<<`, `pop` and the like on the value of a variable.
 //!
 //! Here: capacities. The capacity of an array of a kind that grows is at least its length rounded up to a power of two,
-//! and at least [`LEAST`]. So the length alone tells whether one more element needs new rows. Not here: which variable
-//! is the sole holder of the array ([`crate::infer::append`]), so that no code sees the old value.
+//! and at least [`MIN_CAPACITY`]. So the length alone tells whether one more element needs new rows. Not here: which
+//! variable is the sole holder of the array ([`crate::infer::append`]), so that no code sees the old value.
 
 use super::body::Body;
 use super::calls::Arg;
@@ -16,16 +16,16 @@ use crate::syntax::ast::{Call, Kind, Node};
 use crate::types::{Atom, Reach, Ty};
 
 /// The least capacity of an array that grows.
-const LEAST: i64 = 4;
+const MIN_CAPACITY: i64 = 4;
 
 impl Body<'_, '_> {
     /// The capacity of an array of this length.
     pub fn room(&mut self, length: Operand) -> Operand {
         if let Operand::I64(n) = length {
-            return Operand::I64((n.max(LEAST) as u64).next_power_of_two() as i64);
+            return Operand::I64((n.max(MIN_CAPACITY) as u64).next_power_of_two() as i64);
         }
         let b = &mut self.cx.b;
-        let small = b.icmp(Cmp::Le, length, Operand::I64(LEAST));
+        let small = b.icmp(Cmp::Le, length, Operand::I64(MIN_CAPACITY));
         let less = b.i64(Op::Sub, &[length, Operand::I64(1)]);
         let zeros = b.i64(Op::Clz, &[less]);
         let bits = b.i64(Op::Sub, &[Operand::I64(64), zeros]);
@@ -180,7 +180,7 @@ impl Body<'_, '_> {
         let less = b.i64(Op::Sub, &[length, Operand::I64(1)]);
         let both = b.i64(Op::And, &[length, less]);
         let power = b.icmp(Cmp::Eq, both, Operand::I64(0));
-        let large = b.icmp(Cmp::Ge, length, Operand::I64(LEAST));
+        let large = b.icmp(Cmp::Ge, length, Operand::I64(MIN_CAPACITY));
         let full = b.bool(Op::And, &[power, large]);
         self.branch(
             full,

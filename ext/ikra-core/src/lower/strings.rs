@@ -99,7 +99,7 @@ impl Body<'_, '_> {
     }
 
     fn string_length(&mut self, word: Operand) -> Operand {
-        self.cx.b.i64(Op::And, &[word, Operand::I64(StrWord::MOST_BYTES as i64)])
+        self.cx.b.i64(Op::And, &[word, Operand::I64(StrWord::MAX_BYTES as i64)])
     }
 
     fn string_encoding(&mut self, word: Operand) -> Operand {

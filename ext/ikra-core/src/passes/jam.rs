@@ -30,14 +30,15 @@
 //! conditions for all jobs, and then each job that needs the rest runs it, one after the other. On a GPU the jobs,
 //! which are threads, part by themselves.
 //!
-//! There are two ways to make groups. On a host, a group is [consecutive](Way::Next) jobs, whose data are next to each
-//! other in memory. On a GPU the threads of a warp run neighbouring jobs, and should go on to do so. There, a group is
-//! jobs [below](Way::Below) each other in a table. A division of the job's number by a width makes the table; elements
-//! of a matrix are found so. Groups that follow each other also go down the table, in strips as wide as a warp. The
+//! There are two groupings. On a host, a group is [`Grouping::Consecutive`] jobs, whose data are next to each other in
+//! memory. On a GPU the threads of a warp run neighbouring jobs, and should go on to do so. There, a group is
+//! [`Grouping::Strided`] jobs, which are below each other in a table. A division of the job's number by a width makes
+//! the table; elements of a matrix are found so. Groups that follow each other also go down the table, in strips as
+//! wide as a warp.
+//!
 //! On a host, groups go down the table if other rows load the same data that differs between the jobs of one row.
 //! Columns in a product of matrices are such data. The groups go down in strips as wide as a group, so that they find
 //! these data in a cache. They go down in *bands* of a few rows. The rows' own data is then still in a cache for the
-//! next strip.
 //! next strip.
 //!
 //! Not one of [`super::PASSES`]: a backend has both programs, and chooses one of them at each launch.
@@ -62,11 +63,11 @@ use weave::Weaver;
 
 /// Which jobs make a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Grouping {
     /// Jobs with consecutive numbers.
-    Next,
+    Consecutive,
     /// Jobs below each other in a table.
-    Below,
+    Strided,
 }
 
 /// A program whose jobs are groups of another program's jobs.
@@ -77,7 +78,7 @@ pub struct Jam {
     /// The number of jobs in a group.
     pub width: u64,
     pub registers: Registers,
-    way: Way,
+    grouping: Grouping,
     division: Option<Division>,
     /// Whether groups go down bands of rows.
     bands: bool,
@@ -114,11 +115,11 @@ impl Jam {
     /// Makes groups of a program that still loads its references. None: jobs do not go the same way, or share nothing
     /// that makes groups worthwhile. On a host jobs may part where they run no loop on their own, and may take turns at
     /// the end.
-    pub fn of(program: &Program, way: Way) -> Option<Self> {
-        Self::made(program, way, way == Way::Next)
+    pub fn of(program: &Program, grouping: Grouping) -> Option<Self> {
+        Self::made(program, grouping, grouping == Grouping::Consecutive)
     }
 
-    fn made(program: &Program, way: Way, on_host: bool) -> Option<Self> {
+    fn made(program: &Program, grouping: Grouping, on_host: bool) -> Option<Self> {
         let entry = &program.funcs[program.entry.index()];
         if program.jobs != Jobs::Identity || program.uses_random || !has_loop(&entry.body) {
             return None;
@@ -127,7 +128,7 @@ impl Jam {
         // An exception in a late tick of one job must give way to one in an earlier tick of another job. Jobs of a
         // group that gives up run all their ticks one after the other.
         if !(ticking && may_raise(&entry.body))
-            && let Some(jam) = Self::of_ticks(program.clone(), way, on_host, false)
+            && let Some(jam) = Self::of_ticks(program.clone(), grouping, on_host, false)
         {
             return Some(jam);
         }
@@ -135,24 +136,24 @@ impl Jam {
         if on_host {
             leave_one_tick(&mut once);
         }
-        Self::of_ticks(once, way, on_host, true)
+        Self::of_ticks(once, grouping, on_host, true)
     }
 
     /// `one_tick`: groups are only for launches of one tick.
-    fn of_ticks(program: Program, way: Way, on_host: bool, one_tick: bool) -> Option<Self> {
+    fn of_ticks(program: Program, grouping: Grouping, on_host: bool, one_tick: bool) -> Option<Self> {
         let entry = &program.funcs[program.entry.index()];
         // found before references are computed: a loaded reference is valid wherever it is read
         let references = References::of(entry, &program.columns);
         let program = &if on_host { super::references(program) } else { program };
         let entry = &program.funcs[program.entry.index()];
         let division = Division::of(entry);
-        if way == Way::Below && (division.is_none() || !program.few) {
+        if grouping == Grouping::Strided && (division.is_none() || !program.few) {
             return None;
         }
-        let widths = if way == Way::Next { &WIDTHS[..] } else { &WIDTHS[1..2] };
+        let widths = if grouping == Grouping::Consecutive { &WIDTHS[..] } else { &WIDTHS[1..2] };
         let facts = Facts::of(entry, &references, &program.columns);
         let (width, shapes) = widths.iter().find_map(|width| {
-            let shapes = Shapes::of(entry, way, *width, division.as_ref(), on_host)?;
+            let shapes = Shapes::of(entry, grouping, *width, division.as_ref(), on_host)?;
             let pays = match Together::of(entry, &shapes, &facts) {
                 Some(together) => {
                     let is_small = together.registers * width <= HELD
@@ -170,15 +171,16 @@ impl Jam {
             ParamId::new(jammed.params.len() - 1)
         };
         let jobs = param("jobs", 0);
-        let below = || Shapes::of(entry, Way::Below, width, division.as_ref(), on_host);
-        let bands =
-            way == Way::Next && division.is_some() && below().is_some_and(|below| shapes.loads_again(&below, entry));
-        let order = match way {
-            Way::Below => Order::Strips { across: param("across", 1), down: param("down", 1) },
-            Way::Next if bands => {
+        let below = || Shapes::of(entry, Grouping::Strided, width, division.as_ref(), on_host);
+        let bands = grouping == Grouping::Consecutive
+            && division.is_some()
+            && below().is_some_and(|below| shapes.loads_again(&below, entry));
+        let order = match grouping {
+            Grouping::Strided => Order::Strips { across: param("across", 1), down: param("down", 1) },
+            Grouping::Consecutive if bands => {
                 Order::Bands { across: param("across", 1), strips: param("strips", 1), height: param("height", 0) }
             }
-            Way::Next => Order::Line,
+            Grouping::Consecutive => Order::Line,
         };
         let group = Group { jobs, order, width: width as i64 };
         let facts = on_host.then_some(&facts);
@@ -189,13 +191,16 @@ impl Jam {
         let pairs = registers.pairs.into_iter().filter_map(|[one, other]| Some([number(one)?, number(other)?]));
         let apart = registers.apart.into_iter().filter_map(number);
         let registers = Registers { pairs: pairs.collect(), apart: apart.collect() };
-        Some(Self { program: improved, width: width as u64, registers, way, division, bands, one_tick })
+        Some(Self { program: improved, width: width as u64, registers, grouping, division, bands, one_tick })
     }
 
     /// A note for listings of code.
     pub fn listing(&self, code: &str) -> String {
-        let (comment, lie) =
-            if self.way == Way::Next { (";", "follow each other") } else { ("//", "lie below each other") };
+        let (comment, lie) = if self.grouping == Grouping::Consecutive {
+            (";", "follow each other")
+        } else {
+            ("//", "lie below each other")
+        };
         format!("\n{comment} {} jobs at once that {lie}\n{code}", self.width)
     }
 
@@ -216,10 +221,10 @@ impl Jam {
             }
             None => None,
         };
-        match (self.way, across) {
+        match (self.grouping, across) {
             // all groups would begin in one row and end in another
-            (Way::Next, Some(across)) if across < self.width => None,
-            (Way::Next, Some(across)) if self.bands => {
+            (Grouping::Consecutive, Some(across)) if across < self.width => None,
+            (Grouping::Consecutive, Some(across)) if self.bands => {
                 let strips = across.min(jobs).div_ceil(self.width);
                 let rows = jobs.div_ceil(across).max(1);
                 // a band must not be higher than there are rows, or it would have groups without jobs
@@ -227,12 +232,12 @@ impl Jam {
                 let groups = strips * (rows.div_ceil(1 << height) << height);
                 Some((groups, vec![jobs, across, strips, height.into()]))
             }
-            (Way::Next, _) => Some((jobs.div_ceil(self.width), vec![jobs])),
-            (Way::Below, Some(across)) if across >= STRIP && jobs >= across.saturating_mul(self.width) => {
+            (Grouping::Consecutive, _) => Some((jobs.div_ceil(self.width), vec![jobs])),
+            (Grouping::Strided, Some(across)) if across >= STRIP && jobs >= across.saturating_mul(self.width) => {
                 let down = jobs.div_ceil(across).div_ceil(self.width);
                 Some((across.next_multiple_of(STRIP) * down, vec![jobs, across, down]))
             }
-            (Way::Below, _) => None,
+            (Grouping::Strided, _) => None,
         }
     }
 }
@@ -240,7 +245,7 @@ impl Jam {
 /// Whether all jobs of a program go the same way through a loop, load something in common there, and compute different
 /// values with it.
 pub fn shares(program: &Program) -> bool {
-    Jam::made(program, Way::Next, false).is_some()
+    Jam::made(program, Grouping::Consecutive, false).is_some()
 }
 
 /// Replaces an entry's loop over ticks by one tick, unless the code after the loop reads the tick.

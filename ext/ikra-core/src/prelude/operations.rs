@@ -5,13 +5,13 @@
 use std::fmt::Write;
 
 /// The most lists that `pcombine` and `pzip` take besides the receiver.
-pub const MOST_LISTS: usize = 8;
+pub const MAX_LISTS: usize = 8;
 /// The most dimensions of `Array.pnew`.
-pub const MOST_DIMENSIONS: usize = 6;
+pub const MAX_DIMENSIONS: usize = 6;
 /// The most neighbours that `pstencil` passes as separate values.
-pub const MOST_NEIGHBOURS: usize = 32;
+pub const MAX_NEIGHBOURS: usize = 32;
 /// The most dimensions of `pstencil`.
-pub const MOST_AROUND: usize = 3;
+pub const MAX_STENCIL_DIMENSIONS: usize = 3;
 
 /// The text of all these methods.
 pub fn several() -> String {
@@ -19,12 +19,12 @@ pub fn several() -> String {
     let mut define = |head: &str, body: &str| {
         let _ = writeln!(text, "  def {head}\n    {body}\n  end");
     };
-    for n in 1..=MOST_LISTS {
+    for n in 1..=MAX_LISTS {
         let (lists, values) = (each(n, |k| format!("b{k}")), each(n, |k| format!("b{k}.__nth(__position)")));
         define(&format!("__combine_{n}(x, {lists})"), &format!("yield(x, {values})"));
         define(&format!("__zip_{n}(x, {lists})"), &format!("yield([x, {values}])"));
     }
-    for n in 2..=MOST_DIMENSIONS {
+    for n in 2..=MAX_DIMENSIONS {
         // every size but the first, which the computation does not need
         let sizes = each(n - 1, |k| format!("size{}", k + 1));
         // no size is zero, or there would be no position; this form lets range analysis know it
@@ -46,11 +46,11 @@ pub fn several() -> String {
     }
     define("__indexed_1(_x, at)", "yield(at.call(__position), __position)");
     define("__indexed_part_1(x, at)", "yield(at.call(__position), x)");
-    for n in 2..=MOST_LISTS + 1 {
+    for n in 2..=MAX_LISTS + 1 {
         let (lists, values) = (each(n, |k| format!("at{k}")), each(n, |k| format!("at{k}.call(__position)")));
         define(&format!("__computed_{n}(_x, {lists})"), &format!("yield({values})"));
     }
-    for dimensions in 1..=MOST_AROUND {
+    for dimensions in 1..=MAX_STENCIL_DIMENSIONS {
         let bounds = bounds(dimensions);
         define(&format!("__inside_{dimensions}?({bounds})"), &inside(dimensions));
         let inside = format!("return fill unless __inside_{dimensions}?({bounds})\n");
@@ -58,7 +58,7 @@ pub fn several() -> String {
         let around = format!("::Ikra::Neighbours.new(list, __position, {dimensions}, {reaches})");
         let head = format!("__neighbours_{dimensions}(_x, list, fill, {reaches}, {bounds})");
         define(&head, &format!("{inside}yield({around})"));
-        for n in 1..=MOST_NEIGHBOURS {
+        for n in 1..=MAX_NEIGHBOURS {
             // all of them exist, so no index is compared with the list's size
             let values = each(n, |k| format!("list.__at((__position + o{k}) & {MASK})"));
             let given = format!("(_x, list, fill, {}, {bounds})", each(n, |k| format!("o{k}")));

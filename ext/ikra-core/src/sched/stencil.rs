@@ -1,4 +1,4 @@
-//! Chooses how a stencil gets the values of the stage before it, by the cost of each way for a chain of stencils.
+//! Chooses how a stencil gets the values of the stage before it, by the cost of each strategy for a chain of stencils.
 //!
 //! Here: [`choose`], the one place of that decision, which works on the program that the compiler made of the chain.
 //! Not here: what a stage is ([`crate::ir::stages`]), how a kernel shares values ([`crate::backend::cuda`]), and the
@@ -41,19 +41,19 @@ const TILES: &[&[u32]] = &[
 
 /// How a stencil gets the values of the stage before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum Strategy {
     /// Each thread computes each value that it needs.
-    Anew,
+    Recompute,
     /// A block of threads computes all values that it needs, in shared memory.
     Shared,
     /// An earlier kernel computes all values.
-    Apart,
+    Separate,
 }
 
-/// The choice for one stencil, and the cost of each way. None: that way is not possible.
+/// The choice for one stencil, and the cost of each strategy. None: that is not possible.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    pub way: Way,
+    pub strategy: Strategy,
     /// How many values one element reads.
     pub neighbours: usize,
     pub anew: f64,
@@ -69,12 +69,14 @@ pub struct Choice {
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.way {
-            Way::Anew if self.neighbours == 1 => {
+        match self.strategy {
+            Strategy::Recompute if self.neighbours == 1 => {
                 f.write_str("stencil runs the blocks before it once for each element")?
             }
-            Way::Anew => write!(f, "stencil runs the blocks before it {} times for each element", self.neighbours)?,
-            Way::Shared => {
+            Strategy::Recompute => {
+                write!(f, "stencil runs the blocks before it {} times for each element", self.neighbours)?
+            }
+            Strategy::Shared => {
                 let tile: Vec<String> = self.tile.iter().map(ToString::to_string).collect();
                 let (tile, bytes) = (tile.join(" x "), self.bytes);
                 write!(
@@ -82,7 +84,7 @@ impl fmt::Display for Choice {
                     "stencil shares what the blocks before it give among {tile} elements, in {bytes} bytes of shared memory"
                 )?;
             }
-            Way::Apart => f.write_str("stencil looks at what another kernel has computed")?,
+            Strategy::Separate => f.write_str("stencil looks at what another kernel has computed")?,
         }
         match self.repeats {
             true => write!(f, " (operations for each element: {:.0} to run them anew", self.anew)?,
@@ -101,18 +103,18 @@ impl fmt::Display for Choice {
 
 /// What is available: the machine's shared memory, and the host's permission for another kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Means {
+pub struct Resources {
     /// Bytes of shared memory of a block; 0: none.
     pub shared_memory: u64,
     /// Whether an earlier kernel may compute the values.
     pub apart: bool,
-    /// A way to take whenever it is possible, whatever it costs. It serves measurements.
-    pub wanted: Option<Way>,
+    /// The strategy to take whenever it is possible, whatever it costs. It serves measurements.
+    pub wanted: Option<Strategy>,
 }
 
 /// Chooses for each stencil of a program, the first of the chain first. `overwritten`: columns that the program changes
 /// and did not make.
-pub fn choose(program: &Program, overwritten: &[ColumnId], means: Means) -> Vec<Choice> {
+pub fn choose(program: &Program, overwritten: &[ColumnId], resources: Resources) -> Vec<Choice> {
     let reaches = stages::reaches(program);
     // Goes from the last stage to the first. A function that recomputes its values knows no positions, so it cannot
     // read shared values. So all readers of a shared stage must be shared, too.
@@ -123,7 +125,7 @@ pub fn choose(program: &Program, overwritten: &[ColumnId], means: Means) -> Vec<
         let known = asking.all(|other| shareable[other]);
         shareable[at] = known && reaches[at].fixed && stages::may_be_shared(program, reaches[at].func);
     }
-    let tile = tile(program, &reaches, &shareable, means.shared_memory);
+    let tile = tile(program, &reaches, &shareable, resources.shared_memory);
     let mut choices: Vec<Choice> = Vec::new();
     for (at, reach) in reaches.iter().enumerate() {
         let consumer = reaches[at + 1..].iter().find(|other| calls(program, other.func, reach.func) > 0);
@@ -137,25 +139,36 @@ pub fn choose(program: &Program, overwritten: &[ColumnId], means: Means) -> Vec<
             let filling = if tile.len() > 1 { FILLING_OF_SEVERAL } else { FILLING };
             value * reach.cells(tile) as f64 / own as f64 + filling + SHARED * neighbours as f64
         });
-        let (anew, apart) = (value * neighbours as f64, means.apart.then_some(value + MEMORY));
+        let (anew, apart) = (value * neighbours as f64, resources.apart.then_some(value + MEMORY));
         let repeats = stages::may_be_repeated(program, reach.func, overwritten);
-        let mut choice =
-            Choice { way: Way::Anew, neighbours, anew, repeats, shared, apart, tile: Vec::new(), bytes: 0 };
-        let may = |way: &Way| choice.of(*way).is_some() && (repeats || *way == Way::Apart || !means.apart);
-        let ways = [Way::Anew, Way::Shared, Way::Apart].into_iter().filter(may);
+        let mut choice = Choice {
+            strategy: Strategy::Recompute,
+            neighbours,
+            anew,
+            repeats,
+            shared,
+            apart,
+            tile: Vec::new(),
+            bytes: 0,
+        };
+        let may =
+            |way: &Strategy| choice.of(*way).is_some() && (repeats || *way == Strategy::Separate || !resources.apart);
+        let strategies = [Strategy::Recompute, Strategy::Shared, Strategy::Separate].into_iter().filter(may);
         let cheapest =
-            ways.min_by(|a, b| choice.of(*a).unwrap_or(f64::MAX).total_cmp(&choice.of(*b).unwrap_or(f64::MAX)));
-        choice.way = means.wanted.filter(may).or(cheapest).unwrap_or(Way::Anew);
+            strategies.min_by(|a, b| choice.of(*a).unwrap_or(f64::MAX).total_cmp(&choice.of(*b).unwrap_or(f64::MAX)));
+        choice.strategy = resources.wanted.filter(may).or(cheapest).unwrap_or(Strategy::Recompute);
         choices.push(choice);
     }
     for at in 0..choices.len() {
         let asks = |before: usize| calls(program, reaches[at].func, reaches[before].func) > 0;
-        if choices[at].way == Way::Anew && (0..at).any(|before| choices[before].way == Way::Shared && asks(before)) {
-            choices[at].way = Way::Shared;
+        if choices[at].strategy == Strategy::Recompute
+            && (0..at).any(|before| choices[before].strategy == Strategy::Shared && asks(before))
+        {
+            choices[at].strategy = Strategy::Shared;
         }
     }
     for (choice, reach) in choices.iter_mut().zip(&reaches) {
-        if let (Way::Shared, Some(tile)) = (choice.way, &tile) {
+        if let (Strategy::Shared, Some(tile)) = (choice.strategy, &tile) {
             choice.bytes = bytes(program, reach, tile);
             choice.tile.clone_from(tile);
         }
@@ -168,23 +181,23 @@ pub fn follow(program: &mut Program, choices: &[Choice]) {
     let reaches = stages::reaches(program);
     for (reach, choice) in reaches.iter().zip(choices) {
         let stage = &mut program.funcs[reach.func.index()].stage;
-        match choice.way {
-            Way::Shared => stage.iter_mut().for_each(|stage| stage.tile.clone_from(&choice.tile)),
-            Way::Anew | Way::Apart => *stage = None,
+        match choice.strategy {
+            Strategy::Shared => stage.iter_mut().for_each(|stage| stage.tile.clone_from(&choice.tile)),
+            Strategy::Recompute | Strategy::Separate => *stage = None,
         }
     }
 }
 
 impl Choice {
-    fn of(&self, way: Way) -> Option<f64> {
-        match way {
-            Way::Anew => Some(self.anew),
-            Way::Shared => self.shared,
-            Way::Apart => self.apart,
+    fn of(&self, strategy: Strategy) -> Option<f64> {
+        match strategy {
+            Strategy::Recompute => Some(self.anew),
+            Strategy::Shared => self.shared,
+            Strategy::Separate => self.apart,
         }
     }
     fn cost(&self) -> f64 {
-        self.of(self.way).unwrap_or(self.anew)
+        self.of(self.strategy).unwrap_or(self.anew)
     }
 }
 
@@ -274,7 +287,7 @@ mod tests {
     use std::sync::Arc;
 
     const SIZE: ParamId = ParamId(0);
-    const SHIM: Means = Means { shared_memory: SHARED_MEMORY, apart: true, wanted: None };
+    const SHIM: Resources = Resources { shared_memory: SHARED_MEMORY, apart: true, wanted: None };
 
     /// `100 / in[i]`, repeated `dear` times and once more.
     fn producer(dear: usize) -> Func {
@@ -364,8 +377,8 @@ mod tests {
     }
 
     fn shared(mut program: Program) -> Program {
-        let choices = choose(&program, &[], Means { wanted: Some(Way::Shared), ..SHIM });
-        assert_eq!(choices.iter().map(|choice| choice.way).collect::<Vec<_>>(), [Way::Shared]);
+        let choices = choose(&program, &[], Resources { wanted: Some(Strategy::Shared), ..SHIM });
+        assert_eq!(choices.iter().map(|choice| choice.strategy).collect::<Vec<_>>(), [Strategy::Shared]);
         follow(&mut program, &choices);
         program
     }
@@ -390,8 +403,9 @@ mod tests {
             program.funcs.extend([asking(FuncId(3), &[0]), asking(FuncId(4), &[-1, 1]), producer(40)]);
             program
         };
-        let ways = |program: &Program| choose(program, &[], SHIM).iter().map(|choice| choice.way).collect::<Vec<_>>();
-        assert_eq!(ways(&chain()), [Way::Shared; 4]);
+        let ways =
+            |program: &Program| choose(program, &[], SHIM).iter().map(|choice| choice.strategy).collect::<Vec<_>>();
+        assert_eq!(ways(&chain()), [Strategy::Shared; 4]);
         let mut program = chain();
         let choices = choose(&program, &[], SHIM);
         follow(&mut program, &choices);
@@ -406,7 +420,7 @@ mod tests {
         assert!(choices.iter().all(|choice| choice.shared.is_none()), "{choices:?}");
         // only computing the values of this stage again would draw random numbers again
         assert_eq!(choices.iter().map(|choice| choice.repeats).collect::<Vec<_>>(), [true, true, true, false]);
-        assert_eq!(choices[3].way, Way::Apart);
+        assert_eq!(choices[3].strategy, Strategy::Separate);
     }
 
     #[test]
@@ -464,17 +478,18 @@ mod tests {
 
     #[test]
     fn the_cheapest_way_is_taken_and_told() {
-        let way = |dear, means| {
-            let choices = choose(&stencil(producer(dear), 1), &[], means);
-            (choices[0].way, choices[0].to_string())
+        let way = |dear, resources| {
+            let choices = choose(&stencil(producer(dear), 1), &[], resources);
+            (choices[0].strategy, choices[0].to_string())
         };
-        let (cpu, alone) = (Means { shared_memory: 0, ..SHIM }, Means { apart: false, shared_memory: 0, ..SHIM });
+        let (cpu, alone) =
+            (Resources { shared_memory: 0, ..SHIM }, Resources { apart: false, shared_memory: 0, ..SHIM });
         insta::assert_snapshot!(way(0, SHIM).1, @"stencil shares what the blocks before it give among 2048 elements, in 16408 bytes of shared memory (operations for each element: 32 to run them anew, 28 to share them, 64 in a kernel before)");
         insta::assert_snapshot!(way(0, cpu).1, @"stencil runs the blocks before it 2 times for each element (operations for each element: 32 to run them anew, they cannot be shared, 64 in a kernel before)");
         insta::assert_snapshot!(way(4, cpu).1, @"stencil looks at what another kernel has computed (operations for each element: 112 to run them anew, they cannot be shared, 104 in a kernel before)");
-        assert_eq!(way(4, SHIM).0, Way::Shared);
-        assert_eq!(way(4, alone).0, Way::Anew);
-        assert_eq!(way(0, Means { wanted: Some(Way::Apart), ..SHIM }).0, Way::Apart);
+        assert_eq!(way(4, SHIM).0, Strategy::Shared);
+        assert_eq!(way(4, alone).0, Strategy::Recompute);
+        assert_eq!(way(0, Resources { wanted: Some(Strategy::Separate), ..SHIM }).0, Strategy::Separate);
     }
 
     #[test]
@@ -511,8 +526,9 @@ mod tests {
             assert_eq!(choose(&stencil(producer(4), away), &[], SHIM)[0].shared, None);
         }
         // beside the shared memory that a kernel uses itself
-        let wide = choose(&stencil(producer(4), 4094), &[], Means { wanted: Some(Way::Shared), ..SHIM }).remove(0);
-        assert!(wide.way == Way::Shared && wide.bytes < 48 << 10, "{wide:?}");
+        let wide =
+            choose(&stencil(producer(4), 4094), &[], Resources { wanted: Some(Strategy::Shared), ..SHIM }).remove(0);
+        assert!(wide.strategy == Strategy::Shared && wide.bytes < 48 << 10, "{wide:?}");
     }
 
     #[test]

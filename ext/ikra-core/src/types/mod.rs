@@ -336,7 +336,7 @@ impl StrWord {
     pub const ENCODING_SHIFT: u32 = 29;
     pub const MADE: u64 = 1 << 31;
     /// The greatest length of a String, in bytes.
-    pub const MOST_BYTES: usize = (1 << Self::LENGTH_BITS) - 1;
+    pub const MAX_BYTES: usize = (1 << Self::LENGTH_BITS) - 1;
 
     pub fn new(offset: u32, length: usize, encoding: Encoding, made: bool) -> Self {
         let made = if made { Self::MADE } else { 0 };
@@ -346,7 +346,7 @@ impl StrWord {
         (self.0 >> 32) as u32
     }
     pub fn length(self) -> usize {
-        self.0 as usize & Self::MOST_BYTES
+        self.0 as usize & Self::MAX_BYTES
     }
     pub fn encoding(self) -> Encoding {
         match self.0 >> Self::ENCODING_SHIFT & 3 {

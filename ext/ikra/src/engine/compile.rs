@@ -24,7 +24,7 @@ use ikra_core::engine::{self, Base, Holes, SectionShape, compile};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, Program, Site as Raise, Trap};
 use ikra_core::layout::schema::Slot;
 use ikra_core::process;
-use ikra_core::sched::stencil::{Means, Way};
+use ikra_core::sched::stencil::{Resources, Strategy};
 use ikra_core::types::{Repr, Unit};
 use ikra_core::world::{Evenness, Facts, Place, Root, World};
 use magnus::Error;
@@ -104,7 +104,7 @@ impl Section<'_> {
             again: self.settings.again,
             sieved: self.settings.holes || self.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
-            means: Means {
+            resources: Resources {
                 shared_memory: self.backend.target().shared_memory,
                 apart: self.settings.apart,
                 wanted: self.settings.stencils,
@@ -181,12 +181,12 @@ impl Section<'_> {
             };
             if explained.is_some() {
                 let answer = room::asking(&mut world, |world| {
-                    engine::explain(world, &mut facts, &site.source, &shape, &form.code, form.means)
+                    engine::explain(world, &mut facts, &site.source, &shape, &form.code, form.resources)
                 });
                 return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
             }
             let compiled = room::asking(&mut world, |world| {
-                compile(world, &mut facts, &site.source, &shape, &form.code, form.means)
+                compile(world, &mut facts, &site.source, &shape, &form.code, form.resources)
             });
             compiled.map(|compiled| (compiled, None))
         });
@@ -199,7 +199,7 @@ impl Section<'_> {
             told.clear()?;
             compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
         }
-        if let Some(cut) = compiled.stencils.iter().position(|choice| choice.way == Way::Apart) {
+        if let Some(cut) = compiled.stencils.iter().position(|choice| choice.strategy == Strategy::Separate) {
             let mut state = site.state.lock();
             state.cuts.retain(|(known, _)| known != form);
             state.cuts.truncate(MOST_VARIANTS - 1);

@@ -315,5 +315,5 @@ impl Look<'_> {
 }
 
 fn bytes_fit(string: Raw) -> bool {
-    heap::bytes(string).len() <= StrWord::MOST_BYTES
+    heap::bytes(string).len() <= StrWord::MAX_BYTES
 }

@@ -798,7 +798,7 @@ impl<'a> Checker<'a> {
             }
             let (bytes, encoding) = (heap::bytes(string), heap::encoding(string).ok_or(Differs)?);
             let fits =
-                bytes.len() <= StrWord::MOST_BYTES && StrWord::new(word.offset(), bytes.len(), encoding, false) == word;
+                bytes.len() <= StrWord::MAX_BYTES && StrWord::new(word.offset(), bytes.len(), encoding, false) == word;
             return if fits { Ok(()) } else { Err(Differs) };
         }
         let at = at - 1;

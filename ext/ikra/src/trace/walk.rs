@@ -435,7 +435,7 @@ impl Tracer<'_> {
             return Err(Misfit::Value);
         }
         let bytes = heap::bytes(string);
-        let encoding = heap::encoding(string).filter(|_| bytes.len() <= StrWord::MOST_BYTES).ok_or(Misfit::Value)?;
+        let encoding = heap::encoding(string).filter(|_| bytes.len() <= StrWord::MAX_BYTES).ok_or(Misfit::Value)?;
         let strings = &mut self.tables.strings;
         let len = bytes.len().max(1) as u64;
         if strings.strings.len() >= MOST_ROWS || strings.rows + len > u64::from(u32::MAX) {

@@ -30,7 +30,7 @@ use crate::layout::Layout;
 use crate::memory::room;
 use crate::passes::{
     self,
-    jam::{Jam, Registers, Way},
+    jam::{Grouping, Jam, Registers},
 };
 use crate::target::Target;
 use cranelift_codegen::Context;
@@ -268,7 +268,7 @@ impl Backend for CpuBackend {
 
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
         let executable = self.prepared(&passes::references(program.clone()), layout, &Registers::default())?;
-        let jammed = match Jam::of(program, Way::Next) {
+        let jammed = match Jam::of(program, Grouping::Consecutive) {
             Some(jam) => {
                 let together = self.prepared(&jam.program, layout, &jam.registers)?;
                 Some((jam, Box::new(together)))

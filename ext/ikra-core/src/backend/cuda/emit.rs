@@ -51,10 +51,10 @@ const MAX_THREADS: u32 = 512;
 /// rows. With 1, the assembler uses enough registers to load for several repetitions at once. Otherwise it uses so few
 /// that the loads wait for each other. Then nbody's kernel took 4 % longer, and a product of matrices 80 % longer. If
 /// branches part the jobs, as in boids, more registers make the kernel slower.
-const FEWEST_SHARING: u32 = 1;
+const MIN_BLOCKS_SHARING: u32 = 1;
 /// The same for a fold of computed elements: the sum of products of 64 Mi Floats takes 259 µs instead of 277. A
 /// compaction would be slower, with 316 instead of 281.
-const FEWEST_FOLDING: u32 = 2;
+const MIN_BLOCKS_FOLDING: u32 = 2;
 /// The threads of a block that runs groups of jobs. Few, because each uses many registers.
 const GROUP_THREADS: u32 = 128;
 
@@ -251,7 +251,7 @@ fn with_epilogue_head(kernel: &str, bounds: &str) -> String {
 /// The launch bounds: the most threads of a block, and the fewest blocks of a multiprocessor.
 fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
     if passes::jam::shares(program) || versions.iter().any(|pair| pair.floats) {
-        format!("{MAX_THREADS}, {FEWEST_SHARING}")
+        format!("{MAX_THREADS}, {MIN_BLOCKS_SHARING}")
     } else {
         MAX_THREADS.to_string()
     }
@@ -312,7 +312,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     body += &match (epilogue, copied) {
         (_, Some((fold, copied))) => shared.copying_kernel(kernel, fold, copied),
         (Some(epilogue), None) => shared.epilogue_kernel(kernel, epilogue, &sharing),
-        (None, None) if groups => shared.kernel(kernel, &format!("{GROUP_THREADS}, {FEWEST_SHARING}")),
+        (None, None) if groups => shared.kernel(kernel, &format!("{GROUP_THREADS}, {MIN_BLOCKS_SHARING}")),
         (None, None) if sharing.is_empty() => {
             let bounds = bounds(given, &shared.versions);
             match &several {
@@ -615,7 +615,7 @@ impl<'a> Shared<'a> {
         let head = with_epilogue_head(
             kernel,
             &match epilogue {
-                Epilogue::Fold(_) => format!("{EPILOGUE_THREADS}, {FEWEST_FOLDING}"),
+                Epilogue::Fold(_) => format!("{EPILOGUE_THREADS}, {MIN_BLOCKS_FOLDING}"),
                 Epilogue::Compaction(_) => EPILOGUE_THREADS.to_string(),
             },
         );

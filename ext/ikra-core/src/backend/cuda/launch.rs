@@ -36,7 +36,7 @@ use crate::ir::Program;
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
-use crate::passes::jam::{Jam, Way};
+use crate::passes::jam::{Grouping, Jam};
 use crate::target::Target;
 use kernel::{CALL_DEPTH, Jammed, Maker, Shape};
 use lanes::{LANES, Lane, Lanes};
@@ -165,7 +165,7 @@ impl CudaBackend {
         let compiled = self
             .maker
             .compiled(program, layout, options, epilogue, || emit::emit_into(program, layout, &name, epilogue))?;
-        let jam = if epilogue.is_none() { Jam::of(program, Way::Below) } else { None };
+        let jam = if epilogue.is_none() { Jam::of(program, Grouping::Strided) } else { None };
         let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new() });
         let kernel = Arc::new(CudaKernel { jammed, ..compiled });
         // Loads the code in the background, so that the first launch finds it on the device. The caller may trace

@@ -17,7 +17,7 @@ const COPIES: u64 = 32;
 /// With so many cells in a column, threads of a warp rarely collide. Each further copy adds work at the end of a block.
 /// There are always some copies, because all values may be for one row.
 const APART: u64 = 64;
-const FEWEST: u64 = 4;
+const MIN_COPIES: u64 = 4;
 
 /// The words after a launch's parameters: the number of copies, and two words for each privatized column.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ impl Cells {
         }
         let fewest = buffers.iter().map(|buffer| launch.columns[*buffer].len() as u64).min().unwrap_or(0);
         let mut copies = COPIES;
-        while copies * rows > CELLS || copies > FEWEST && copies / 2 * fewest >= APART {
+        while copies * rows > CELLS || copies > MIN_COPIES && copies / 2 * fewest >= APART {
             copies /= 2;
         }
         let (mut words, mut cell) = (vec![copies], 0);

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::ir::{Program, TRAP_WORDS};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
-use crate::passes::jam::{Jam, Way};
+use crate::passes::jam::{Grouping, Jam};
 use crate::target::Target;
 use libloading::Library;
 use parking_lot::Mutex;
@@ -178,7 +178,7 @@ impl CudaShim {
         programs: &[(&Program, &Layout)],
         epilogue: Option<Epilogue>,
     ) -> Result<Vec<Arc<dyn Executable>>> {
-        let of = |program| if epilogue.is_none() { Jam::of(program, Way::Below) } else { None };
+        let of = |program| if epilogue.is_none() { Jam::of(program, Grouping::Strided) } else { None };
         let mut jams: Vec<Option<Jam>> = programs.iter().map(|(program, _)| of(program)).collect();
         let together =
             programs.iter().zip(&jams).filter_map(|((_, layout), jam)| Some((&jam.as_ref()?.program, *layout)));

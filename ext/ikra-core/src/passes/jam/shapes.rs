@@ -7,7 +7,7 @@
 //! group tests at run time. An example: neighbours are in one row, but for those at its end.
 
 use super::parting::parts;
-use super::{Division, Way};
+use super::{Division, Grouping};
 use crate::ir::{Ctx, Func, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::loops::Counts;
 use std::collections::HashSet;
@@ -57,7 +57,7 @@ pub enum Guard {
 const MAX_STEP: u64 = 1 << 10;
 
 pub struct Shapes {
-    way: Way,
+    grouping: Grouping,
     width: i64,
     divided: Option<(VarId, Operand)>,
     /// None: the register is never assigned.
@@ -71,13 +71,14 @@ pub struct Shapes {
 
 impl Shapes {
     /// None: the function does something that a group cannot do together, nor, if `turns`, in turn.
-    pub fn of(func: &Func, way: Way, width: usize, division: Option<&Division>, turns: bool) -> Option<Self> {
+    pub fn of(func: &Func, grouping: Grouping, width: usize, division: Option<&Division>, turns: bool) -> Option<Self> {
         let mut of = vec![None; func.vars.len()];
         let [job, rest @ ..] = &func.params[..] else { return None };
-        of[job.index()] = Some(if way == Way::Next { Shape::step(1) } else { Shape::Row });
+        of[job.index()] = Some(if grouping == Grouping::Consecutive { Shape::step(1) } else { Shape::Row });
         rest.iter().for_each(|v| of[v.index()] = Some(Shape::Same));
         let divided = division.map(|division| (division.dst, division.divisor));
-        let mut shapes = Self { way, width: width as i64, divided, of, parted: false, turns, counts: Counts::of(func) };
+        let mut shapes =
+            Self { grouping, width: width as i64, divided, of, parted: false, turns, counts: Counts::of(func) };
         loop {
             let before = shapes.of.clone();
             shapes.list(&func.body, false)?;
@@ -252,7 +253,9 @@ impl Shapes {
 
     /// The divisor, if the assignment is the division whose quotients are the rows in which jobs lie below each other.
     pub fn divides(&self, dst: VarId) -> Option<Operand> {
-        self.divided.filter(|(divided, _)| self.way == Way::Below && *divided == dst).map(|(_, divisor)| divisor)
+        self.divided
+            .filter(|(divided, _)| self.grouping == Grouping::Strided && *divided == dst)
+            .map(|(_, divisor)| divisor)
     }
 
     /// Whether more than one statement assigns it.

@@ -298,7 +298,7 @@ impl Lower<'_> {
         }
         let mut size = None;
         let mut calls = Vec::new();
-        for count in 0..=MOST_SPREAD {
+        for count in 0..=MAX_SPREAD_ELEMENTS {
             let mut args = Vec::new();
             for one in &given {
                 match one {
@@ -479,7 +479,7 @@ struct Head<'a> {
 }
 
 /// The most elements for which a call with a splat is compiled.
-const MOST_SPREAD: i64 = 8;
+const MAX_SPREAD_ELEMENTS: i64 = 8;
 
 /// An argument beside a splat, or the splat's list.
 enum Given {

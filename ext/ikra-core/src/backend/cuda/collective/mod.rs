@@ -39,7 +39,7 @@ pub use compaction::{COMPACTION, COMPACTION_WORDS, CompactionScratch, cells, com
 pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
 pub use reduce::{ReductionScratch, at_once, blocks, fewest_blocks, operation, reduce, state_bytes};
-pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
+pub use scan::{ScanArgs, Tuning as ScanTuning, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
 pub use sort::{Payload, Sorting, Tuning as SortTuning, sort, sort_tuned};
 

@@ -57,7 +57,7 @@ pub(super) fn text(scan: Scan, element: Element, tuning: Tuning) -> Text {
 
 /// Addresses that a scan reads and writes. `output` may be `input` if both types have the same width.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct ScanArgs {
     pub input: u64,
     pub count: u64,
     pub output: u64,
@@ -70,16 +70,16 @@ pub struct Way {
 ///
 /// # Errors
 /// `Memory`, `Device`.
-pub fn scan(machine: &impl Machine, scan: Scan, element: Element, way: Way) -> Result<()> {
-    scan_tuned(machine, scan, element, way, Tuning::of(scan, element))
+pub fn scan(machine: &impl Machine, scan: Scan, element: Element, args: ScanArgs) -> Result<()> {
+    scan_tuned(machine, scan, element, args, Tuning::of(scan, element))
 }
 
 /// As [`scan`], with other parameters, for measurements.
 ///
 /// # Errors
 /// As [`scan`].
-pub fn scan_tuned(machine: &impl Machine, scan: Scan, element: Element, way: Way, tuning: Tuning) -> Result<()> {
-    let Way { input, count, output, flags } = way;
+pub fn scan_tuned(machine: &impl Machine, scan: Scan, element: Element, args: ScanArgs, tuning: Tuning) -> Result<()> {
+    let ScanArgs { input, count, output, flags } = args;
     machine.fill(flags, 8, 0)?;
     if count == 0 {
         return Ok(());

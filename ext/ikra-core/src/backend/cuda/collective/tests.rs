@@ -112,8 +112,8 @@ fn scanned_by_kernel(how: Scan, values: &Owned) -> (Vec<u8>, ScanFlags) {
     let (element, len) = (values.view().element(), values.view().len());
     let bytes = len * how.total(element).bytes();
     let (out, flags) = (Out::new(bytes), Out::new(8));
-    let way = Way { input: values.address(), count: len as u64, output: out.address(), flags: flags.address() };
-    super::scan::scan(&OnShim::new(&SHIM), how, element, way).unwrap_or_else(|e| panic!("{e}"));
+    let args = ScanArgs { input: values.address(), count: len as u64, output: out.address(), flags: flags.address() };
+    super::scan::scan(&OnShim::new(&SHIM), how, element, args).unwrap_or_else(|e| panic!("{e}"));
     let mut out = out.bytes();
     assert_eq!(out[bytes..], [0x55; 16][..out.len() - bytes], "nothing beyond the end is written");
     out.truncate(bytes);
@@ -142,8 +142,8 @@ fn what_tunes_changes_no_result() {
     let machine = OnShim::new(&SHIM);
     let scanned = |tuning| {
         let (out, flags) = (Out::new(8 * n), Out::new(8));
-        let way = Way { input: address(&values), count: n as u64, output: out.address(), flags: flags.address() };
-        super::scan::scan_tuned(&machine, Scan::Sum, Element::F64, way, tuning).unwrap_or_else(|e| panic!("{e}"));
+        let args = ScanArgs { input: address(&values), count: n as u64, output: out.address(), flags: flags.address() };
+        super::scan::scan_tuned(&machine, Scan::Sum, Element::F64, args, tuning).unwrap_or_else(|e| panic!("{e}"));
         out.bytes()
     };
     assert!(scanned(ScanTuning::of(Scan::Sum, Element::F64)) == scanned(ScanTuning { blocks: 3, by_index: true }));

@@ -14,7 +14,7 @@ use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::{Collective, Give, GroupedRows, Matrix, Product, Stretch};
 use crate::backend::collective::scan::{Scan, ScanFlags};
 use crate::backend::cuda::blas::{Addresses, Blas};
-use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, Sorting, Way};
+use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, ScanArgs, Sorting};
 use crate::backend::cuda::queue::Length;
 use crate::error::Result;
 use crate::ir::Storage;
@@ -78,8 +78,8 @@ impl Collective for CudaBackend {
         let input = self.begin(&from, &mut holds)?;
         let (out, output) = self.room(n * to.bytes(), &mut holds)?;
         let (flags, tell) = self.room(WORD, &mut holds)?;
-        let way = Way { input, count: n as u64, output, flags: tell };
-        self.over(holds, &[&out, &flags], |on| collective::scan(on, scan, from.element, way))?;
+        let args = ScanArgs { input, count: n as u64, output, flags: tell };
+        self.over(holds, &[&out, &flags], |on| collective::scan(on, scan, from.element, args))?;
         // only the first bits are written
         let flags = ScanFlags::read(word(&flags)?);
         Ok(Some((HostColumn::on_device(to.storage(), n, out), flags)))
