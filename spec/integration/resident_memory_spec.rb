@@ -29,7 +29,8 @@ RSpec.describe "Ikra.resident where columns are a GPU's" do
 
     def parts = Array.new(60) { |i| (i % 3 == 1 ? Other : Part).new(i) }
     def state(parts) = parts.map { |part| [part.all, part.some, part.count, part.box.value, part.box.count] }
-    # What a block changes that raises for no element, and nothing of one that does: `each` of Ruby's that changes all or nothing.
+    # What a block changes that raises for no element, and nothing of one that does: Ruby's `each`, but it changes all
+    # or nothing.
     PLAIN = lambda do |list, &block|
       list.each(&block)
     end

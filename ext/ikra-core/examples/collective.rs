@@ -2,9 +2,10 @@
 //!
 //!     cargo run --release --package ikra-core --example collective [-- NAME…]
 //!
-//! Each line is one operation: the time of one call on the device (of many queued one behind the other, between two events;
-//! best of five rounds), and the rate: bytes that must be read and written, or keys. Results are checked against the
-//! host's, with which they agree to the bit. `benchmark/baseline/collective.cu` measures the same through CUB.
+//! Each line is one operation: the time of one call on the device, and the rate. Many calls are queued between two
+//! events, and the best of five rounds counts. A rate is of bytes that must be read and written, or of keys. Results
+//! are checked against the host's, with which they agree to the bit. `benchmark/baseline/collective.cu` measures the
+//! same through CUB.
 //!
 //! With the name `Tune` it measures scans and sorts with other numbers of threads, blocks and elements than they have.
 

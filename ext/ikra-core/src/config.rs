@@ -56,8 +56,8 @@ pub struct CodeOptions {
     /// Whether that Ruby's `round(half: :even)` first splits Floats into parts, which fixed its bug 19318. Patch
     /// releases have the fix too, so the version alone does not tell.
     pub even_by_parts: bool,
-    /// Whether `Math.lgamma` gives -1 for the sign at negative Integers, where the gamma function has poles. The C library
-    /// decides: glibc changed its answer.
+    /// Whether `Math.lgamma` gives -1 for the sign at negative Integers, where the gamma function has poles. The C
+    /// library decides: glibc changed its answer.
     pub negative_poles: bool,
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.

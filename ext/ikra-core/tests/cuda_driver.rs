@@ -1,8 +1,8 @@
-//! The CUDA backend on a stand-in for the driver and NVRTC (`stand_in/`): transfers in chunks, batches of ticks, traps and
-//! limits, cancelling, memory that runs out, machines that are broken, forks.
+//! The CUDA backend on a stand-in for the driver and NVRTC (`stand_in/`): transfers in chunks, batches of ticks, traps
+//! and limits, cancelling, memory that runs out, machines that are broken, forks.
 //!
-//! The libraries are found through `LD_LIBRARY_PATH`, which is read when a process starts, and each process sees one kind
-//! of machine: so this is a program that runs itself once for each scene.
+//! The libraries are found through `LD_LIBRARY_PATH`, which is read when a process starts. Each process sees one kind
+//! of machine. So this is a program that runs itself once for each scene.
 
 use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction};
 use ikra_core::backend::collective::rows::{Collective, Give, Stretch, column};
@@ -45,7 +45,8 @@ const SCENES: &[Scene] = &[
     ("cancelling", &[], cancelling),
     ("threads", &[], threads),
     ("recursion", &[], || recursion(1000)),
-    // A frame is 112 bytes. The driver grants what is asked, a quarter of what is free; what was needed before; the least.
+    // A frame is 112 bytes. The driver grants what is asked, a quarter of what is free; what was needed before; the
+    // least.
     ("recursion_on_a_small_device", &[("STAND_IN_MEMORY", "655360000")], || recursion(339)),
     ("recursion_on_a_busy_device", &[("STAND_IN_STACK", "100000")], || recursion(512)),
     ("recursion_on_a_full_device", &[("STAND_IN_STACK", "4500")], || recursion(16)),
@@ -473,7 +474,8 @@ fn recursion_without_memory() {
     assert_eq!(Run::new(0..10).on(&cuda, &sums(false)), Outcome::Done, "what does not recurse still runs");
 }
 
-/// Twelve processes whose calls nest a little have room beside each other on a device of 256 MiB, a quarter of which one would take for as many calls as it may.
+/// Twelve processes whose calls nest a little have room beside each other on a device of 256 MiB. For as many nested
+/// calls as it may make, one would take a quarter of the device.
 fn stacks_of_many_processes() {
     let cuda = open();
     let kernel = prepare(&cuda, &counts_down());
@@ -499,7 +501,8 @@ fn block_sizes() {
     assert!(kernel.listing().starts_with("// Stand-in: 32 registers"), "{}", kernel.listing());
 }
 
-/// Jobs run together where there are many, unless somebody sizes their blocks; what every job stores does not go up for a group either.
+/// Jobs run together where there are many, unless somebody sizes their blocks. What every job stores is not uploaded
+/// for a group either.
 fn groups_of_jobs() {
     let text = r#"program "product" jobs identity, few, ticks fused
 column c0 "result" i64 in element, written
@@ -557,7 +560,8 @@ entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {
     assert_eq!(moved[1], moved[2], "copies of groups, and of jobs");
 }
 
-/// Threads have several jobs where these are many and their rows are all there, unless somebody sizes the blocks, or the launch ends at a limit.
+/// Threads have several jobs where these are many and their rows are all there. They have one where somebody sizes the
+/// blocks, or the launch ends at a limit.
 fn threads_with_several_jobs() {
     let text = r#"program "twice" jobs identity, few
 column c0 "result" f32 in element, written
@@ -993,7 +997,8 @@ fn sums_of_a_column_itself(cuda: &CudaBackend) {
     }
 }
 
-/// Nobody waits for them; each says how it ended when asked, in any order, and those that nobody asks leave room for others.
+/// Nobody waits for them. Each says how it ended when asked, in any order. Those that nobody asks leave room for
+/// others.
 fn launches_that_raise_later() {
     let cuda = open();
     let store = cuda.store().expect("it has memory");
@@ -1049,8 +1054,8 @@ fn launches_that_raise_later() {
     }
 }
 
-/// All rows are on the device, and no caller asks for deferred errors: such launches need no memory, no upload and no
-/// download, and leave nothing behind that the next would see.
+/// All rows are on the device, and no caller asks for deferred errors. Such launches need no memory, no upload and no
+/// download. They leave nothing behind that the next would see.
 fn launches_whose_end_is_told_at_once() {
     let cuda = open();
     let store = cuda.store().expect("it has memory");
@@ -1099,7 +1104,8 @@ fn rows_of(memory: &Arc<dyn DeviceMemory>) -> Vec<i64> {
     bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect()
 }
 
-/// A loop that makes small arrays, which are let go a thousand at a time: the driver is asked for hardly more than the launches.
+/// A loop that makes small arrays, which are let go a thousand at a time. The driver is asked for hardly more than the
+/// launches.
 fn launches_one_after_the_other() {
     let cuda = open();
     let store = cuda.store().expect("it has memory");
@@ -1170,7 +1176,8 @@ fn has_another_core() -> bool {
     std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
 }
 
-/// Launches that follow each other and that nobody waits for are made by a thread of the queue's own. Whoever looks finds what was launched before, and what comes after is behind it.
+/// A thread of the queue's own makes launches that follow each other and that nobody waits for. Whoever looks finds
+/// what was launched before, and what comes after is behind it.
 fn launches_that_another_thread_makes() {
     let cuda = open();
     let store = cuda.store().expect("it has memory");
@@ -1300,7 +1307,8 @@ fn grows(fused: bool) -> Program {
     program
 }
 
-/// A loop of calls is ahead of the device: what it calls meanwhile is launched as one, and nobody sees anything of it but that it is done sooner.
+/// A loop of calls is ahead of the device. What it calls meanwhile is launched as one, and nobody sees anything of it
+/// but that it is done sooner.
 fn ticks_that_follow_each_other() {
     let cuda = open();
     let store = cuda.store().expect("it has memory");

@@ -1,12 +1,12 @@
 //! A directory of compiled code, shared by all processes of one user.
 //!
-//! Here: files named by their [`Key`], each with a hash of key and content in front; written to a temporary name and
-//! renamed, so that a reader meets a whole file or none; the least recently used go when the directory outgrows its
-//! bound. Not here: any failure. What cannot be read is compiled again, what cannot be written is not kept, and
-//! [`DiskCache::note`] says why, once ([`DiskCache::trouble`]: whenever asked).
+//! Here: files named by their [`Key`], each with a hash of key and content in front. A file is written to a temporary
+//! name and renamed, so that a reader meets a whole file or none. The least recently used files go when the directory
+//! outgrows its bound. Not here: any failure. What cannot be read is compiled again, what cannot be written is not
+//! kept, and [`DiskCache::note`] says why, once ([`DiskCache::trouble`]: whenever asked).
 //!
-//! Code that is loaded is run, so a file counts only if this user alone can have written it (it and the directory
-//! belong to the user, and nobody else may write) and its content has the hash that it had when it was written.
+//! Code that is loaded is run. So a file counts only if this user alone can have written it: it and the directory
+//! belong to the user, and nobody else may write. Its content must have the hash that it had when it was written.
 #![allow(unsafe_code, reason = "asks for the user's id")]
 
 use super::key::Key;

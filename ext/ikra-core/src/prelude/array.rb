@@ -235,8 +235,8 @@ class Array
     n
   end
 
-  # Brings the least of `length` elements before the others, so that `n` are apart, as Ruby does; another list follows. The
-  # block compares. Gives the place of the last pivot.
+  # Brings the least of `length` elements before the others, so that `n` are apart, as Ruby does. Another list follows.
+  # The block compares. Gives the place of the last pivot.
   def __split_around(other, length, n, sign)
     left = 0
     right = length - 1

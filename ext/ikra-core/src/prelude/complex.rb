@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Complexes of Integers and Floats. What is done with the parts is done as Ruby does it: an Integer 0 adds nothing, not even
-# to -0.0, and makes any product 0.
+# Complexes of Integers and Floats. Their parts are computed as in Ruby: an Integer 0 adds nothing, not even to -0.0,
+# and makes any product 0.
 class Complex
   def self.rect(real, imaginary = 0)
     Complex.__make(real.__part, imaginary.__part)
@@ -163,8 +163,8 @@ class Complex
     end
   end
 
-  # As Ruby's own: by Integers by squares, and from Ruby 3.4 on exactly where the angle is a multiple of an eighth; by other
-  # numbers in polar form.
+  # As Ruby's own. A power by an Integer is made of squares, and from Ruby 3.4 on exact where the angle is a multiple of
+  # an eighth. A power by another number is computed in polar form.
   def **(other)
     if other.is_a?(Rational)
       return self**other.numerator if other.denominator == 1

@@ -566,8 +566,8 @@ module Enumerable
     end
   end
 
-  # Pieces that end where the block says so of neighbours. These and the next are lists here, and Enumerators in Ruby, which
-  # the parser sees to.
+  # Pieces that end where the block says so of neighbours. These and the next are lists here, and Enumerators in Ruby;
+  # the parser sees to that.
   def __list_slice_when
     out = []
     piece = []

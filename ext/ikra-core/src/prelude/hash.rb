@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Hashes are looked up and walked through. `yield(key, value)` gives a block that takes one parameter an array of both. What this
-# file lacks is Enumerable's, over such arrays, whose elements may be of the kinds of keys and of values: hence those that are here.
+# Hashes are looked up and walked through. `yield(key, value)` gives a block that takes one parameter an array of both.
+# Enumerable has the other methods, over such arrays. Their elements may be of the kinds of keys and of values, so some
+# methods stand here, too.
 class Hash
   def [](key)
     i = __slot(key)

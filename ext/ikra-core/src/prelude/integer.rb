@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Methods of numbers that give arrays (an assignment to two is of `divmod`'s two results, and makes none); what iterators of numbers without a block give one after the other.
+# Methods of numbers that give arrays, and what iterators of numbers without a block give one after the other. An
+# assignment of `divmod` to two variables makes no array.
 class Integer
   def divmod(other)
     return to_r.divmod(other) if other.is_a?(Rational)

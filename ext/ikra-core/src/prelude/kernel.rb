@@ -96,7 +96,8 @@ module Kernel
     raise ArgumentError, "negative array size (or size too big)"
   end
 
-  # Which way `bsearch` goes: to smaller ones where it is negative (-2: as they may be what is looked for), to larger ones, or no further.
+  # Which way `bsearch` goes: to smaller ones where it is negative, to larger ones, or no further. With -2 it goes to
+  # smaller ones, and this one may be what is looked for.
   def __side(answer)
     if answer == true
       -2

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What iterators without a block give one after the other, of Arrays, Ranges and Hashes: their values are at hand, so nobody
-# can tell when they are asked for.
+# What iterators without a block give one after the other, of Arrays, Ranges and Hashes. Their values are at hand, so
+# nobody can tell when they are asked for.
 module List
   def __list_each
     to_a

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What iterators of MDArray do with a position, where `yield` is the user's block (`operations.rb` says what such methods
-# are) and `at` a lambda that computes the element at a position. Those that pass on several values are written by
+# What iterators of MDArray do with a position. `yield` is the user's block (`operations.rb` says what such methods
+# are), and `at` is a lambda that computes the element at a position. Those that pass on several values are written by
 # `operations.rs`.
 module Kernel
   def __computed(_x, at)
@@ -75,8 +75,9 @@ module Kernel
     yield(x) ? true : false
   end
 
-  # A part of a reduction of one dimension, of `length` elements that stand `inner` apart, in `chunks` of at most `width` of
-  # them: what one chunk comes to. The results stand as the elements do, with a dimension of chunks in its place.
+  # A part of a reduction of one dimension: what one chunk comes to. The dimension has `length` elements that stand
+  # `inner` apart, in `chunks` of at most `width` of them. The results stand as the elements do, with a dimension of
+  # chunks in its place.
   #
   # The host has seen to it that all places are in range: masks and least values say it to the compiler.
   def __fold_at(_x, at, length, chunks, inner, width)
@@ -101,7 +102,8 @@ module Kernel
     yield(start, at.call(__position))
   end
 
-  # All values on the way of one chunk, written where its elements stand. `totals`: what all chunks so far come to, for each.
+  # All values on the way of one chunk, written where its elements stand. `totals`: for each chunk, what all chunks
+  # before it come to.
   def __scan_at(_x, at, totals, out, length, chunks, inner, width)
     within = inner < 1 ? 1 : inner
     count = chunks < 1 ? 1 : chunks

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# What an operation does with an element, or with a part of the work, where `yield` is the user's block: a section's block
-# runs within them (`syntax::wrap`). They are called on nil. The first parameter is the element; the others are values that
-# the section is given. What needs all elements, such as which of them were selected, is the host's affair. Those that pass
-# on several values are written by `operations.rs`.
+# What an operation does with an element, or with a part of the work. `yield` is the user's block: a section's block
+# runs within them (`syntax::wrap`). They are called on nil. The first parameter is the element; the others are values
+# that the section is given. What needs all elements, such as which of them were selected, is the host's affair.
+# `operations.rs` writes those that pass on several values.
 module Kernel
   # A lambda is called as any is: it does not take arrays apart, and `break` ends it.
   def __lambda(x)
@@ -38,8 +38,8 @@ module Kernel
     yield(x, __position + offset)
   end
 
-  # A part of `inject`: the elements of one chunk together. There is a section for all chunks, then one for what they gave,
-  # until one value is left.
+  # A part of `inject`: the elements of one chunk together. There is a section for all chunks, then one for what they
+  # gave, until one value is left.
   def __fold(_x, list, width)
     i = __position * width
     last = i + width
@@ -109,8 +109,8 @@ module Kernel
     end
   end
 
-  # A part of two neighbouring runs of places when they are merged into one. How many of its predecessors come from the left
-  # one is searched for, so that parts are merged at the same time.
+  # A part of two neighbouring runs of places when they are merged into one. A search tells how many of its predecessors
+  # come from the left run, so that parts are merged at the same time.
   def __merged(_x, list, places, width, part)
     start = __position * part
     from = start / (width * 2) * (width * 2)

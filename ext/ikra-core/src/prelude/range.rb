@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Range's own forms of what Enumerable has, where its size is worth knowing; what begins with __ and is no list is of Ranges that
-# are objects, whose ends may be any numbers, or nil.
+# Range's own forms of what Enumerable has, where its size is worth knowing. Methods that begin with __ and are no list
+# are of Ranges that are objects, whose ends may be any numbers, or nil.
 class Range
   def __covers(value)
     return false unless value.is_a?(Numeric)

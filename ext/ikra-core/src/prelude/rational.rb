@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Rationals of two Integers in lowest terms, the denominator above zero. They are reduced before they are multiplied, so that
-# they leave 64 bits as late as can be.
+# Rationals of two Integers in lowest terms, the denominator above zero. They are reduced before they are multiplied, so
+# that they leave 64 bits as late as can be.
 class Rational
   def numerator
     __numerator

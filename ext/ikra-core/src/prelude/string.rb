@@ -260,7 +260,8 @@ class String
     __view(0, i)
   end
 
-  # As Ruby's own: spaces, a sign, a prefix that fits the base, digits with single underscores between them, and then anything.
+  # As Ruby's own: spaces, a sign, a prefix that fits the base, digits with single underscores between them, and then
+  # anything.
   def to_i(base = 10)
     radix = __int(base)
     raise ArgumentError, "invalid radix #{radix}" if radix < 0 || radix == 1 || radix > 36
@@ -420,8 +421,8 @@ class String
     minus && any ? -f : f
   end
 
-  # The Float nearest to the digits between two bytes times a power of ten, by long multiplication and division of Integers
-  # in pieces of 30 bits, the lowest first.
+  # The Float nearest to the digits between two bytes times a power of ten. It is found by long multiplication and
+  # division of Integers in pieces of 30 bits, the lowest first.
   def __nearest(from, last, power)
     pieces = __build(60) { |_| 0 }
     used = 0
@@ -503,8 +504,8 @@ class String
 end
 
 class Array
-  # Of a number in pieces of 30 bits, of which so many are used: times a factor of up to 30 bits, plus something smaller.
-  # Gives how many are used then.
+  # Multiplies a number in pieces of 30 bits, of which so many are used, by a factor of up to 30 bits, and adds
+  # something smaller. Gives how many are used then.
   def __scale(used, factor, plus)
     i = 0
     while i < used

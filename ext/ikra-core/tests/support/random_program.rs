@@ -38,8 +38,8 @@ const WEIGHT: ColumnId = ColumnId(2);
 const STORED: [ColumnId; 7] =
     [ColumnId(3), ColumnId(4), ColumnId(5), ColumnId(6), ColumnId(7), ColumnId(8), ColumnId(9)];
 
-// New objects, which belong to the job; objects and arrays that stay. Their ids depend on who was first, so nothing else
-// may.
+// New objects, which belong to the job; objects and arrays that stay. Their ids depend on who was first, so nothing
+// else may.
 const SCRATCH: HeapId = HeapId(0);
 const KEPT: HeapId = HeapId(1);
 const LISTS: HeapId = HeapId(2);
@@ -169,7 +169,8 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// What a run left (Cancelled where the rows for new objects did not suffice): the outcome, and the columns where they mean something. Floats that are no number are all one.
+/// What a run left: the outcome, and the columns where they mean something. The outcome is Cancelled where the rows for
+/// new objects did not suffice. Floats that are no number are all one.
 pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outcome, Vec<Vec<u64>>)> {
     let slots = backend.slots(ROWS as u64);
     let rows = |space| match space {

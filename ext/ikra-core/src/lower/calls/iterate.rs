@@ -190,7 +190,8 @@ impl Body<'_, '_> {
         self.cx.b.bool(Op::And, &[least, exclusive])
     }
 
-    /// The last Integer that a Range may have in steps up or down, and whether it has none as its end is the last Integer of all.
+    /// The last Integer that a Range may have in steps up or down. Also whether it has none, because its end is the
+    /// last Integer of all.
     fn last_either_way(&mut self, to: Operand, exclusive: Operand, step: Operand) -> (Operand, Operand) {
         let rising = self.cx.b.icmp(Cmp::Gt, step, Operand::I64(0));
         let edge = self.cx.b.select(Scalar::I64, rising, Operand::I64(i64::MIN), Operand::I64(i64::MAX));
