@@ -2,82 +2,48 @@
 //!
 //! Public methods are Ruby code under `lib/`. They call the natives defined here, whose names begin with `__`.
 //!
-//! * [`engine`]: one section, from the call to its value: the order of the steps.
-//! * [`block`], [`iseq`]: a Proc to source text, position, `self`, captured locals.
-//! * [`world`], [`reflect`], [`registry`]: questions about classes, methods, constants; their numbers; guards.
-//! * [`observe`]: live values to facts.
-//! * [`plan`], [`trace`], [`pack`], [`unpack`]: objects to columns and back, by a schema.
-//! * [`hashes`]: Hashes as arrays.
-//! * [`buffer`]: `Ikra::Buffer`, typed arrays that may live on a device.
-//! * [`memory_view`]: an MDArray's elements for C code of other libraries.
-//! * [`collect`]: operations over flags, keys and places, which choose, group and sort elements.
-//! * [`decode`]: rows of columns as values.
-//! * [`crew`]: workers that go over Ruby's heap.
-//! * [`heap`], [`identity`], [`holder`]: Ruby's heap: reading it, remembering addresses, keeping objects where they
-//!   are.
-//! * [`gvl`]: leaving the GVL, interrupts, panics.
-//! * [`reserve`]: the allocator.
-//! * [`backends`], [`config`], [`random`]: the backend, options and random numbers of a section.
-//! * [`profile`], [`explain`], [`errors`]: the time that a section takes, its explanation, its exceptions.
+//! # The folders, from the bottom; a folder uses only those before it
+//!
+//! * [`ruby`]: Ruby's heap, classes, instruction sequences, GVL and exceptions
+//! * [`options`]: options of Ruby calls as options of the core
+//! * [`device`]: the backends of this process
+//! * [`report`]: what `Ikra.profile` and `Ikra.explain` tell
+//! * [`buffers`]: typed arrays that may live on a device
+//! * [`marshal`]: objects to columns and back, by a schema
+//! * [`world`]: the block, and answers and facts about the live program
+//! * [`section`]: one section, from the call to its value; operations over whole arrays
 //!
 //! # Safety
 //!
 //! These rules hold in the whole crate, and no type enforces them:
 //!
-//! * A `Value` or a raw VALUE stays on the machine stack, or in something that marks it. That is [`holder::Holder`]
-//!   while a section runs, [`registry::keep`] for good, and [`registry::Kept`] until it is dropped. Any other raw VALUE
-//!   in a `Vec` is used only before the next allocation in Ruby's heap.
+//! * A `Value` or a raw VALUE stays on the machine stack, or in something that marks it. That is
+//!   [`ruby::holder::Holder`] while a section runs, [`ruby::registry::keep`] for good, and [`ruby::registry::Kept`]
+//!   until it is dropped. Any other raw VALUE in a `Vec` is used only before the next allocation in Ruby's heap.
 //! * Ruby functions that may raise are called through magnus, or through `protect`: no `longjmp` crosses a Rust frame.
-//! * No lock is held while Ruby runs. Locks are taken with the GVL held (but for one in [`backends`]), so that `fork`
-//!   copies no lock that is taken.
+//! * No lock is held while Ruby runs. Locks are taken with the GVL held (but for one in [`device::backends`]), so that
+//!   `fork` copies no lock that is taken.
 //! * Mark functions lock, read and mark. They allocate nothing and cannot panic.
-//! * Only [`heap`] reads objects directly, and only [`environment`] reads environments and scopes. Their own chapters
-//!   say when that is allowed.
+//! * Only [`ruby::heap`] reads objects directly, and only [`ruby::environment`] reads environments and scopes. Their
+//!   own chapters say when that is allowed.
 
-mod backends;
-mod block;
-mod buffer;
-mod class_variables;
-mod collect;
-mod config;
-mod crew;
-mod decode;
-mod encode;
-mod engine;
-mod environment;
-mod errors;
-mod explain;
-mod fiber;
-mod gvl;
-mod hashes;
-mod heap;
-mod held_procs;
-mod holder;
-mod identity;
-mod iseq;
-mod kept;
-mod later;
-mod lines;
-mod list;
-mod made;
-mod memory_view;
-mod observe;
-mod over;
-mod pack;
-mod pending;
-mod plan;
-mod profile;
-mod question;
-mod random;
-mod reflect;
-mod registry;
-mod reserve;
-mod room;
-mod trace;
-mod unpack;
+mod buffers;
+mod device;
+mod marshal;
+mod options;
+mod report;
+mod ruby;
+mod section;
 mod world;
 
+use buffers::{buffer, memory_view};
+use device::backends;
 use magnus::{Error, Object, Ruby, function};
+use marshal::kept;
+use report::{explain, profile};
+use ruby::{environment, errors, fiber, holder, iseq, reflect, registry, reserve};
+use section::{collect, engine, over, pending, random};
+use world::{hashes, live_world};
 
 #[global_allocator]
 static ALLOCATOR: reserve::Reserving = reserve::Reserving;
@@ -96,12 +62,12 @@ macro_rules! roomy {
 fn init(ruby: &Ruby) -> Result<(), Error> {
     reserve::init();
     let ikra = ruby.define_module("Ikra")?;
-    config::learn(ruby)?;
+    options::learn(ruby)?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
     ikra.define_singleton_method("__again", roomy!(engine::warm::again(a, b, c, d), 4))?;
     ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
-    ikra.define_singleton_method("__check", roomy!(config::check(a), 1))?;
+    ikra.define_singleton_method("__check", roomy!(options::check(a), 1))?;
     ikra.define_singleton_method("__chosen", roomy!(collect::chosen(a, b, c), 3))?;
     ikra.define_singleton_method("__permuted", roomy!(collect::permuted(a, b), 2))?;
     ikra.define_singleton_method("__sorted", roomy!(collect::sorted(a, b, c, d), 4))?;
@@ -118,7 +84,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__product", roomy!(over::product(a, b, c), 3))?;
     ikra.define_singleton_method("__running", roomy!(collect::running(a, b, c), 3))?;
     ikra.define_singleton_method("__sieved", roomy!(collect::sieved(a, b, c), 3))?;
-    ikra.define_singleton_method("__configure", roomy!(config::configure(a, b), 2))?;
+    ikra.define_singleton_method("__configure", roomy!(options::configure(a, b), 2))?;
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
@@ -144,7 +110,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__graphs", function!(kept::describe, 0))?;
     ikra.define_singleton_method("__retained", function!(pending::retained, 2))?;
     ikra.define_singleton_method("__computed", function!(pending::computed, 3))?;
-    ikra.define_singleton_method("__live", function!(world::set_live, 1))?;
+    ikra.define_singleton_method("__live", function!(live_world::set_live, 1))?;
     ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;
     ikra.define_singleton_method("__write_view", function!(memory_view::write, 4))?;
     ikra.define_singleton_method("__single", function!(buffer::single, 1))?;

@@ -1,0 +1,8 @@
+//! What Ikra tells of the sections that ran.
+//!
+//! Here: the times of `Ikra.profile`, and the accounts of `Ikra.explain`. Not here: their text (`lib/ikra/profile.rb`,
+//! `lib/ikra/explain.rb`).
+//! Invariant: a section gives the same answer whether anything is told of it or not.
+
+pub mod explain;
+pub mod profile;

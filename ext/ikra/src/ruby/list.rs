@@ -1,0 +1,91 @@
+//! Arrays of many numbers, filled by all cores, and Strings of many bytes.
+//!
+//! Here: [`filled`], an Array whose elements are written in place by workers, so that nothing is copied; and
+//! [`string`], whose bytes several threads copy. Not here: the numbers and bytes themselves
+//! ([`crate::marshal::decode`], [`crate::buffers::buffer`]).
+#![allow(unsafe_code, reason = "writes the bodies of an Array and of a String that nobody else knows yet")]
+
+use crate::ruby::crew::{self, PIECE};
+use crate::ruby::heap::{self, Raw};
+use ikra_core::memory::pages::large_pages;
+use ikra_core::memory::room;
+use ikra_core::memory::words::copy_by_threads;
+use magnus::rb_sys::{FromRawValue, protect};
+use magnus::{Error, RArray, RString, Ruby, Value};
+use rb_sys::StableApiDefinition;
+use std::mem::MaybeUninit;
+
+/// An Array of so many elements. `fill` gets the index of a first one, and a slice of nils. It replaces these by
+/// immediates, or by UNDEF where Ruby must make an object. These elements stay nil, and their indices come with the
+/// Array, in ascending order.
+///
+/// # Errors
+/// The outer one: NoMemoryError. The inner one: what `fill` gives.
+pub fn filled<E: Send>(
+    ruby: &Ruby,
+    len: usize,
+    fill: impl Fn(usize, &mut [Raw]) -> Result<(), E> + Sync,
+) -> Result<Result<(RArray, Vec<usize>), E>, Error> {
+    if len == 0 {
+        return Ok(Ok((ruby.ary_new(), Vec::new())));
+    }
+    room::check(len.saturating_mul(size_of::<Raw>()));
+    // SAFETY: a new Array with room for so many. `protect` catches NoMemoryError.
+    let raw = protect(|| unsafe { rb_sys::rb_ary_new_capa(len as std::os::raw::c_long) })?;
+    // SAFETY: the Array that was just made, which the machine stack keeps alive from here on.
+    let array = unsafe { Value::from_raw(raw) };
+    let array = RArray::from_value(array).ok_or_else(|| Error::new(ruby.exception_fatal(), "no Array"))?;
+    // SAFETY: `array` is a live Array, because it is on the machine stack until it is returned. This reads where its
+    // body is, and only the address is used.
+    let body = unsafe { rb_sys::stable_api::get_default().rarray_const_ptr(raw) };
+    large_pages(body as usize, len * size_of::<Raw>());
+    // SAFETY: `raw` is that Array. It is not frozen, because no other code knows it, and `len` is not 0. Ruby stores
+    // nil at an index that is not negative, and fills the elements before it with nil. `protect` catches what it may
+    // raise (NoMemoryError, IndexError of too great an index). No frame on the way has anything to drop.
+    protect(|| unsafe {
+        rb_sys::rb_ary_store(raw, len as std::os::raw::c_long - 1, heap::NIL);
+        heap::NIL
+    })?;
+    // SAFETY: the body has `len` elements now, all of them nil. It moves only where the Array changes or the GC runs.
+    // Both need the GVL, which this thread holds until the workers are done (`crew::map` returns after them), and it
+    // calls no function of Ruby meanwhile. No other code knows the Array, so nothing else reads or writes the slice.
+    // Only immediates are written, which need no write barrier, and UNDEF, which the GC skips. An Array that is
+    // returned has no UNDEF left.
+    let out = unsafe {
+        let body = rb_sys::stable_api::get_default().rarray_const_ptr(raw).cast_mut();
+        std::slice::from_raw_parts_mut(body, len)
+    };
+    let pieces = out.chunks_mut(PIECE).enumerate().collect();
+    let rest = crew::map(len, pieces, |(piece, out): (usize, &mut [Raw])| {
+        fill(piece * PIECE, out)?;
+        let mut rest = Vec::new();
+        for (at, value) in out.iter_mut().enumerate().filter(|(_, value)| **value == heap::UNDEF) {
+            room::push(&mut rest, piece * PIECE + at);
+            *value = heap::NIL;
+        }
+        Ok(rest)
+    });
+    Ok(rest.into_iter().collect::<Result<Vec<_>, E>>().map(|rest| (array, room::concat(&rest))))
+}
+
+/// A String of such bytes, in no encoding.
+///
+/// # Errors
+/// NoMemoryError.
+pub fn string(bytes: &[u8]) -> Result<RString, Error> {
+    room::check(bytes.len());
+    // SAFETY: a new String of so many undefined bytes. `protect` catches NoMemoryError.
+    let raw = protect(|| unsafe { rb_sys::rb_str_new(std::ptr::null(), bytes.len() as std::os::raw::c_long) })?;
+    // SAFETY: the String that was just made, which the machine stack keeps alive from here on.
+    let string = unsafe { Value::from_raw(raw) };
+    // SAFETY: a live String of so many bytes, which stay where they are until Ruby runs again. No other code knows it.
+    // The bytes need not be initialised to be written, and initialised bytes may be viewed as ones that need not be.
+    let (out, from) = unsafe {
+        let body = rb_sys::stable_api::get_default().rstring_ptr(raw).cast_mut().cast::<MaybeUninit<u8>>();
+        let from = std::slice::from_raw_parts(bytes.as_ptr().cast::<MaybeUninit<u8>>(), bytes.len());
+        (std::slice::from_raw_parts_mut(body, bytes.len()), from)
+    };
+    large_pages(out.as_ptr() as usize, out.len());
+    copy_by_threads(out, from);
+    RString::from_value(string).ok_or_else(|| Error::new(Ruby::get_with(string).exception_fatal(), "no String"))
+}

@@ -1,0 +1,107 @@
+//! Questions to Ruby that may raise by themselves, and text of values.
+//!
+//! Here: [`own`], which tells an exception that a question raises from one that arrives while it is asked. [`text`] and
+//! [`shown`] are what `to_s` and `inspect` give; [`described`] uses both. Not here: the questions.
+//! Invariant: an exception that arrives is never dropped. Thread#raise, Thread#kill, Timeout and signals leave
+//! exceptions for a thread. Ruby raises them at the end of any method that is called, also of one in C. So a caller
+//! passes on what the method raises, or calls it by [`own`]. magnus' `inspect` and `to_string` of a Value drop all
+//! exceptions, and are not used.
+#![allow(unsafe_code, reason = "rb_block_call takes a C function; see SAFETY at each")]
+
+use crate::ruby::heap::{self, Raw};
+use crate::ruby::reflect;
+use crate::ruby::registry;
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, ExceptionClass, RString, Ruby, Value};
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread;
+
+/// What a question gives, or the exception of a class that it raises by itself.
+///
+/// # Errors
+/// Every other exception, and every one that another thread raised here, whatever its class. That one waits until the
+/// question was asked. A signal's handler does not wait; the default ones raise nothing that is a StandardError.
+pub fn own<T>(
+    ruby: &Ruby,
+    class: ExceptionClass,
+    question: impl FnOnce() -> Result<T, Error>,
+) -> Result<Result<T, Error>, Error> {
+    match uninterrupted(ruby, question)? {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error) if error.is_kind_of(class) => Ok(Err(error)),
+        Err(error) => Err(error),
+    }
+}
+
+struct Asked<F, T> {
+    question: Option<F>,
+    answer: Option<thread::Result<T>>,
+}
+
+unsafe extern "C" fn ask<F: FnOnce() -> T, T>(_: Raw, data: Raw, _: c_int, _: *const Raw, _: Raw) -> Raw {
+    // SAFETY: `data` is the `Asked` on the stack of `uninterrupted`, which waits for this function.
+    let asked = unsafe { &mut *(data as *mut Asked<F, T>) };
+    if let Some(question) = asked.question.take() {
+        asked.answer = Some(catch_unwind(AssertUnwindSafe(question)));
+    }
+    heap::NIL
+}
+
+/// Runs `work` within `Thread.handle_interrupt(Object => :never)`.
+fn uninterrupted<T>(ruby: &Ruby, work: impl FnOnce() -> T) -> Result<T, Error> {
+    fn function<F: FnOnce() -> T, T>(_: &Asked<F, T>) -> unsafe extern "C" fn(Raw, Raw, c_int, *const Raw, Raw) -> Raw {
+        ask::<F, T>
+    }
+    let never = ruby.hash_new();
+    never.aset(ruby.class_object(), ruby.to_symbol("never"))?;
+    let (never, id) = (never.as_raw(), registry::id(ruby, "handle_interrupt"));
+    let mut asked = Asked { question: Some(work), answer: None };
+    let ask = function(&asked);
+    // SAFETY: `asked` and `never` outlive the call; what is raised when it ends, which is what waited, is caught.
+    protect(|| unsafe {
+        rb_sys::rb_block_call(rb_sys::rb_cThread, id, 1, &raw const never, Some(ask), (&raw mut asked) as Raw)
+    })?;
+    match asked.answer.expect("handle_interrupt calls its block") {
+        Ok(answer) => Ok(answer),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// What `to_s` of a value gives.
+///
+/// # Errors
+/// What Ruby raises, or what arrives.
+pub fn text(value: Value) -> Result<String, Error> {
+    // SAFETY: a live value; what is raised is caught.
+    utf8(protect(|| unsafe { rb_sys::rb_obj_as_string(value.as_raw()) })?)
+}
+
+/// What `inspect` of a value gives.
+///
+/// # Errors
+/// What Ruby raises, or what arrives.
+pub fn shown(value: Value) -> Result<String, Error> {
+    // SAFETY: a live value; what is raised is caught.
+    utf8(protect(|| unsafe { rb_sys::rb_inspect(value.as_raw()) })?)
+}
+
+/// The same of any value, for messages about it: one whose method raises, or that has none, is shown as its class.
+///
+/// # Errors
+/// What arrives.
+pub fn described(value: Value, question: fn(Value) -> Result<String, Error>) -> Result<String, Error> {
+    let ruby = Ruby::get_with(value);
+    match own(&ruby, ruby.exception_standard_error(), || question(value))? {
+        Ok(text) => Ok(text),
+        // SAFETY: a live value; what is raised is caught.
+        Err(_) => utf8(protect(|| unsafe { rb_sys::rb_any_to_s(value.as_raw()) })?),
+    }
+}
+
+fn utf8(string: Raw) -> Result<String, Error> {
+    let string = RString::from_value(reflect::value(string)).expect("Ruby makes a String of what is none");
+    let string = string.conv_enc(Ruby::get_with(string).utf8_encoding())?;
+    // SAFETY: copied before Ruby runs again.
+    Ok(unsafe { string.to_string_lossy() }.into_owned())
+}

@@ -1,0 +1,794 @@
+//! Sections that leave their columns where they are: `Ikra.resident`.
+//!
+//! Here: [`Scope`], what the open scope of a Fiber keeps of each compiled block it ran. Each block has a [`State`]: the
+//! tables of objects, and a buffer for each column. This file also moves columns from one block's state to another's,
+//! and back to the objects. Not here: how Ruby's own reads and writes are noticed (lib/ikra/resident.rb).
+//!
+//! # Versions of columns
+//!
+//! A *key* names an ivar of some classes, in whatever program it is a column. Each launch that writes a key makes a
+//! newer version of it. So does Ruby where it writes a slot ([`slots`]).
+//!
+//! A state runs only when each of its keys has the newest version. Older columns are taken over from the state that has
+//! the newest, where both states number the objects alike. Buffers share contents, so nothing is copied. Else
+//! everything is written back to the objects, and packed anew.
+//!
+//! Ruby sees what kernels did once [`Scope::write_back`] ran. Single slots it sees before. Any other change by Ruby
+//! makes all states void ([`Scope::changed`]). Nothing notices writes to arrays, so arrays are compared with what was
+//! packed of them. Where the scope says that arrays are fixed, they are compared only after a call of some method of an
+//! object, which may have given the program an array.
+//!
+//! Some programs have no state and run as without a scope. They make objects, freeze anything or ask what is frozen,
+//! write to arrays, or read Strings that are not frozen.
+
+use super::{Section, Site, Variant};
+use crate::buffers::buffer;
+use crate::marshal::decode::Decoder;
+use crate::marshal::kept;
+use crate::marshal::made::Made;
+use crate::marshal::pack::{self, Elements, Packed, RootValue};
+use crate::marshal::plan::SlotPlan;
+use crate::marshal::trace::Tables;
+use crate::marshal::unpack::Unpacker;
+use crate::ruby::errors;
+use crate::ruby::fiber::{self, Number};
+use crate::ruby::gvl;
+use crate::ruby::heap::{self, Raw};
+use crate::ruby::holder::{Holder, LazyHolder};
+use crate::ruby::reflect;
+use crate::ruby::registry::Kept;
+use arrays::Arrays;
+use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::ir::{Column, ColumnId, Space};
+use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::column::HostColumn;
+use ikra_core::types::{Prims, Repr};
+pub(super) use inside::Inside;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::typed_data::Obj;
+use magnus::{Error, RModule, Ruby, TryConvert, Value};
+use parking_lot::Mutex;
+use slots::Fetched;
+pub use slots::{slot, store};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+mod arrays;
+mod inside;
+mod slots;
+
+/// The classes and names of an ivar, and whether the column is the tag of its union.
+type Key = (Vec<(Raw, String)>, bool);
+
+/// What a scope keeps of one compiled block over one list.
+pub(super) struct State {
+    site: Arc<Site>,
+    variant: Arc<Variant>,
+    /// The list, and first element and length of a Range.
+    base: (Raw, Option<(i64, usize)>),
+    tables: Arc<Tables>,
+    /// By column: what the state keeps of it.
+    kept: Vec<Option<Kind>>,
+    lengths: Vec<usize>,
+    biases: Vec<u64>,
+    jobs: u64,
+    /// All arrays in its tables.
+    arrays: Arrays,
+    /// The newest version of each key that the state has, and whether the objects lack it.
+    versions: Mutex<HashMap<Key, (u64, bool)>>,
+    /// The newest version of every key at the time of packing. The objects lacked none.
+    packed_at: HashMap<Key, u64>,
+    /// Whether the objects lack some version.
+    ahead: AtomicBool,
+    /// The number of finished launches that may have changed its columns.
+    launches: AtomicU64,
+    fetched: Fetched,
+    /// The value of the scope's `changes` at the time of packing.
+    seen: u64,
+    /// A number that no other state has.
+    serial: u64,
+    /// Results of comparisons with the tables of other states. Tables never change, so a result holds while both states
+    /// exist.
+    compared: Mutex<HashMap<(u64, Compared), bool>>,
+    /// Marks the objects of the tables.
+    holder: Kept,
+    _base: Option<Kept>,
+}
+
+/// What the tables of two states may have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Compared {
+    /// The rows of a class.
+    Rows(Raw),
+    Numbers,
+    Texts,
+}
+
+/// A column that the state keeps.
+struct Kind {
+    buffer: Arc<Buffer>,
+    /// None where the column never changes.
+    key: Option<Key>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// States, in the order of their last runs.
+    states: Vec<Arc<State>>,
+    versions: HashMap<Key, u64>,
+    /// How often Ruby changed objects.
+    changes: u64,
+    /// A method of a watched object was called since arrays were last compared.
+    touched: bool,
+    /// The state that ran last. All its versions are the newest, so that it need not be compared with others.
+    last: Option<Arc<State>>,
+}
+
+/// An open scope of a Fiber.
+pub(super) struct Scope {
+    fiber: Number,
+    /// The program changes no Array while the scope is open.
+    fixed: bool,
+    inner: Mutex<Inner>,
+}
+
+/// The open scopes.
+static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+/// For each Fiber that has any: the number of scopes for which methods of objects are watched.
+static SHOWN: Mutex<Vec<(Number, i32)>> = Mutex::new(Vec::new());
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+/// The most attempts to fetch columns while other threads run.
+const MOST_ATTEMPTS: usize = 4;
+/// The most states that a scope keeps.
+const MOST_STATES: usize = 32;
+
+/// The innermost scope of this Fiber.
+pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
+    if OPEN.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let fiber = fiber::known(ruby)?;
+    SCOPES.lock().iter().rev().find(|scope| scope.fiber == fiber).cloned()
+}
+
+/// `Ikra.__resident_open(fixed)`: opens a scope. `fixed` says that the program changes no Array in it.
+///
+/// # Errors
+/// As [`fiber::current`], and as [`fiber::let_gone_go`].
+pub fn open(ruby: &Ruby, fixed: bool) -> Result<(), Error> {
+    fiber::let_gone_go(ruby)?;
+    let fiber = fiber::current(ruby)?;
+    // A scope within another is the same scope.
+    let new = || Arc::new(Scope { fiber, fixed, inner: Mutex::default() });
+    let scope = scope(ruby).unwrap_or_else(new);
+    OPEN.fetch_add(1, Ordering::Relaxed);
+    SCOPES.lock().push(scope);
+    Ok(())
+}
+
+/// `Ikra.__resident_close`: writes everything back.
+///
+/// # Errors
+/// As [`Scope::write_back`].
+pub fn close(ruby: &Ruby) -> Result<(), Error> {
+    let Some(scope) = scope(ruby) else { return Ok(()) };
+    let written = scope.write_back(ruby);
+    let last = {
+        let mut scopes = SCOPES.lock();
+        if let Some(at) = scopes.iter().rposition(|other| Arc::ptr_eq(other, &scope)) {
+            scopes.remove(at);
+        }
+        !scopes.iter().any(|other| Arc::ptr_eq(other, &scope))
+    };
+    if last {
+        scope.end();
+    }
+    OPEN.fetch_sub(1, Ordering::Relaxed);
+    written
+}
+
+/// The scopes of all other Fibers, of this thread and of others, except `own`.
+fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
+    if !is_open() {
+        return Vec::new();
+    }
+    let is_own = |scope: &Arc<Scope>| own.is_some_and(|own| Arc::ptr_eq(own, scope));
+    SCOPES.lock().iter().filter(|scope| !is_own(scope)).cloned().collect()
+}
+
+/// Before a section reads objects: writes back what kernels changed in scopes of other Fibers.
+///
+/// # Errors
+/// As [`Scope::write_back`].
+pub(super) fn read_others(ruby: &Ruby, own: Option<&Arc<Scope>>) -> Result<(), Error> {
+    others(own).iter().try_for_each(|scope| scope.write_back(ruby))
+}
+
+/// After a section may have changed objects: makes states in scopes of other Fibers void.
+pub(super) fn changed_for_others(own: Option<&Arc<Scope>>) {
+    others(own).iter().for_each(|scope| scope.changed());
+}
+
+/// `Ikra.__resident_read`: Ruby is about to read objects.
+///
+/// # Errors
+/// As [`Scope::write_back`].
+pub fn read(ruby: &Ruby) -> Result<(), Error> {
+    let scopes = SCOPES.lock().clone();
+    scopes.iter().for_each(|scope| scope.inner.lock().touched = true);
+    scopes.iter().try_for_each(|scope| scope.write_back(ruby))?;
+    fiber::let_gone_go(ruby)
+}
+
+/// Closes the scopes of Fibers that cannot be resumed any more.
+///
+/// # Errors
+/// As [`close`]. The scopes are closed even then.
+pub fn let_gone_go(ruby: &Ruby, gone: &[Number]) -> Result<(), Error> {
+    let scopes = SCOPES.lock().clone();
+    let left: Vec<Arc<Scope>> = scopes.into_iter().filter(|scope| gone.contains(&scope.fiber)).collect();
+    let written = left.iter().map(|scope| scope.write_back(ruby)).fold(Ok(()), Result::and);
+    SCOPES.lock().retain(|scope| !gone.contains(&scope.fiber));
+    SHOWN.lock().retain(|(fiber, _)| !gone.contains(fiber));
+    OPEN.fetch_sub(left.len(), Ordering::Relaxed);
+    left.iter().for_each(|scope| scope.end());
+    written
+}
+
+/// `Ikra.__resident_changed`: Ruby changed an object.
+pub fn changed() {
+    let scopes = SCOPES.lock().clone();
+    scopes.iter().for_each(|scope| scope.changed());
+}
+
+/// `Ikra.__resident_shown(more)`: adds `more` to the number of watched scopes of this Fiber, and says whether any Fiber
+/// has one. `Ikra::Resident` calls it before a scope opens and after it is closed, to know what must be watched.
+///
+/// # Errors
+/// As [`fiber::current`].
+pub fn shown(ruby: &Ruby, more: i32) -> Result<bool, Error> {
+    if more != 0 {
+        let fiber = fiber::current(ruby)?;
+        let mut shown = SHOWN.lock();
+        match shown.iter_mut().find(|(other, _)| *other == fiber) {
+            Some((_, count)) => *count += more,
+            None => shown.push((fiber, more)),
+        }
+        shown.retain(|(_, count)| *count > 0);
+    }
+    Ok(!SHOWN.lock().is_empty())
+}
+
+/// `Ikra.__resident?`: whether some scope is open.
+pub fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed) > 0
+}
+
+/// Bytes on a device of the columns that scopes keep.
+pub fn held() -> usize {
+    let scopes = SCOPES.lock().clone();
+    let states: Vec<Arc<State>> = scopes.iter().flat_map(|scope| scope.inner.lock().states.clone()).collect();
+    buffer::on_device(states.iter().flat_map(|state| state.kept.iter().flatten()).map(|kind| &kind.buffer))
+}
+
+/// Gives the tables of states that are not needed any more to the graph cache.
+fn let_go(states: Vec<Arc<State>>) {
+    states.into_iter().filter_map(Arc::into_inner).for_each(State::let_go);
+}
+
+impl Scope {
+    /// Makes all states void.
+    pub fn changed(&self) {
+        let mut inner = self.inner.lock();
+        inner.changes += 1;
+        let _gone = inner.last.take();
+    }
+
+    /// Writes to the objects what they lack.
+    ///
+    /// # Errors
+    /// `Device`; FrozenError for objects that were frozen meanwhile; NoMemoryError.
+    pub fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
+        let states = self.inner.lock().states.clone();
+        for state in &states {
+            if state.write_back(ruby)? {
+                let written: Vec<(Key, u64)> = {
+                    let mut versions = state.versions.lock();
+                    versions.values_mut().for_each(|(_, lacking)| *lacking = false);
+                    versions.iter().map(|(key, (version, _))| (key.clone(), *version)).collect()
+                };
+                // Other states that took over the same version need not write it again.
+                for other in states.iter().filter(|other| !Arc::ptr_eq(other, state)) {
+                    let mut versions = other.versions.lock();
+                    for (key, version) in &written {
+                        if let Some((known, lacking)) = versions.get_mut(key)
+                            && *known <= *version
+                        {
+                            *lacking = false;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops void states. What a kernel changed before Ruby made a state void is first written to the objects.
+    pub(super) fn tidy(&self, ruby: &Ruby) -> Result<(), Error> {
+        let lost = {
+            let inner = self.inner.lock();
+            inner.states.iter().any(|state| state.seen != inner.changes && state.ahead.load(Ordering::Relaxed))
+        };
+        if lost {
+            self.write_back(ruby)?;
+        }
+        let gone = {
+            let mut inner = self.inner.lock();
+            let changes = inner.changes;
+            let (keep, gone) = std::mem::take(&mut inner.states).into_iter().partition(|state| state.seen == changes);
+            inner.states = keep;
+            gone
+        };
+        let_go(gone);
+        Ok(())
+    }
+
+    /// Drops the numbers of objects from all tables, because the states do not number them alike.
+    fn forget(&self) {
+        drop(self.take());
+    }
+
+    /// Ends the scope: no section runs in it any more.
+    fn end(&self) {
+        let_go(self.take());
+    }
+
+    fn take(&self) -> Vec<Arc<State>> {
+        let mut inner = self.inner.lock();
+        let mut all = std::mem::take(&mut inner.states);
+        // Drops the last references to the states, and with them most of their memory.
+        all.extend(inner.last.take());
+        all
+    }
+
+    /// Updates a state to the newest versions. False where that is not possible.
+    fn update(&self, state: &State) -> bool {
+        let (states, newest) = {
+            let inner = self.inner.lock();
+            (inner.states.clone(), inner.versions.clone())
+        };
+        // All columns or none: a state with some columns of the newest version would also write back the others.
+        let mut taken = Vec::new();
+        for kind in state.kept.iter().flatten() {
+            let Some(key) = &kind.key else { continue };
+            let wanted = newest.get(key).copied().unwrap_or(0);
+            let known = state.versions.lock().get(key).map_or(0, |(version, _)| *version);
+            if known == wanted {
+                continue;
+            }
+            let has =
+                |other: &&Arc<State>| other.versions.lock().get(key).is_some_and(|(version, _)| *version == wanted);
+            let from = states.iter().filter(has).find_map(|other| {
+                let lacking = other.versions.lock().get(key).is_some_and(|(_, lacking)| *lacking);
+                let theirs = other.kept.iter().flatten().find(|theirs| theirs.key.as_ref() == Some(key))?;
+                let fits = theirs.buffer.storage() == kind.buffer.storage() && theirs.buffer.len() == kind.buffer.len();
+                (fits && state.numbers_as(other, key)).then(|| (theirs.buffer.clone(), lacking))
+            });
+            let Some((from, lacking)) = from else { return false };
+            taken.push((kind, key, from, wanted, lacking));
+        }
+        // A version is newer where another block wrote the ivar after this state was packed. This state may have the
+        // ivar in another column (of other classes, with a tag), or treat it as a constant.
+        let is_new = |key: &Key, version: u64| version > state.packed_at.get(key).copied().unwrap_or(0);
+        let lacks = |key: &Key| !state.versions.lock().contains_key(key) && key.0.iter().any(|part| state.knows(part));
+        if newest.iter().any(|(key, version)| is_new(key, *version) && lacks(key)) {
+            return false;
+        }
+        if !taken.is_empty() {
+            // The versions that the last state writes next would be newer than those of this state. This state may
+            // raise and never run.
+            let _gone = self.inner.lock().last.take();
+        }
+        for (kind, key, from, wanted, lacking) in taken {
+            kind.buffer.share(&from);
+            state.versions.lock().insert(key.clone(), (wanted, lacking));
+            state.ahead.fetch_or(lacking, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Registers the new versions, after a launch that ended well.
+    pub(super) fn wrote(&self, state: &Arc<State>) {
+        state.launches.fetch_add(1, Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        if inner.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state)) && state.ahead.load(Ordering::Relaxed) {
+            return;
+        }
+        inner.last = Some(state.clone());
+        // The state that ran last stands last. Its versions are newer than those of other states with the same keys.
+        inner.states.retain(|other| !Arc::ptr_eq(other, state));
+        inner.states.push(state.clone());
+        for (at, kind) in state.kept.iter().enumerate() {
+            let Some(Kind { key: Some(key), .. }) = kind else { continue };
+            if state.variant.lowered.program.columns[at].written {
+                let version = inner.versions.entry(key.clone()).or_insert(0);
+                *version += 1;
+                state.versions.lock().insert(key.clone(), (*version, true));
+                state.ahead.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Whether a slot holds only Numbers, Symbols and other immediate values, whose bits do not depend on tables.
+fn is_plain(slot: &SlotPlan) -> bool {
+    matches!(slot.repr, Repr::Int | Repr::Float | Repr::Bool | Repr::Sym)
+}
+
+impl State {
+    /// Whether both states give the same rows to the objects of a key, and the same numbers to what its columns refer
+    /// to (objects, arrays, Strings).
+    fn numbers_as(&self, other: &State, key: &Key) -> bool {
+        if !key.0.iter().all(|(class, _)| self.same_rows(other, *class)) {
+            return false;
+        }
+        let slots = || key.0.iter().map(|(class, ivar)| self.slot(*class, ivar));
+        let plain = |slot: Option<&SlotPlan>| slot.is_some_and(is_plain);
+        if slots().all(plain) {
+            return true;
+        }
+        let texts = slots().any(|slot| slot.is_none_or(|slot| slot.prims.intersects(Prims::STR)));
+        (!texts || self.same_texts(other)) && self.same_numbers(other)
+    }
+
+    /// Whether the program has this ivar of this class.
+    fn knows(&self, (class, ivar): &(Raw, String)) -> bool {
+        self.slot(*class, ivar).is_some()
+    }
+
+    fn slot(&self, class: Raw, ivar: &str) -> Option<&SlotPlan> {
+        let plan = &self.variant.plan;
+        let class = &plan.classes[*plan.class_index.get(&class)? as usize];
+        class.fields.iter().find(|field| field.name == ivar).map(|field| &field.slot)
+    }
+
+    /// Compares tables, and remembers the result: tables are long.
+    fn compare(&self, other: &State, what: Compared, same: impl FnOnce() -> bool) -> bool {
+        let key = (other.serial, what);
+        let known = self.compared.lock().get(&key).copied();
+        known.unwrap_or_else(|| {
+            let same = same();
+            self.compared.lock().insert(key, same);
+            same
+        })
+    }
+
+    fn same_rows(&self, other: &State, class: Raw) -> bool {
+        let objects = |state: &State| state.variant.plan.class_index.get(&class).map(|at| *at as usize);
+        match (objects(self), objects(other)) {
+            (Some(a), Some(b)) => self.compare(other, Compared::Rows(class), || {
+                self.tables.classes[a].objects[..] == other.tables.classes[b].objects[..]
+            }),
+            _ => false,
+        }
+    }
+
+    /// Whether all objects and arrays have the same numbers.
+    fn same_numbers(&self, other: &State) -> bool {
+        let (own, theirs) = (&self.variant.plan, &other.variant.plan);
+        self.compare(other, Compared::Numbers, || {
+            own.classes.len() == theirs.classes.len()
+                && own.classes.iter().zip(&theirs.classes).all(|(a, b)| a.raw == b.raw && self.same_rows(other, a.raw))
+                && own.kinds.len() == theirs.kinds.len()
+                && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays[..] == b.arrays[..])
+        })
+    }
+
+    /// Whether all Strings lie at the same offsets in both. The program's literals come first, so these count too.
+    fn same_texts(&self, other: &State) -> bool {
+        self.compare(other, Compared::Texts, || {
+            self.variant.plan.literals == other.variant.plan.literals
+                && self.tables.strings.strings == other.tables.strings.strings
+        })
+    }
+
+    /// Gives the tables to the graph cache, for the next run of the block over the same objects, in a scope or without
+    /// one.
+    fn let_go(self) {
+        let holder = Obj::<Holder>::try_convert(self.holder.value());
+        holder.expect("a holder is one").let_tables_go();
+        if let Ok(tables) = Arc::try_unwrap(self.tables)
+            && kept::wants(&self.variant, self.base.0, &tables)
+        {
+            kept::put(&self.variant, self.base.0, tables);
+        }
+    }
+
+    /// Whether all arrays still hold what was packed of them.
+    fn arrays_hold(&self) -> bool {
+        let Variant { plan, lowered, .. } = &*self.variant;
+        let is_of_arrays = |at: usize| matches!(lowered.program.columns[at].space, Space::Array(_));
+        let column = |(at, column): (usize, &Column)| match &self.kept[at] {
+            Some(kind) if is_of_arrays(at) => kind.buffer.on_host(),
+            _ => Ok(HostColumn::zeroed(column.storage, 0)),
+        };
+        let columns: Result<Vec<_>, _> = lowered.program.columns.iter().enumerate().map(column).collect();
+        // Arrays whose columns cannot be fetched are packed anew.
+        columns.is_ok_and(|columns| self.arrays.hold(&Decoder { plan, tables: &self.tables, columns: &columns }))
+    }
+
+    /// Writes to the objects what they lack. False where they lack nothing.
+    ///
+    /// Other threads run while columns are fetched, and may launch, write back and assign. The fetched columns are used
+    /// only if no thread did.
+    fn write_back(&self, ruby: &Ruby) -> Result<bool, Error> {
+        let (holder, made, polls) = (LazyHolder::default(), Made::default(), gvl::Polls::never());
+        let mut attempts = 0;
+        loop {
+            if !self.ahead.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let launches = self.launches.load(Ordering::Relaxed);
+            let unpacker = Unpacker {
+                ruby,
+                plan: &self.variant.plan,
+                program: &self.variant.lowered.program,
+                schema: &self.variant.lowered.schema,
+                tables: &self.tables,
+                columns: &[],
+                holder: &holder,
+                made: &made,
+                trapped: false,
+                polls: &polls,
+            };
+            // Looks while the device still computes. Not where other threads could freeze something before it is done.
+            let looked = gvl::is_alone().then(|| unpacker.look());
+            // After many attempts it waits with the GVL, so that no thread can launch again.
+            let fetched = if attempts < MOST_ATTEMPTS { gvl::released(|| self.fetched()) } else { self.fetched() };
+            let columns = fetched.map_err(|e| errors::core(ruby, e))?;
+            if self.launches.load(Ordering::Relaxed) == launches && self.ahead.load(Ordering::Relaxed) {
+                let unpacker = Unpacker { columns: &columns, ..unpacker };
+                unpacker.write_back(looked.unwrap_or_else(|| unpacker.look()))?;
+                self.ahead.store(false, Ordering::Relaxed);
+                return Ok(true);
+            }
+            attempts += 1;
+        }
+    }
+
+    /// The columns that writing back reads, on the host.
+    fn fetched(&self) -> ikra_core::error::Result<Vec<HostColumn>> {
+        let Variant { plan, lowered, .. } = &*self.variant;
+        // Both columns of an assigned field, even though passes may have found that one of them never changes.
+        let fields = plan.classes.iter().flat_map(|class| &class.fields).filter(|field| field.written);
+        let assigned: Vec<ColumnId> = fields.flat_map(|field| [field.slot.value, field.slot.tag]).flatten().collect();
+        let column = |(at, column): (usize, &Column)| {
+            let id = Some(ColumnId::new(at));
+            // Strings are made of the bytes that words refer to.
+            let wanted = column.written || assigned.iter().any(|own| Some(*own) == id) || lowered.schema.bytes == id;
+            match &self.kept[at] {
+                Some(kind) if wanted => kind.buffer.on_host(),
+                _ => Ok(HostColumn::zeroed(column.storage, 0)),
+            }
+        };
+        lowered.program.columns.iter().enumerate().map(column).collect()
+    }
+}
+
+impl Section<'_> {
+    /// A state that fits the values of this call, ready to run.
+    pub(super) fn kept_state(&mut self, scope: &Arc<Scope>) -> Result<Option<(Arc<State>, Packed)>, Error> {
+        scope.tidy(self.ruby)?;
+        let base = self.base_of_state();
+        let form = self.form();
+        let states = scope.inner.lock().states.clone();
+        let fits = |state: &&Arc<State>| {
+            Arc::ptr_eq(&state.site, &self.site) && state.base == base && state.variant.form == form
+        };
+        for state in states.iter().filter(fits) {
+            let variant = &state.variant;
+            if !variant.guards.hold(self.ruby)? || !variant.guards.outside_hold(self.ruby, &self.captures)? {
+                continue;
+            }
+            let mut roots = Vec::with_capacity(variant.lowered.schema.roots.len());
+            for root in &variant.lowered.schema.roots {
+                roots.push(RootValue::of(self.ruby, self.root_value(&root.root)?));
+            }
+            let touched = scope.inner.lock().touched;
+            if (touched || !scope.fixed) && !state.arrays_hold() {
+                scope.write_back(self.ruby)?;
+                scope.changed();
+                return Ok(None);
+            }
+            if touched {
+                let others = states.iter().filter(|other| !Arc::ptr_eq(other, state));
+                let hold = others.filter(|other| other.seen == state.seen).all(|other| other.arrays_hold());
+                if !hold {
+                    scope.write_back(self.ruby)?;
+                    scope.changed();
+                    return Ok(None);
+                }
+                scope.inner.lock().touched = false;
+            }
+            let elements = match self.range {
+                Some((first, len)) => Elements::Range(first, len),
+                None => Elements::Values(heap::elements(self.base.as_raw())),
+            };
+            self.counted.set(Some(elements.len()));
+            let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);
+            let Ok(params) = params else { continue };
+            let newest = scope.inner.lock().last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state));
+            if !newest && !scope.update(state) {
+                // Some object is numbered in another way. So write all back to the objects, which are then numbered as
+                // they are met now.
+                scope.write_back(self.ruby)?;
+                scope.forget();
+                return Ok(None);
+            }
+            return Ok(Some((state.clone(), state.packed(params))));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn base_of_state(&self) -> (Raw, Option<(i64, usize)>) {
+        if self.range.is_some() { (heap::NIL, self.range) } else { (self.base.as_raw(), None) }
+    }
+
+    /// Makes a state of the packed columns, where the program can have one.
+    pub(super) fn make_state(
+        &mut self,
+        scope: &Arc<Scope>,
+        variant: &Arc<Variant>,
+        packed: Packed,
+        tables: &Arc<Tables>,
+        holder: &LazyHolder,
+    ) -> Result<(Option<Arc<State>>, Packed), Error> {
+        let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
+        // Nothing notices writes to the bytes of Strings.
+        let texts = !tables.strings.strings.iter().all(|string| heap::is_frozen(*string));
+        // The same holds for buffers, which arrays of a kind may be.
+        let buffers = (0..tables.kinds.len()).any(|kind| tables.has_buffers(kind));
+        // And for Hashes, which are laid out anew for each section.
+        let hashes = !tables.hashes.is_empty();
+        if !variant.may_stay() || texts || buffers || hashes {
+            return Ok((None, packed));
+        }
+        let ruby = self.ruby;
+        let stays = |at: usize| match program.columns[at].space {
+            Space::Class { .. } | Space::Array(_) | Space::Bytes | Space::Job => true,
+            Space::Element => schema.elements.iter().any(|s| [s.value, s.tag].contains(&Some(ColumnId::new(at)))),
+            Space::Single | Space::Slot => false,
+        };
+        let key = |at: usize| -> Option<Key> {
+            let mut parts: Vec<(Raw, String)> = Vec::new();
+            let mut tag = false;
+            for class in &variant.plan.classes {
+                for field in &class.fields {
+                    let column = Some(ColumnId::new(at));
+                    if field.slot.value == column || field.slot.tag == column {
+                        tag = field.slot.tag == column;
+                        parts.push((class.raw, field.name.clone()));
+                    }
+                }
+            }
+            parts.sort();
+            (!parts.is_empty()).then_some((parts, tag))
+        };
+        let base = self.range.is_none().then(|| self.base.as_raw());
+        let kept_base = base.map(|base| Kept::new(reflect::value(base)));
+        let arrays = Arrays::now(ruby, holder, base, tables)?;
+        let wrapped = self.ruby.class_object().const_get::<_, RModule>("Ikra")?;
+        for class in variant.plan.classes.iter().filter(|class| !class.fields.is_empty()) {
+            let columns = class.fields.iter().flat_map(|field| [field.slot.value, field.slot.tag]).flatten();
+            let written = columns.into_iter().any(|column| program.columns[column.index()].written);
+            if written {
+                inside::is_written(class.raw);
+            }
+            wrapped.funcall::<_, _, Value>("__watch", (reflect::value(class.raw), written))?;
+        }
+        let lengths = packed.columns.iter().map(HostColumn::len).collect();
+        let params = packed.params;
+        let mut sent = packed.sent;
+        sent.resize(packed.columns.len(), None);
+        let kept = packed.columns.into_iter().zip(sent).enumerate().map(|(at, (column, sent))| {
+            stays(at).then(|| {
+                let buffer = Buffer::from_column(column);
+                sent.into_iter().for_each(|memory| buffer.also_on(memory));
+                Kind { buffer: Arc::new(buffer), key: key(at) }
+            })
+        });
+        let kept: Vec<Option<Kind>> = kept.collect();
+        let (seen, versions, packed_at) = {
+            let inner = scope.inner.lock();
+            let keys = kept.iter().flatten().filter_map(|kind| kind.key.clone());
+            let now = |key: Key| {
+                let version = inner.versions.get(&key).copied().unwrap_or(0);
+                (key, (version, false))
+            };
+            (inner.changes, keys.map(now).collect(), inner.versions.clone())
+        };
+        let state = Arc::new(State {
+            site: self.site.clone(),
+            variant: variant.clone(),
+            base: self.base_of_state(),
+            tables: tables.clone(),
+            kept,
+            lengths,
+            biases: packed.biases,
+            jobs: packed.jobs,
+            arrays,
+            versions: Mutex::new(versions),
+            packed_at,
+            ahead: AtomicBool::new(false),
+            launches: AtomicU64::new(0),
+            fetched: Fetched::default(),
+            seen,
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            compared: Mutex::default(),
+            holder: Kept::new(holder.get(ruby).as_value()),
+            _base: kept_base,
+        });
+        let mut inner = scope.inner.lock();
+        // The objects lack nothing here: everything was written back before this was packed.
+        if inner.states.len() >= MOST_STATES {
+            inner.states.remove(0);
+        }
+        inner.states.push(state.clone());
+        drop(inner);
+        let packed = state.packed(params);
+        Ok((Some(state), packed))
+    }
+
+    /// Drops the state: what was compiled does not fit any more.
+    pub(super) fn forget_state(&mut self) -> Result<(), Error> {
+        let (Some(scope), Some(state)) = (&self.scope, self.state.take()) else { return Ok(()) };
+        scope.write_back(self.ruby)?;
+        let mut inner = scope.inner.lock();
+        let _gone = inner.last.take();
+        inner.states.retain(|other| !Arc::ptr_eq(other, &state));
+        Ok(())
+    }
+}
+
+impl State {
+    /// The columns of one launch: those of the state, and new ones.
+    fn packed(&self, params: Vec<u64>) -> Packed {
+        let program = &self.variant.lowered.program;
+        let schema = &self.variant.lowered.schema;
+        let mut residents = Vec::new();
+        let mut columns = Vec::with_capacity(program.columns.len());
+        for (at, column) in program.columns.iter().enumerate() {
+            match &self.kept[at] {
+                Some(kind) => {
+                    let write = if column.written { Write::Some } else { Write::None };
+                    let column = ColumnId::new(at);
+                    residents.push(Resident { column, buffer: kind.buffer.clone(), write });
+                    columns.push(HostColumn::zeroed(kind.buffer.storage(), 0));
+                }
+                None => columns.push(HostColumn::zeroed(column.storage, self.lengths[at])),
+            }
+        }
+        for accumulator in &schema.accumulators {
+            columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
+        }
+        let (biases, jobs) = (self.biases.clone(), self.jobs);
+        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true, sent: Vec::new() }
+    }
+    /// Whether the objects have all that the state has, as they do before its first launch.
+    pub(super) fn is_level(&self) -> bool {
+        !self.ahead.load(Ordering::Relaxed)
+    }
+    /// Whether the state keeps a column.
+    pub(super) fn keeps(&self, column: ColumnId) -> bool {
+        self.kept[column.index()].is_some()
+    }
+    pub(super) fn variant(&self) -> &Arc<Variant> {
+        &self.variant
+    }
+    pub(super) fn tables(&self) -> &Arc<Tables> {
+        &self.tables
+    }
+}
