@@ -52,10 +52,37 @@ static ALLOCATOR: reserve::Reserving = reserve::Reserving;
 macro_rules! roomy {
     ($($native:ident)::+($($argument:ident),*), $arity:tt) => {
         function!(
-            |ruby: &Ruby $(, $argument)*| errors::within_memory(ruby, || $($native)::+(ruby $(, $argument)*)),
+            |ruby: &Ruby $(, $argument)*| {
+                errors::within_memory_and_code(ruby, engine::forget_code, || $($native)::+(ruby $(, $argument)*))
+            },
             $arity
         )
     };
+}
+
+/// `Ikra.__memory`. Gives, in this order:
+///
+/// * bytes of arrays on the host,
+/// * bytes of arrays on the device,
+/// * the number of arrays,
+/// * bytes of resident objects' columns,
+/// * bytes that this process has on the device,
+/// * the limit of these, if there is one,
+/// * page-locked bytes of the host,
+/// * bytes on free lists.
+fn memory() -> (usize, usize, usize, usize, u64, Option<u64>, usize, usize) {
+    let (host, device, arrays) = buffer::held();
+    let backends::Memory { device: all, limit, locked, free } = backends::memory();
+    (host, device, arrays, engine::resident::held(), all, limit, locked, free)
+}
+
+/// `Ikra.__profile_start`: closes what Fibers left open that are gone, and measures from now on.
+///
+/// # Errors
+/// As [`engine::resident::let_gone_go`], and as [`profile::start`].
+fn start_profile(ruby: &Ruby) -> Result<(), Error> {
+    engine::resident::let_gone_go(ruby)?;
+    profile::start(ruby)
 }
 
 #[magnus::init]
@@ -86,7 +113,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__sieved", roomy!(collect::sieved(a, b, c), 3))?;
     ikra.define_singleton_method("__configure", roomy!(options::configure(a, b), 2))?;
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
-    ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;
+    ikra.define_singleton_method("__profile_start", function!(start_profile, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
     ikra.define_singleton_method("__measured?", function!(profile::is_measured, 0))?;
     ikra.define_singleton_method("__enter", function!(profile::enter, 6))?;
@@ -116,7 +143,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__single", function!(buffer::single, 1))?;
     ikra.define_singleton_method("__before_exit", function!(backends::before_exit, 0))?;
     ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
-    ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;
+    ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;
     kept::init(ikra, ruby)?;

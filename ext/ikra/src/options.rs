@@ -4,7 +4,7 @@
 //! the options (lib/ikra/config.rb).
 //! Invariant: an unknown key or value raises, and the message names the known ones.
 
-use crate::buffers::buffer::Dtype;
+use crate::ruby::dtype::Dtype;
 use crate::ruby::heap;
 use crate::ruby::question;
 use crate::ruby::registry::names;

@@ -6,6 +6,7 @@
 //! The GC only drops a handle. The next allocation gives the device's memory back.
 
 use crate::report::profile::{Clock, Phase, Step};
+use crate::ruby::dtype::Dtype;
 use crate::ruby::encode;
 use crate::ruby::errors;
 use crate::ruby::gvl;
@@ -19,7 +20,6 @@ use ikra_core::memory::buffer::{Buffer, DeviceMemory, Residence};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
 use ikra_core::memory::words::copy_by_threads;
-use ikra_core::types::Prims;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::symbol::IntoSymbol;
@@ -30,76 +30,7 @@ use magnus::{
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-
-/// The type of elements for Ruby, and how they are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dtype {
-    I64,
-    I32,
-    U8,
-    F64,
-    F32,
-    Bool,
-}
-
-impl Dtype {
-    pub const ALL: [(&'static str, Dtype); 6] = [
-        ("i64", Dtype::I64),
-        ("i32", Dtype::I32),
-        ("u8", Dtype::U8),
-        ("f64", Dtype::F64),
-        ("f32", Dtype::F32),
-        ("bool", Dtype::Bool),
-    ];
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, dtype)| *dtype == self).map_or("", |(name, _)| name)
-    }
-    pub fn storage(self) -> Storage {
-        match self {
-            Dtype::I64 => Storage::I64,
-            Dtype::I32 => Storage::I32,
-            Dtype::U8 | Dtype::Bool => Storage::U8,
-            Dtype::F64 => Storage::F64,
-            Dtype::F32 => Storage::F32,
-        }
-    }
-    /// Whether a column of this storage holds every such element unchanged.
-    pub fn fits(self, storage: Storage) -> bool {
-        storage == self.storage() || storage.bytes() == 8 || (self.storage(), storage) == (Storage::U8, Storage::I32)
-    }
-    /// The kinds of value that elements are in a kernel.
-    pub fn prims(self) -> Prims {
-        match self {
-            Dtype::I64 | Dtype::I32 | Dtype::U8 => Prims::INT,
-            Dtype::F64 | Dtype::F32 => Prims::FLOAT,
-            Dtype::Bool => Prims::BOOL,
-        }
-    }
-    /// The dtype of a name.
-    ///
-    /// # Errors
-    /// ArgumentError for an unknown name.
-    pub fn of(ruby: &Ruby, name: Value) -> Result<Self, Error> {
-        let given = Symbol::from_value(name).map(Symbol::name).transpose()?;
-        let known = Self::ALL.iter().find(|(known, _)| Some(*known) == given.as_deref());
-        if let Some((_, dtype)) = known {
-            return Ok(*dtype);
-        }
-        let names: Vec<String> = Self::ALL.iter().map(|(name, _)| format!(":{name}")).collect();
-        let message = format!("dtype: {} is not one of {}", described(name, shown)?, names.join(", "));
-        Err(Error::new(ruby.exception_arg_error(), message))
-    }
-    /// Least and greatest value of an Integer dtype.
-    pub fn bounds(self) -> (i64, i64) {
-        match self {
-            Dtype::U8 => (0, 255),
-            Dtype::I32 => (i32::MIN.into(), i32::MAX.into()),
-            _ => (i64::MIN, i64::MAX),
-        }
-    }
-}
 
 /// Ruby's handle of a buffer.
 #[derive(TypedData)]
@@ -150,15 +81,9 @@ static CLASS: Lazy<RClass> = Lazy::new(|ruby| {
     let ikra: RModule = ruby.class_object().const_get("Ikra").expect("Ikra is there");
     ikra.const_get("Buffer").expect("defined at the start")
 });
-static CLASS_WORD: AtomicUsize = AtomicUsize::new(0);
 
 /// Buffers that may hold device memory. [`evict`] looks for memory here.
 static LIVE: Mutex<Vec<Weak<Buffer>>> = Mutex::new(Vec::new());
-
-/// Whether a VALUE of type T_DATA is a buffer. Not for immediate values.
-pub fn is_buffer(class_word: Raw) -> bool {
-    class_word as usize == CLASS_WORD.load(Ordering::Relaxed)
-}
 
 /// The buffer behind a VALUE. None where the VALUE is no buffer, or the buffer was freed.
 pub fn of(raw: Raw) -> Option<(Dtype, Arc<Buffer>)> {
@@ -805,7 +730,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     let class = ikra.define_class("Buffer", ruby.class_object())?;
     class.undef_default_alloc_func();
     Lazy::force(&CLASS, ruby);
-    CLASS_WORD.store(class.as_raw() as usize, Ordering::Relaxed);
+    heap::set_buffer_class(class.as_raw());
     class.define_singleton_method("new", function!(RubyBuffer::new, 2))?;
     class.define_singleton_method("kind", function!(RubyBuffer::kind, 1))?;
     class.define_singleton_method(

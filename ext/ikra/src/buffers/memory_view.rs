@@ -7,7 +7,8 @@
 //! the copy becomes the array's contents, all at once.
 #![allow(unsafe_code, reason = "Ruby's C API calls these functions; see SAFETY at each")]
 
-use crate::buffers::buffer::{self, Dtype, Part};
+use crate::buffers::buffer::{self, Part};
+use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl;
 use crate::ruby::heap;

@@ -232,23 +232,24 @@ pub fn before_fork() {
     on_gpu(|store| store.before_fork());
 }
 
-/// `Ikra.__memory`. Gives, in this order:
-///
-/// * bytes of arrays on the host,
-/// * bytes of arrays on the device,
-/// * the number of arrays,
-/// * bytes of resident objects' columns,
-/// * bytes that this process has on the device,
-/// * the limit of these, if there is one,
-/// * page-locked bytes of the host,
-/// * bytes on free lists.
-pub fn describe_memory() -> (usize, usize, usize, usize, u64, Option<u64>, usize, usize) {
-    let (host, device, arrays) = crate::buffers::buffer::held();
-    let (cuda, (locked, kept)) = on_gpu(|store| (store.held(), store.lent())).unwrap_or_default();
-    let kept = kept + pool::host().held().1 + free_list::held();
+/// Memory of this process outside of arrays, in bytes.
+#[derive(Default)]
+pub struct Memory {
+    /// On the device.
+    pub device: u64,
+    /// The limit of it, if there is one.
+    pub limit: Option<u64>,
+    /// Page-locked memory of the host.
+    pub locked: usize,
+    /// On free lists.
+    pub free: usize,
+}
+
+pub fn memory() -> Memory {
+    let (device, (locked, lent)) = on_gpu(|store| (store.held(), store.lent())).unwrap_or_default();
+    let free = lent + pool::host().held().1 + free_list::held();
     let limit = ikra_core::config::memory_limit();
-    let limit = (limit != u64::MAX).then_some(limit);
-    (host, device, arrays, crate::section::engine::resident::held(), cuda, limit, locked, kept)
+    Memory { device, limit: (limit != u64::MAX).then_some(limit), locked, free }
 }
 
 /// `Ikra.__backend(name)`: architecture, and what is wrong with it.

@@ -10,7 +10,6 @@ use crate::ruby::heap::Raw;
 use crate::ruby::identity::RawMap;
 use crate::ruby::reflect;
 use crate::ruby::registry::Kept;
-use crate::section::engine::resident;
 use ikra_core::id::ProcId;
 use magnus::block::Proc;
 use magnus::prelude::*;
@@ -115,9 +114,11 @@ pub fn find(value: Raw) -> Option<ProcId> {
 
 /// The id of a Proc or Method object that is written in Ruby. None where it is not, or where there are too many.
 ///
+/// `columns_stay`: whether columns that hold numbers stay between sections now.
+///
 /// # Errors
 /// What Ruby raises.
-pub fn number(raw: Raw) -> Result<Option<ProcId>, Error> {
+pub fn number(raw: Raw, columns_stay: fn() -> bool) -> Result<Option<ProcId>, Error> {
     if let Some(id) = find(raw) {
         return Ok(Some(id));
     }
@@ -126,7 +127,7 @@ pub fn number(raw: Raw) -> Result<Option<ProcId>, Error> {
         return Ok(None);
     }
     let Some(iseq) = reflect::iseq_of(value)? else { return Ok(None) };
-    let (code, columns_stay) = (Kept::new(value), resident::is_open());
+    let (code, columns_stay) = (Kept::new(value), columns_stay());
     let entered = with(|table| match table.meet(raw) {
         Some(number) => Some((number, None)),
         None => table.enter(raw, code, iseq.as_raw(), columns_stay),

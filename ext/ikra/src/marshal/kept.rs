@@ -17,7 +17,6 @@
 use crate::marshal::trace::Tables;
 use crate::ruby::crew;
 use crate::ruby::heap::Raw;
-use crate::section::engine::Variant;
 use ikra_core::memory::pool;
 use magnus::prelude::*;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, gc};
@@ -35,9 +34,13 @@ const FEWEST: usize = crew::PIECE;
 /// The most calls without a check, where checks fail again and again.
 const LONGEST_WAIT: u32 = 64;
 
+/// Whose graphs these are: one variant of a block. The cache drops the graphs of an owner that is gone.
+#[derive(Default)]
+pub struct Owner(Arc<()>);
+
 /// The graph that one variant of a block ran over.
 struct Graph {
-    variant: Weak<Variant>,
+    owner: Weak<()>,
     /// The list, or nil for a Range. Revalidation compares its contents, not its identity.
     base: Raw,
     /// None while they are in use, where checks fail, and for a list that the block left for another.
@@ -59,31 +62,31 @@ struct Graph {
 /// The most recently used last.
 static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 
-/// The tables of an earlier call of a variant over a list of so many elements that refer to other objects. Only this
+/// The tables of an earlier call of an owner over a list of so many elements that refer to other objects. Only this
 /// call may use them.
-pub fn take(variant: &Arc<Variant>, base: Raw, elements: usize) -> Option<Tables> {
+pub fn take(owner: &Owner, base: Raw, elements: usize) -> Option<Tables> {
     let mut graphs = GRAPHS.lock();
-    if let Some(graph) = graphs.iter_mut().find(|graph| graph.is_of(variant, base)) {
+    if let Some(graph) = graphs.iter_mut().find(|graph| graph.is_of(owner, base)) {
         graph.came_back |= graph.tables.is_none() && graph.wait == 0;
         graph.taken = graph.tables.is_some();
         return graph.tables.take();
     }
     if elements >= FEWEST {
         // Another graph follows, which may reuse their memory.
-        leave_others(&mut graphs, variant);
+        leave_others(&mut graphs, owner);
     }
     None
 }
 
-/// Drops the tables of a variant's lists that were not used again.
-fn leave_others(graphs: &mut [Graph], variant: &Arc<Variant>) {
-    let left = graphs.iter_mut().filter(|graph| graph.is_made_by(variant) && !graph.came_back);
+/// Drops the tables of an owner's lists that were not used again.
+fn leave_others(graphs: &mut [Graph], owner: &Owner) {
+    let left = graphs.iter_mut().filter(|graph| graph.is_made_by(owner) && !graph.came_back);
     left.for_each(|graph| graph.tables = None);
 }
 
 /// Notes that revalidation failed. The more often that happens, the more rarely tables are kept.
-pub fn failed(variant: &Arc<Variant>, base: Raw) {
-    if let Some(graph) = GRAPHS.lock().iter_mut().find(|graph| graph.is_of(variant, base)) {
+pub fn failed(owner: &Owner, base: Raw) {
+    if let Some(graph) = GRAPHS.lock().iter_mut().find(|graph| graph.is_of(owner, base)) {
         (graph.taken, graph.came_back) = (false, false);
         graph.wait = graph.next_wait;
         graph.next_wait = (2 * graph.next_wait).clamp(1, LONGEST_WAIT);
@@ -91,12 +94,12 @@ pub fn failed(variant: &Arc<Variant>, base: Raw) {
 }
 
 /// Whether tables are to be kept after the call. Until then they need their numbers.
-pub fn wants(variant: &Arc<Variant>, base: Raw, tables: &Tables) -> bool {
+pub fn wants(owner: &Owner, base: Raw, tables: &Tables) -> bool {
     // Hashes are laid out anew for each call.
     if tables.rows() < FEWEST || !tables.hashes.is_empty() {
         return false;
     }
-    match GRAPHS.lock().iter_mut().find(|graph| graph.is_of(variant, base)) {
+    match GRAPHS.lock().iter_mut().find(|graph| graph.is_of(owner, base)) {
         Some(graph) if graph.wait > 0 => {
             graph.wait -= 1;
             graph.touch();
@@ -107,18 +110,18 @@ pub fn wants(variant: &Arc<Variant>, base: Raw, tables: &Tables) -> bool {
 }
 
 /// Keeps tables for the next call.
-pub fn put(variant: &Arc<Variant>, base: Raw, mut tables: Tables) {
+pub fn put(owner: &Owner, base: Raw, mut tables: Tables) {
     tables.forget_walk();
     let mut graphs = GRAPHS.lock();
-    graphs.retain(|graph| graph.variant.strong_count() > 0);
-    let mut graph = match graphs.iter().position(|graph| graph.is_of(variant, base)) {
+    graphs.retain(|graph| graph.owner.strong_count() > 0);
+    let mut graph = match graphs.iter().position(|graph| graph.is_of(owner, base)) {
         Some(at) => graphs.remove(at),
         None => {
-            leave_others(&mut graphs, variant);
-            let variant = Arc::downgrade(variant);
+            leave_others(&mut graphs, owner);
+            let owner = Arc::downgrade(&owner.0);
             let used = Instant::now();
             Graph {
-                variant,
+                owner,
                 base,
                 tables: None,
                 came_back: false,
@@ -147,11 +150,11 @@ impl Graph {
     fn touch(&mut self) {
         (self.used, self.age) = (Instant::now(), 0);
     }
-    fn is_made_by(&self, variant: &Arc<Variant>) -> bool {
-        std::ptr::eq(self.variant.as_ptr(), Arc::as_ptr(variant))
+    fn is_made_by(&self, owner: &Owner) -> bool {
+        std::ptr::eq(self.owner.as_ptr(), Arc::as_ptr(&owner.0))
     }
-    fn is_of(&self, variant: &Arc<Variant>, base: Raw) -> bool {
-        self.base == base && self.is_made_by(variant)
+    fn is_of(&self, owner: &Owner, base: Raw) -> bool {
+        self.base == base && self.is_made_by(owner)
     }
 }
 

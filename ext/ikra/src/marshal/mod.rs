@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Here: the tables of reachable objects, which of them are kept between calls, the columns, the objects that a kernel
-//! made, the write-back, and exceptions that are raised later. Not here: what is compiled, and what is launched
+//! made, and the write-back. Not here: what is compiled, and what is launched
 //! ([`crate::section`]); which types the values have ([`crate::world`]).
 //! Invariant: the schema of a program says all that this folder knows of the program. Nothing of the user's changes
 //! before the write-back, which checks everything first.
@@ -13,7 +13,6 @@
 pub mod decode;
 pub mod held_procs;
 pub mod kept;
-pub mod later;
 pub mod made;
 pub mod pack;
 pub mod plan;

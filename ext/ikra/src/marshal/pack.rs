@@ -5,17 +5,17 @@
 //! goes over the objects, and `pack/rows.rs` cuts columns for threads. Invariant: the first value outside its slot's
 //! type stops packing. Nothing has changed by then.
 
-use crate::buffers::buffer::Dtype;
 use crate::marshal::held_procs;
 use crate::marshal::made::{Room, fresh};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::marshal::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
 use crate::ruby::crew::{self, Lists, PIECE, Span};
+use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, FieldReader, Raw, Seen, sample};
 use crate::ruby::lines;
+use crate::ruby::range::Bounds;
 use crate::ruby::registry::{classes, symbols};
-use crate::world::observe::Bounds;
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;

@@ -11,11 +11,12 @@
 //! | `trace/beside.rs`, `trace/bids.rs` | what workers do of a walk over many objects |
 //! | `trace/again.rs` | revalidates the tables of an earlier call |
 
-use crate::buffers::buffer::Dtype;
 use crate::marshal::made::Room;
 use crate::marshal::plan::{ClassPlan, Plan, Rows};
 use crate::ruby::crew::{self, Lists, Span};
+use crate::ruby::dtype::Dtype;
 use crate::ruby::heap::{FieldReader, Hashes, Raw};
+use crate::ruby::holder::ObjectLists;
 use crate::ruby::identity::IdentityMap;
 use ikra_core::ir::Space;
 use ikra_core::memory::buffer::Buffer;
@@ -33,6 +34,14 @@ mod beside;
 mod bids;
 mod order;
 mod walk;
+
+impl ObjectLists for Tables {
+    fn each_list(&self, give: &mut dyn FnMut(&[Raw])) {
+        self.classes.iter().for_each(|rows| give(&rows.objects));
+        self.kinds.iter().for_each(|rows| give(&rows.arrays));
+        give(&self.strings.strings);
+    }
+}
 
 /// A guard failure: why the compiled program does not fit the values of this call. The section is compiled again for
 /// these values.

@@ -4,12 +4,12 @@
 //! launch. `unpack/write_back.rs` writes to objects and Arrays.
 //! Invariant: where anything fails, nothing is changed. No Ruby code runs between the first change and the last.
 
-use crate::buffers::buffer::Dtype;
 use crate::marshal::decode::{Broken, Decoded, Decoder};
 use crate::marshal::made::{self, Made, Waiting};
 use crate::marshal::plan::{self, ClassPlan, KindPlan, Plan, SlotPlan};
 use crate::marshal::trace::Tables;
 use crate::ruby::crew::{self, PIECE};
+use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl::Polls;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::holder::LazyHolder;

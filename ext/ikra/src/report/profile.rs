@@ -331,9 +331,8 @@ pub fn leave(ruby: &Ruby) {
 /// `Ikra.__profile_start`: from now on the sections of this Fiber are measured.
 ///
 /// # Errors
-/// As [`fiber::current`], and as [`fiber::let_gone_go`].
+/// As [`fiber::current`].
 pub fn start(ruby: &Ruby) -> Result<(), Error> {
-    fiber::let_gone_go(ruby)?;
     let fiber = fiber::current(ruby)?;
     RUNNING.fetch_add(1, Ordering::Relaxed);
     let mut all = BY_FIBER.lock();

@@ -5,8 +5,8 @@
 //!
 //! Nothing here runs Ruby code. So the list does not change meanwhile, and workers may read it ([`crate::ruby::crew`]).
 
-use crate::buffers::buffer::Dtype;
 use crate::ruby::crew::{self, PIECE};
+use crate::ruby::dtype::Dtype;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::lines;
 

@@ -83,7 +83,7 @@ pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
         return arrived;
     }
     let name = match &error {
-        CoreError::Poisoned(poison) => return crate::marshal::later::raised(ruby, poison),
+        CoreError::Poisoned(poison) => return crate::ruby::later::raised(ruby, poison),
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
         CoreError::Device { .. } => "Ikra::DeviceError",
         CoreError::Memory { .. } => "Ikra::DeviceMemoryError",
@@ -134,7 +134,19 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
 ///
 /// # Errors
 /// What it gives; NoMemoryError.
-pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+pub fn within_memory<T>(ruby: &Ruby, work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    within_memory_and_code(ruby, || {}, work)
+}
+
+/// As [`within_memory`], for work that may compile. Where there is no memory for code, `forget_code` is called first.
+///
+/// # Errors
+/// As [`within_memory`].
+pub fn within_memory_and_code<T>(
+    ruby: &Ruby,
+    forget_code: fn(),
+    mut work: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
     let _before = gvl::for_itself();
     let mut attempt = || {
         room::caught(|| {
@@ -147,7 +159,7 @@ pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>)
     let done = match attempt() {
         Err(error) if room::was_refused() && is_of_memory(ruby, &error) && !room::changed(false) => {
             if room::was_code_refused() {
-                crate::section::engine::forget_code();
+                forget_code();
             }
             ruby.gc_start();
             let again = attempt();

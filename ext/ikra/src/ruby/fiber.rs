@@ -1,17 +1,15 @@
 //! Numbers of Fibers, and Fibers that are gone.
 //!
 //! Here: [`current`], the number of a Fiber. `Ikra.resident`, `Ikra.profile` and `Ikra.explain` keep what they opened
-//! by it. [`let_gone_go`] closes what a Fiber left open that cannot be resumed any more. Not here: what is kept
+//! by it. [`take_gone`] says which Fibers cannot be resumed any more. Not here: what is kept, and closing it
 //! ([`crate::section::engine::resident`], [`crate::report::profile`], [`crate::report::explain`]).
 //!
 //! The number is in an object in the Fiber's own variables, which the GC frees with the Fiber. Unlike an address, no
 //! number is given twice.
 
-use crate::report::explain;
-use crate::report::profile;
 use crate::ruby::heap::{self, Raw};
+use crate::ruby::reflect;
 use crate::ruby::registry;
-use crate::section::engine::resident;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value};
@@ -71,7 +69,7 @@ pub fn known(ruby: &Ruby) -> Option<Number> {
     if numbered == heap::NIL {
         return None;
     }
-    <&Numbered>::try_convert(crate::ruby::reflect::value(numbered)).ok().map(|numbered| numbered.0)
+    <&Numbered>::try_convert(reflect::value(numbered)).ok().map(|numbered| numbered.0)
 }
 
 /// The number of the current Fiber.
@@ -91,16 +89,10 @@ pub fn current(ruby: &Ruby) -> Result<Number, Error> {
     Ok(number)
 }
 
-/// Closes what Fibers left open that cannot be resumed any more.
-///
-/// # Errors
-/// As [`resident::close`].
-pub fn let_gone_go(ruby: &Ruby) -> Result<(), Error> {
+/// The Fibers that cannot be resumed any more, each once: the caller closes what they left open.
+pub fn take_gone() -> Vec<Number> {
     if !ANY_GONE.swap(false, Ordering::Acquire) {
-        return Ok(());
+        return Vec::new();
     }
-    let gone = std::mem::take(&mut *GONE.lock());
-    profile::let_go(&gone);
-    explain::let_go(&gone);
-    resident::let_gone_go(ruby, &gone)
+    std::mem::take(&mut *GONE.lock())
 }

@@ -48,6 +48,7 @@ use rb_sys::{ID, VALUE, ruby_value_type as T};
 use smallvec::SmallVec;
 use std::os::raw::c_int;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A Ruby VALUE as a plain word, without magnus's type.
 pub type Raw = VALUE;
@@ -55,6 +56,14 @@ pub type Raw = VALUE;
 pub const NIL: Raw = rb_sys::Qnil as Raw;
 pub const TRUE: Raw = rb_sys::Qtrue as Raw;
 pub const FALSE: Raw = rb_sys::Qfalse as Raw;
+/// The class word of typed arrays. 0 until their class is defined.
+static BUFFERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes the class whose objects are [`Seen::Buffer`].
+pub fn set_buffer_class(class: Raw) {
+    BUFFERS.store(class as usize, Ordering::Relaxed);
+}
+
 /// A word that is no value. No slot that Ruby shows holds it.
 pub const UNDEF: Raw = rb_sys::Qundef as Raw;
 
@@ -257,7 +266,7 @@ pub fn see(v: Raw) -> Seen {
         k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
         k if k == T::RUBY_T_STRUCT as usize => Seen::Struct,
         k if k == T::RUBY_T_COMPLEX as usize || k == T::RUBY_T_RATIONAL as usize => Seen::Number,
-        k if k == T::RUBY_T_DATA as usize && crate::buffers::buffer::is_buffer(class_word(v)) => Seen::Buffer,
+        k if k == T::RUBY_T_DATA as usize && class_word(v) == BUFFERS.load(Ordering::Relaxed) as Raw => Seen::Buffer,
         _ => Seen::Other,
     }
 }

@@ -5,7 +5,6 @@
 //! Invariant: the vectors change only under their lock, and no Ruby function is called under it. So the lock is free
 //! when the GC runs, in whatever thread.
 
-use crate::marshal::trace::Tables;
 use crate::ruby::heap::Raw;
 use ikra_core::memory::room;
 use magnus::prelude::*;
@@ -17,12 +16,18 @@ use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
 
+/// Tables that name objects.
+pub trait ObjectLists: Send + Sync {
+    /// Gives each list of objects. It allocates nothing and cannot panic, because the GC calls it.
+    fn each_list(&self, give: &mut dyn FnMut(&[Raw]));
+}
+
 /// Marks VALUEs, which pins them too.
 #[derive(TypedData, Default)]
 #[magnus(class = "Ikra::Holder", free_immediately, mark, size)]
 pub struct Holder {
     lists: Mutex<Vec<Vec<Raw>>>,
-    tables: Mutex<Option<Arc<Tables>>>,
+    tables: Mutex<Option<Arc<dyn ObjectLists>>>,
 }
 
 /// Defines `Ikra::Holder`, which Ruby code cannot make.
@@ -49,9 +54,7 @@ impl DataTypeFunctions for Holder {
         };
         self.lists.lock().iter().for_each(|list| mark(list));
         if let Some(tables) = &*self.tables.lock() {
-            tables.classes.iter().for_each(|rows| mark(&rows.objects));
-            tables.kinds.iter().for_each(|rows| mark(&rows.arrays));
-            mark(&tables.strings.strings);
+            tables.each_list(&mut |list| mark(list));
         }
     }
     fn size(&self) -> usize {
@@ -78,8 +81,8 @@ impl Holder {
         }
     }
     /// Holds everything in these tables, instead of the tables before.
-    pub fn hold_tables(&self, tables: &Arc<Tables>) {
-        *self.tables.lock() = Some(tables.clone());
+    pub fn hold_tables(&self, tables: Arc<dyn ObjectLists>) {
+        *self.tables.lock() = Some(tables);
     }
     /// Holds no tables any more.
     pub fn let_tables_go(&self) {

@@ -5,7 +5,9 @@
 //! knows a section, a schema or a backend.
 //! Invariant: this folder uses no other folder of the bridge, so each of the others may use it.
 
+pub mod constants;
 pub mod crew;
+pub mod dtype;
 pub mod encode;
 pub mod environment;
 pub mod errors;
@@ -15,9 +17,11 @@ pub mod heap;
 pub mod holder;
 pub mod identity;
 pub mod iseq;
+pub mod later;
 pub mod lines;
 pub mod list;
 pub mod question;
+pub mod range;
 pub mod reflect;
 pub mod registry;
 pub mod reserve;

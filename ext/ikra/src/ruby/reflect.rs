@@ -3,6 +3,7 @@
 //! Here: methods of Module that are called on classes which may define methods of the same names; and [`Found`], the
 //! result of a method look-up. Not here: what the answers mean to a program ([`crate::world::live_world`]).
 
+use crate::ruby::constants;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::registry::{self, Kept, classes, keep, names};
 use ikra_core::id::ClassId;
@@ -199,7 +200,7 @@ fn unaliased(ruby: &Ruby, found: Found, name: &str) -> Result<Found, Error> {
     let Some(iseq) = found.iseq else { return Ok(found) };
     // An alias of an alias may have the method's original name again.
     let renamed = original != name;
-    let nesting = crate::world::live_world::method_nesting(ruby, iseq, found.owner)?;
+    let nesting = constants::method_nesting(ruby, iseq, found.owner)?;
     let written_here = nesting.first() == Some(&found.owner);
     if !renamed {
         if written_here {

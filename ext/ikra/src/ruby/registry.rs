@@ -330,7 +330,7 @@ pub fn symbol_of(id: rb_sys::ID) -> Raw {
 
 /// Names that the fast path needs. Ruby need not look for them.
 pub mod names {
-    use crate::buffers::buffer::Dtype;
+    use crate::ruby::dtype::Dtype;
     use magnus::value::LazyId;
 
     pub static BINDING: LazyId = LazyId::new("binding");

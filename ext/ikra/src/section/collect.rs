@@ -10,10 +10,10 @@
 //! Invariant: an answer is Ruby's own or none. Where keys are neither all Integers nor all Floats that compare, the
 //! caller uses Ruby's method.
 
-use crate::buffers::buffer::Dtype;
 use crate::options::{REDUCTIONS, Settings};
 use crate::report::profile::{Clock, Phase, Step};
 use crate::ruby::crew;
+use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl::{self, Polls};
 use crate::ruby::heap::{self, Raw, Seen};

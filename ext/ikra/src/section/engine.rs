@@ -15,11 +15,10 @@ mod compile;
 pub mod resident;
 pub mod warm;
 
-use crate::buffers::buffer::{self, Dtype};
+use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::held_procs;
 use crate::marshal::kept;
-use crate::marshal::later::Later;
 use crate::marshal::made::{Made, Rooms};
 use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::marshal::plan::{Plan, SlotPlan};
@@ -29,13 +28,16 @@ use crate::options::{Asked, Choice, Results, Settings};
 use crate::report::explain::{self, Account};
 use crate::report::profile::{About, Clock, Phase};
 use crate::ruby::crew;
+use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl::{self, Patience};
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::holder::LazyHolder;
 use crate::ruby::identity::WordMap;
 use crate::ruby::iseq::Failure;
+use crate::ruby::later::Later;
 use crate::ruby::question;
+use crate::ruby::range::Bounds;
 use crate::ruby::reflect;
 use crate::ruby::registry::{self, Kept, names, symbols};
 use crate::section::collect;
@@ -43,7 +45,6 @@ use crate::section::over::Where;
 use crate::section::random;
 use crate::world::block::{self, Captures, Given, Key as BlockKey};
 use crate::world::live_world::{self, Guards};
-use crate::world::observe::Bounds;
 use compile::is_dtype;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::epilogue::Compaction;
@@ -136,6 +137,8 @@ pub struct Variant {
     looks: bool,
     /// The program changes no objects of the caller, and would give the same result again.
     pure: bool,
+    /// Owns the tables that calls leave to the next.
+    graphs: kept::Owner,
 }
 
 impl Variant {
@@ -750,9 +753,9 @@ impl Section<'_> {
             holder.let_tables_go();
             if let Ok(tables) = Arc::try_unwrap(tables)
                 && tables.knows_numbers()
-                && (self.scope.is_none() || kept::wants(variant, base, &tables))
+                && (self.scope.is_none() || kept::wants(&variant.graphs, base, &tables))
             {
-                kept::put(variant, base, tables);
+                kept::put(&variant.graphs, base, tables);
             }
         }
     }
@@ -781,7 +784,7 @@ impl Section<'_> {
         let elements = if leads_on { self.len() } else { 0 };
         let many = self.range.is_none() && crew::many(self.len());
         let patience = Patience::new(ruby, many || !plan.flat)?;
-        let mut earlier = if plan.flat { None } else { kept::take(variant, key, elements) };
+        let mut earlier = if plan.flat { None } else { kept::take(&variant.graphs, key, elements) };
         loop {
             let mut unknown = Mutex::default();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -797,7 +800,7 @@ impl Section<'_> {
                     if begun.is_some() {
                         return Ok((tables, begun));
                     }
-                    kept::failed(variant, key);
+                    kept::failed(&variant.graphs, key);
                     // Symbols that packing met without a number. It meets them again.
                     unknown.get_mut().clear();
                 }
@@ -867,12 +870,12 @@ impl Section<'_> {
             };
             match packed {
                 Ok(packed) => {
-                    if self.scope.is_none() && !kept::wants(variant, key, &tables) {
+                    if self.scope.is_none() && !kept::wants(&variant.graphs, key, &tables) {
                         tables.forget_numbers();
                     }
                     let tables = Arc::new(tables);
                     if !plan.flat {
-                        holder.get(ruby).hold_tables(&tables);
+                        holder.get(ruby).hold_tables(tables.clone());
                     }
                     return Ok(Some((packed, tables)));
                 }
@@ -888,8 +891,8 @@ impl Section<'_> {
                 }
                 Err(misfit) => {
                     // Another variant may fit now, and this one again later.
-                    if kept::wants(variant, key, &tables) {
-                        kept::put(variant, key, tables);
+                    if kept::wants(&variant.graphs, key, &tables) {
+                        kept::put(&variant.graphs, key, tables);
                     }
                     return self.misfit(misfit).map(|()| None);
                 }

@@ -5,11 +5,12 @@
 //! ([`ikra_core::backend::collective`]). Invariant: device and host give the same bits, so the choice affects only the
 //! time. The documented exception is [`product`].
 
-use crate::buffers::buffer::{self, Dtype};
+use crate::buffers::buffer;
 use crate::device::backends;
 use crate::options::{Choice, Settings};
 use crate::report::explain;
 use crate::report::profile::{Clock, Phase, Step};
+use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl;
 use crate::section::collect::working;

@@ -4,6 +4,7 @@
 //! [`BlockSource`]; [`Captures`], its locals and `self`, read and assigned at every call. Not here: positions and texts
 //! ([`crate::ruby::iseq`]).
 
+use crate::ruby::constants::method_nesting;
 use crate::ruby::environment::{self, InForce};
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
@@ -166,7 +167,7 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
             unit.name = None;
             unit.lambda = true;
             let owner = reflect::owner_of(ruby, method)?;
-            let scope = live_world::scope(&live_world::method_nesting(ruby, iseq, owner)?);
+            let scope = live_world::scope(&method_nesting(ruby, iseq, owner)?);
             Ok((unit, scope))
         }
         Some(_) => Err(Failure::NoSource(format!(

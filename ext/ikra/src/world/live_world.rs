@@ -7,9 +7,10 @@
 //! Invariant: no lock is held while Ruby runs.
 
 use crate::marshal::held_procs;
+use crate::ruby::constants::{From, method_nesting};
 use crate::ruby::environment::InForce;
 use crate::ruby::heap::{self, Raw, Seen};
-use crate::ruby::iseq::{self, Body, Opening, Sequence};
+use crate::ruby::iseq::{self, Sequence};
 use crate::ruby::question;
 use crate::ruby::reflect::{self, Found, MethodGuard, value};
 use crate::ruby::registry::{self, Kept, classes, keep};
@@ -110,12 +111,6 @@ struct Const {
     name: String,
 }
 
-#[derive(Clone, PartialEq)]
-enum From {
-    Scope(Arc<[Raw]>),
-    Module(Raw),
-}
-
 #[derive(Default)]
 struct Numbers {
     methods: Vec<Method>,
@@ -146,31 +141,7 @@ impl Const {
                 None => self.class_variable(id),
             };
         }
-        // SAFETY: classes and modules of scopes are kept. `protect` catches what `const_missing` and autoload raise.
-        #[allow(unsafe_code)]
-        unsafe {
-            match &self.from {
-                From::Scope(nesting) => {
-                    for module in nesting.iter() {
-                        if rb_sys::rb_const_defined_at(*module, id) != 0 {
-                            return protect(|| rb_sys::rb_const_get_at(*module, id)).map(Some);
-                        }
-                    }
-                    let object = || classes::get(well_known::OBJECT).raw;
-                    let innermost = nesting.first().copied().unwrap_or_else(object);
-                    if rb_sys::rb_const_defined(innermost, id) == 0 {
-                        return Ok(None);
-                    }
-                    protect(|| rb_sys::rb_const_get(innermost, id)).map(Some)
-                }
-                From::Module(module) => {
-                    if rb_sys::rb_const_defined_from(*module, id) == 0 {
-                        return Ok(None);
-                    }
-                    protect(|| rb_sys::rb_const_get_from(*module, id)).map(Some)
-                }
-            }
-        }
+        self.from.constant(id)
     }
 
     /// The current value of a class variable.
@@ -453,12 +424,12 @@ pub struct LiveWorld<'a> {
 }
 
 impl<'a> LiveWorld<'a> {
-    pub fn new(ruby: &'a Ruby, captures: &'a Captures, base: Option<Value>) -> Self {
+    pub fn new(ruby: &'a Ruby, captures: &'a Captures, base: Option<Value>, columns_stay: fn() -> bool) -> Self {
         Self {
             ruby,
             captures,
             base,
-            observer: Observer::new(ruby),
+            observer: Observer::new(ruby, columns_stay),
             guards: Guards::default(),
             raised: RefCell::default(),
         }
@@ -821,61 +792,6 @@ fn label(found: &Found) -> Result<String, Error> {
         Some(object) => format!("{object}.{name}"),
         None => format!("{owner}#{name}"),
     })
-}
-
-/// The classes and modules around a method's code, innermost first. They are the `class` and `module` bodies around its
-/// text, each looked up in the one before. Where that does not lead to the method's owner, the owner alone.
-pub fn method_nesting(ruby: &Ruby, iseq: Value, owner: Raw) -> Result<Arc<[Raw]>, Error> {
-    let bodies = Sequence::of(iseq).and_then(|sequence| {
-        let (text, _) = sequence.text(ruby)?;
-        text.bodies(ruby, &sequence)
-    });
-    let bodies = match bodies {
-        Ok(bodies) => bodies,
-        Err(iseq::Failure::Ruby(error)) => return Err(error),
-        Err(_) => return Ok([owner].into()),
-    };
-    let mut nesting: Vec<Raw> = Vec::new();
-    for body in bodies.iter() {
-        match open(ruby, &nesting, body)? {
-            Some(module) => nesting.insert(0, module),
-            None => return Ok([owner].into()),
-        }
-    }
-    for module in &nesting {
-        keep(value(*module));
-    }
-    Ok(nesting.into())
-}
-
-/// What `class A::B` opened, as seen from the scope around it.
-fn open(ruby: &Ruby, nesting: &[Raw], body: &Body) -> Result<Option<Raw>, Error> {
-    if body.opening == Opening::Singleton {
-        return match nesting.first() {
-            Some(module) => reflect::singleton_class(*module).map(Some),
-            None => Ok(None),
-        };
-    }
-    let object = classes::get(well_known::OBJECT).raw;
-    let mut parts = body.path.split("::").peekable();
-    let top = parts.next_if(|p| p.is_empty()).is_some();
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, heads)) = parts.split_last() else { return Ok(None) };
-    let mut within = if top { object } else { nesting.first().copied().unwrap_or(object) };
-    for (i, head) in heads.iter().enumerate() {
-        let from = if i == 0 && !top { From::Scope(nesting.into()) } else { From::Module(within) };
-        match (Const { from, id: registry::id(ruby, head), name: String::new() }).get()? {
-            Some(module) if heap::see(module) == Seen::Module => within = module,
-            _ => return Ok(None),
-        }
-    }
-    let id = registry::id(ruby, last);
-    // SAFETY: `within` is a live class or module.
-    #[allow(unsafe_code)]
-    let defined = unsafe { rb_sys::rb_const_defined_at(within, id) } != 0;
-    let from = if defined || within != object { From::Module(within) } else { From::Scope([].into()) };
-    let found = Const { from, id, name: String::new() }.get()?;
-    Ok(found.filter(|raw| heap::see(*raw) == Seen::Module))
 }
 
 /// What is said of a value where an exception is to be raised: nobody reads it.

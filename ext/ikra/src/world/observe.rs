@@ -13,6 +13,7 @@ use crate::ruby::crew::{self, PIECE};
 use crate::ruby::heap::{self, FieldReader, Hashes, Raw, Seen};
 use crate::ruby::holder::Holder;
 use crate::ruby::identity::{IdentityMap, RawMap, WordMap};
+use crate::ruby::range::Bounds;
 use crate::ruby::reflect;
 use crate::ruby::registry::classes;
 use ikra_core::id::{ArrayKind, ClassId, ProcId};
@@ -196,11 +197,14 @@ pub struct Observer {
     orders: Vec<(ArrayKind, Order)>,
     /// Whether some object or array occurs more than once among the elements.
     pub grouped: bool,
+    /// Whether columns stay between sections now.
+    columns_stay: fn() -> bool,
 }
 
 impl Observer {
-    pub fn new(ruby: &Ruby) -> Self {
+    pub fn new(ruby: &Ruby, columns_stay: fn() -> bool) -> Self {
         Self {
+            columns_stay,
             holder: Holder::new(ruby),
             map: IdentityMap::default(),
             class_index: RawMap::default(),
@@ -391,7 +395,9 @@ impl Observer {
             return Err(scan.refuse(value, a_thing(value)));
         }
         self.hold_fresh();
-        let Some(id) = held_procs::number(value)? else { return Err(scan.refuse(value, a_thing(value))) };
+        let Some(id) = held_procs::number(value, self.columns_stay)? else {
+            return Err(scan.refuse(value, a_thing(value)));
+        };
         scan.summary.proc(id);
         if scan.summary.procs.len() > MAX_HELD_PROCS {
             let what = format!("one of more than {MAX_HELD_PROCS} different Procs");
@@ -716,37 +722,6 @@ fn range(ruby: &Ruby, value: Raw) -> Option<Option<Prims>> {
     let bounds = Bounds::of(ruby, value)?;
     let end = |end: Raw| matches!(heap::see(end), Seen::Int(_) | Seen::Float(_) | Seen::Nil);
     (end(bounds.from) && end(bounds.to)).then(|| bounds.in_registers())
-}
-
-/// The ends of a Range.
-pub struct Bounds {
-    pub from: Raw,
-    pub to: Raw,
-    pub exclusive: bool,
-}
-
-impl Bounds {
-    /// The kind of a Range that registers can hold.
-    pub fn in_registers(&self) -> Option<Prims> {
-        match (heap::see(self.from), heap::see(self.to)) {
-            (Seen::Int(_), Seen::Int(_)) => Some(Prims::INT_RANGE),
-            (Seen::Float(_), Seen::Float(_)) => Some(Prims::FLOAT_RANGE),
-            _ => None,
-        }
-    }
-
-    /// The ends of a value. None where it is no Range.
-    pub fn of(ruby: &Ruby, value: Raw) -> Option<Self> {
-        use magnus::rb_sys::AsRawValue;
-        if heap::is_immediate(value) || heap::class_word(value) != ruby.class_range().as_raw() {
-            return None;
-        }
-        let (mut from, mut to, mut exclusive) = (heap::NIL, heap::NIL, 0);
-        // SAFETY: `value` is a Range of Ruby's own class, for which the function only reads.
-        #[allow(unsafe_code)]
-        let found = unsafe { rb_sys::rb_range_values(value, &mut from, &mut to, &mut exclusive) };
-        (found != 0).then_some(Self { from, to, exclusive: exclusive != 0 })
-    }
 }
 
 /// The class of a value, with its article: `an Array`.

@@ -5,13 +5,14 @@
 //! ([`super`]), and any stage of the compiler ([`ikra_core::engine`]).
 
 use super::{Form, MOST_VARIANTS, Section, Variant};
-use crate::buffers::buffer::Dtype;
 use crate::device::backends;
+use crate::marshal::kept;
 use crate::marshal::made::Rooms;
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::options::Results;
 use crate::report::explain::Account;
 use crate::report::profile::Phase;
+use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl;
 use crate::world::large_stack;
@@ -161,7 +162,7 @@ impl Section<'_> {
         if let Some((first, _)) = range {
             facts.saw_integer(&Root::Element, *first);
         }
-        let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base));
+        let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base), super::resident::is_open);
         let compiled = clock.measure(Phase::Infer, || {
             // An error of an element is reported where the block reads it.
             let _ = world.scan_root(&Root::Element, &mut facts);
@@ -292,6 +293,7 @@ impl Section<'_> {
             divisible,
             looks,
             pure,
+            graphs: kept::Owner::default(),
         };
         Ok(Attempt::Ready(Box::new(variant)))
     }

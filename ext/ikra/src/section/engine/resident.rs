@@ -30,6 +30,7 @@ use crate::marshal::pack::{self, Elements, Packed, RootValue};
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::trace::Tables;
 use crate::marshal::unpack::Unpacker;
+use crate::report::{explain, profile};
 use crate::ruby::errors;
 use crate::ruby::fiber::{self, Number};
 use crate::ruby::gvl;
@@ -157,9 +158,9 @@ pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
 /// `Ikra.__resident_open(fixed)`: opens a scope. `fixed` says that the program changes no Array in it.
 ///
 /// # Errors
-/// As [`fiber::current`], and as [`fiber::let_gone_go`].
+/// As [`fiber::current`], and as [`let_gone_go`].
 pub fn open(ruby: &Ruby, fixed: bool) -> Result<(), Error> {
-    fiber::let_gone_go(ruby)?;
+    let_gone_go(ruby)?;
     let fiber = fiber::current(ruby)?;
     // A scope within another is the same scope.
     let new = || Arc::new(Scope { fiber, fixed, inner: Mutex::default() });
@@ -220,14 +221,21 @@ pub fn read(ruby: &Ruby) -> Result<(), Error> {
     let scopes = SCOPES.lock().clone();
     scopes.iter().for_each(|scope| scope.inner.lock().touched = true);
     scopes.iter().try_for_each(|scope| scope.write_back(ruby))?;
-    fiber::let_gone_go(ruby)
+    let_gone_go(ruby)
 }
 
-/// Closes the scopes of Fibers that cannot be resumed any more.
+/// Closes what Fibers left open that cannot be resumed any more: scopes, and what `Ikra.profile` and `Ikra.explain`
+/// keep.
 ///
 /// # Errors
 /// As [`close`]. The scopes are closed even then.
-pub fn let_gone_go(ruby: &Ruby, gone: &[Number]) -> Result<(), Error> {
+pub fn let_gone_go(ruby: &Ruby) -> Result<(), Error> {
+    let gone = fiber::take_gone();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    profile::let_go(&gone);
+    explain::let_go(&gone);
     let scopes = SCOPES.lock().clone();
     let left: Vec<Arc<Scope>> = scopes.into_iter().filter(|scope| gone.contains(&scope.fiber)).collect();
     let written = left.iter().map(|scope| scope.write_back(ruby)).fold(Ok(()), Result::and);
@@ -501,9 +509,9 @@ impl State {
         let holder = Obj::<Holder>::try_convert(self.holder.value());
         holder.expect("a holder is one").let_tables_go();
         if let Ok(tables) = Arc::try_unwrap(self.tables)
-            && kept::wants(&self.variant, self.base.0, &tables)
+            && kept::wants(&self.variant.graphs, self.base.0, &tables)
         {
-            kept::put(&self.variant, self.base.0, tables);
+            kept::put(&self.variant.graphs, self.base.0, tables);
         }
     }
 

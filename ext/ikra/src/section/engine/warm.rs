@@ -19,13 +19,14 @@
 //! A program whose exception may be deferred on a device needs an error callback. It takes the normal path.
 
 use super::{Section, Site, Use, Variant, Within, known_site};
-use crate::buffers::buffer::{self, Dtype};
+use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::pack::{self, RootValue};
 use crate::marshal::trace::Tables;
 use crate::options::{Choice, Settings};
 use crate::report::explain;
 use crate::report::profile;
+use crate::ruby::dtype::Dtype;
 use crate::ruby::environment::InForce;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw};
