@@ -1,10 +1,24 @@
 //! Modules call downwards only; unsafe code and lib-ruby-parser stay where they belong; the core knows no Ruby.
+//!
+//! Both crates are checked: the core, and the bridge to Ruby beside it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Layers from the bottom. A module uses its own layer and those before it.
-const LAYERS: &[&[&str]] = &[
+/// What is said of one crate.
+struct Crate {
+    /// The folder of its sources, as seen from this crate.
+    folder: &'static str,
+    /// Layers from the bottom. A module uses its own layer and those before it.
+    layers: &'static [&'static [&'static str]],
+    /// Files that may contain unsafe code.
+    unsafe_code: &'static [&'static str],
+}
+
+const CORE: Crate = Crate { folder: "src", layers: CORE_LAYERS, unsafe_code: CORE_UNSAFE };
+const BRIDGE: Crate = Crate { folder: "../ikra/src", layers: BRIDGE_LAYERS, unsafe_code: BRIDGE_UNSAFE };
+
+const CORE_LAYERS: &[&[&str]] = &[
     // A message shows its source line, and a source counts in spans.
     &["id", "source", "diagnostic", "error", "config", "target", "process"],
     &["syntax"],
@@ -25,8 +39,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine"],
 ];
 
-/// Files that may contain unsafe code.
-const UNSAFE: &[&str] = &[
+const CORE_UNSAFE: &[&str] = &[
     "process.rs",
     "memory/ahead.rs",
     "memory/column.rs",
@@ -46,25 +59,60 @@ const UNSAFE: &[&str] = &[
     "backend/cuda/launch/over.rs",
     // For tests: the generated text as a shared object.
     "backend/cuda/shim.rs",
-    "backend/cuda/collective/on_shim.rs",
     "cache/disk.rs",
 ];
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+const BRIDGE_LAYERS: &[&[&str]] =
+    &[&["ruby"], &["options"], &["device"], &["report"], &["buffers"], &["marshal"], &["world"], &["section"]];
+
+const BRIDGE_UNSAFE: &[&str] = &[
+    "ruby/constants.rs",
+    "ruby/environment.rs",
+    "ruby/errors.rs",
+    "ruby/fiber.rs",
+    "ruby/gvl.rs",
+    "ruby/heap.rs",
+    "ruby/holder.rs",
+    "ruby/iseq.rs",
+    "ruby/list.rs",
+    "ruby/question.rs",
+    "ruby/range.rs",
+    "ruby/reflect.rs",
+    "ruby/registry.rs",
+    "ruby/reserve.rs",
+    "buffers/buffer.rs",
+    "buffers/memory_view.rs",
+    "marshal/made.rs",
+    "marshal/unpack.rs",
+    "marshal/unpack/write_back.rs",
+    "world/class_variables.rs",
+    "world/large_stack.rs",
+    "world/live_world.rs",
+    "section/engine/resident/inside.rs",
+];
+
+impl Crate {
+    fn source(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(self.folder)
+    }
+
+    fn layer(&self, module: &str) -> Option<usize> {
+        self.layers.iter().position(|layer| layer.contains(&module))
+    }
 }
 
-/// Every file with its path below `src` and its text, without unit tests.
-fn files() -> Vec<(String, String)> {
+/// Every file of a crate with its path below `src` and its text, without unit tests.
+fn files(of: &Crate) -> Vec<(String, String)> {
+    let source = of.source();
     let mut found = Vec::new();
-    let mut open = vec![source()];
+    let mut open = vec![source.clone()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of sources") {
             let path = entry.expect("a readable entry").path();
             if path.is_dir() {
                 open.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
-                let name = path.strip_prefix(source()).expect("a path below src").display().to_string();
+                let name = path.strip_prefix(&source).expect("a path below src").display().to_string();
                 let text = fs::read_to_string(&path).expect("a readable source");
                 let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("").to_owned();
                 found.push((name, code));
@@ -84,10 +132,6 @@ fn test_modules(name: &str, text: &str) -> Vec<String> {
     let after = text.split("#[cfg(test)]\n").skip(1).filter_map(|rest| rest.lines().next());
     let modules = after.filter_map(|line| line.strip_suffix(';')?.split("mod ").nth(1));
     modules.map(|module| format!("{folder}{module}.rs")).collect()
-}
-
-fn layer(module: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
 /// Lines of code, without comments.
@@ -112,19 +156,21 @@ fn named(line: &str) -> Vec<&str> {
 #[test]
 fn modules_call_downwards_only() {
     let mut wrong = Vec::new();
-    for (name, text) in files() {
-        let module = name.split(['/', '.']).next().unwrap_or("");
-        if module == "lib" {
-            continue;
-        }
-        let Some(own) = layer(module) else {
-            wrong.push(format!("{name}: module {module} has no layer; give it one in tests/layers.rs and lib.rs"));
-            continue;
-        };
-        for (line, code) in code_lines(&text) {
-            for used in named(code) {
-                if layer(used).is_some_and(|used| used > own) {
-                    wrong.push(format!("{name}:{line}: {module} is below {used}"));
+    for krate in [CORE, BRIDGE] {
+        for (name, text) in files(&krate) {
+            let module = name.split(['/', '.']).next().unwrap_or("");
+            if module == "lib" {
+                continue;
+            }
+            let Some(own) = krate.layer(module) else {
+                wrong.push(format!("{name}: module {module} has no layer; give it one in tests/layers.rs and lib.rs"));
+                continue;
+            };
+            for (line, code) in code_lines(&text) {
+                for used in named(code) {
+                    if krate.layer(used).is_some_and(|used| used > own) {
+                        wrong.push(format!("{name}:{line}: {module} is below {used}"));
+                    }
                 }
             }
         }
@@ -132,19 +178,51 @@ fn modules_call_downwards_only() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A path that begins with `super` in place of `crate` would pass by the check of layers.
+#[test]
+fn no_path_leaves_its_layer_by_super() {
+    for krate in [CORE, BRIDGE] {
+        for (name, text) in files(&krate) {
+            // The root of the crate is as many modules above a file as its path has parts.
+            let above = name.trim_end_matches("/mod.rs").split('/').count();
+            let root = "super::".repeat(above);
+            for (line, code) in code_lines(&text) {
+                assert!(name == "lib.rs" || !code.contains(&root), "{name}:{line}: write crate:: for {root}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_name_of_the_map_is_there() {
+    for krate in [CORE, BRIDGE] {
+        let files: Vec<String> = files(&krate).into_iter().map(|(name, _)| name).collect();
+        for module in krate.layers.iter().copied().flatten() {
+            let is_there = [format!("{module}.rs"), format!("{module}/mod.rs")].iter().any(|name| files.contains(name));
+            assert!(is_there, "{module} of {} is gone", krate.folder);
+        }
+        for file in krate.unsafe_code {
+            assert!(files.iter().any(|name| name == file), "{file} of {} is gone", krate.folder);
+        }
+    }
+}
+
 #[test]
 fn unsafe_code_is_only_where_the_map_says() {
-    for (name, text) in files() {
-        for (line, code) in code_lines(&text) {
-            let opens = code.contains("allow(unsafe_code") || code.contains("unsafe {") || code.contains("unsafe fn");
-            assert!(!opens || UNSAFE.contains(&name.as_str()), "{name}:{line}: unsafe code");
+    for krate in [CORE, BRIDGE] {
+        for (name, text) in files(&krate) {
+            let opens = ["allow(unsafe_code", "unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"];
+            for (line, code) in code_lines(&text) {
+                let is_unsafe = opens.iter().any(|opening| code.contains(opening));
+                assert!(!is_unsafe || krate.unsafe_code.contains(&name.as_str()), "{name}:{line}: unsafe code");
+            }
         }
     }
 }
 
 #[test]
 fn only_lowering_knows_the_parser() {
-    for (name, text) in files() {
+    for (name, text) in files(&CORE) {
         for (line, code) in code_lines(&text) {
             let knows = code.contains("lib_ruby_parser");
             assert!(!knows || name.starts_with("syntax/lower/"), "{name}:{line}: lib-ruby-parser");
