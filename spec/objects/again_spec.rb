@@ -71,10 +71,10 @@ RSpec.describe "Objects that were there before" do
           attr_accessor :shore
 
           def initialize(rare, shore)
-            rare ? (@shore, @crew = shore, 1) : (@crew, @shore = 1, shore)
+            rare ? (@shore, @sailors = shore, 1) : (@sailors, @shore = 1, shore)
           end
 
-          def land = shore.boats += @crew
+          def land = shore.boats += @sailors
         end)
         shores = Array.new(21_000) { Again::Shore.new(0) }
         boats = Array.new(21_000) { |i| Again::Boat.new(i % 4096 < 2, shores[i * 11 % 21_000]) }

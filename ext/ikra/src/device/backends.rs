@@ -4,8 +4,8 @@
 //! Invariant: a child of `fork` opens its own device. The parent's handles are forgotten, never freed.
 
 use crate::options::Choice;
-use crate::ruby::crew;
 use crate::ruby::gvl;
+use crate::ruby::workers;
 use ikra_core::backend::Backend;
 use ikra_core::backend::cpu::CpuBackend;
 use ikra_core::backend::cuda::{CudaBackend, CudaShim};
@@ -124,7 +124,7 @@ pub fn choose(choice: Choice, elements: usize, ticks: u64, history: &History) ->
     if choice != Choice::Auto {
         return choice;
     }
-    match history.choose(elements as u64, ticks, crew::THREADS.count(), &ways()) {
+    match history.choose(elements as u64, ticks, workers::THREADS.count(), &ways()) {
         Side::Gpu if open(Choice::Cuda).is_ok() => Choice::Cuda,
         _ => Choice::Cpu,
     }
@@ -139,7 +139,7 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64, history: &History) -> 
         return trouble(&error);
     }
     let (elements, runs) = (elements as u64, elements as u64 * ticks);
-    let expected = history.estimate(elements, ticks, crew::THREADS.count(), &ways());
+    let expected = history.estimate(elements, ticks, workers::THREADS.count(), &ways());
     if let Estimate { cpu: Some(cpu), gpu: Some(gpu) } = expected {
         let time = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
         let more = history.reservation(expected).map_or_else(String::new, |more| format!("; {more}"));
@@ -177,7 +177,7 @@ pub fn measure_ways(backend: &Arc<dyn Backend>) {
     let key = KeyBuilder::new("ways to the GPU")
         .text(&target.architecture)
         .value(&target.memory)
-        .value(&crew::THREADS.count())
+        .value(&workers::THREADS.count())
         .finish();
     let known = cache().load(&key).and_then(|bytes| Ways::from_bytes(&bytes));
     let ways = known.or_else(|| {

@@ -1,7 +1,7 @@
 //! Reads columns as Ruby's values.
 //!
 //! Here: [`Decoder`], which reads rows of columns and creates no object. Where a value needs an object that does not
-//! exist yet, the decoder says which. So workers may read ([`crate::ruby::crew`]). Not here: creating those objects,
+//! exist yet, the decoder says which. So workers may read ([`crate::ruby::workers`]). Not here: creating those objects,
 //! and assigning values ([`crate::marshal::unpack`]).
 
 use crate::marshal::held_procs;

@@ -15,8 +15,8 @@
 //! none. So where each call has a new list, the memory of one graph is reused.
 
 use crate::marshal::trace::Tables;
-use crate::ruby::crew;
 use crate::ruby::heap::Raw;
+use crate::ruby::workers;
 use ikra_core::memory::pool;
 use magnus::prelude::*;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, gc};
@@ -30,7 +30,7 @@ const MOST: usize = 4;
 const OLD: u32 = 16;
 const REST: Duration = Duration::from_secs(1);
 /// The fewest objects of a graph. A walk over fewer takes less than a millisecond.
-const FEWEST: usize = crew::PIECE;
+const FEWEST: usize = workers::PIECE;
 /// The most calls without a check, where checks fail again and again.
 const LONGEST_WAIT: u32 = 64;
 

@@ -9,13 +9,13 @@ use crate::marshal::held_procs;
 use crate::marshal::made::{Room, fresh};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::marshal::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
-use crate::ruby::crew::{self, Lists, PIECE, Span};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, FieldReader, Raw, Seen, sample};
 use crate::ruby::lines;
 use crate::ruby::range::Bounds;
 use crate::ruby::registry::{classes, symbols};
+use crate::ruby::workers::{self, Lists, PIECE, Span};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
@@ -438,7 +438,7 @@ impl<'a> Packer<'a> {
     fn elements(&self, slot: &SlotPlan, columns: &mut [HostColumn], values: &[Raw]) -> Result<()> {
         let Some(mut rows) = rows(columns, &[(slot, 0, values.len())]).pop() else { return Ok(()) };
         let pieces: Vec<_> = values.chunks(PIECE).map(|values| (values, rows.take(values.len()))).enumerate().collect();
-        let filled = crew::map(values.len(), pieces, |(piece, (values, mut rows))| {
+        let filled = workers::map(values.len(), pieces, |(piece, (values, mut rows))| {
             let word = |i: usize| self.tables.element_word(self.plan, piece * PIECE + i);
             self.fill(slot, &mut rows, values, word)
         });
@@ -457,12 +457,12 @@ impl<'a> Packer<'a> {
         fields.retain(|class| !class.slots.is_empty());
         let lengths: Vec<usize> = fields.iter().map(|class| class.objects.len()).collect();
         let all = lengths.iter().sum();
-        let beside = crew::pays(all);
+        let beside = workers::pays(all);
         if beside {
             fields.iter_mut().for_each(|class| class.learn(&sample(class.objects)));
         }
-        let pieces = self.parts(program, &fields, crew::side_by_side(&lengths), columns);
-        let filled = crew::map(all, pieces, |parts| {
+        let pieces = self.parts(program, &fields, workers::side_by_side(&lengths), columns);
+        let filled = workers::map(all, pieces, |parts| {
             let mut left = Vec::new();
             for (class, mut part) in fields.iter().zip(parts) {
                 // The Ruby thread, too, uses only the forms that it knows.
@@ -495,7 +495,7 @@ impl<'a> Packer<'a> {
         let learned: SmallVec<[Raw; 8]> = some.iter().take(8).map(|row| objects[*row as usize]).collect();
         fields[0].learn(&learned);
         // Each group has all rows up to the first row of the next one.
-        let mut ends: Vec<usize> = some.chunks(crew::GROUP).skip(1).map(|group| group[0] as usize).collect();
+        let mut ends: Vec<usize> = some.chunks(workers::GROUP).skip(1).map(|group| group[0] as usize).collect();
         ends.push(objects.len());
         let pieces = ends
             .iter()
@@ -503,10 +503,10 @@ impl<'a> Packer<'a> {
             .collect();
         let parts = self.parts(program, &fields, pieces, columns).into_iter().flatten();
         let froms = std::iter::once(0).chain(ends);
-        let groups = parts.zip(froms).zip(some.chunks(crew::GROUP)).collect();
+        let groups = parts.zip(froms).zip(some.chunks(workers::GROUP)).collect();
         let Fields { class, slots, readers, .. } = &mut fields[0];
-        let filled = crew::scattered(groups, |((mut part, from), group): ((Part, usize), &[u32])| {
-            let rows: SmallVec<[usize; crew::GROUP]> = group.iter().map(|row| *row as usize - from).collect();
+        let filled = workers::scattered(groups, |((mut part, from), group): ((Part, usize), &[u32])| {
+            let rows: SmallVec<[usize; workers::GROUP]> = group.iter().map(|row| *row as usize - from).collect();
             heap::prefetch_all(rows.iter().map(|row| part.objects[*row]));
             let peek = |field: usize, object| readers[field].peek(object, *class);
             Ok((!self.some_rows(slots, &mut part, &rows, peek)?).then_some((part, rows)))
@@ -629,7 +629,7 @@ impl<'a> Packer<'a> {
         let is_small = |column: ColumnId| program.columns[column.index()].small;
         let look = |rows: &HostColumn| {
             let rows: &[i64] = rows.view();
-            crew::map(rows.len(), rows.chunks(PIECE).collect(), small::are_small).into_iter().all(|small| small)
+            workers::map(rows.len(), rows.chunks(PIECE).collect(), small::are_small).into_iter().all(|small| small)
         };
         !residents.iter().any(|resident| is_small(resident.column))
             && program.columns.iter().zip(columns).all(|(column, rows)| !column.small || look(rows))
@@ -699,7 +699,7 @@ impl<'a> Packer<'a> {
             let resident = |slot: &&SlotPlan| residents.iter().any(|r| Some(r.column) == slot.value);
             if let Some(slot) = kind.slot.as_ref().filter(|slot| !resident(slot)) {
                 let pieces = match left {
-                    Some(left) => left.chunks(crew::GROUP).map(|some| Lists::Some(room::copied(some))).collect(),
+                    Some(left) => left.chunks(workers::GROUP).map(|some| Lists::Some(room::copied(some))).collect(),
                     None => room::copied(&rows.pieces()),
                 };
                 self.kind(rows, slot, columns, pieces)?;
@@ -761,7 +761,7 @@ impl<'a> Packer<'a> {
                 fill(first, &values)?;
                 Ok(buffers)
             };
-            let filled = if are_few { crew::scattered(pieces, fill) } else { crew::map(len, pieces, fill) };
+            let filled = if are_few { workers::scattered(pieces, fill) } else { workers::map(len, pieces, fill) };
             filled.into_iter().collect::<Result<Vec<_>>>()?
         };
         for list in buffers.into_iter().flatten() {
@@ -820,8 +820,8 @@ impl<'a> Packer<'a> {
         if jobs == Jobs::Reordered {
             let order = match self.tables.element_classes() {
                 // A value that is no object has no class.
-                [] => by_class(&room::filled(NO_CLASS, elements), groups, warp, &crew::THREADS),
-                classes => by_class(classes, groups, warp, &crew::THREADS),
+                [] => by_class(&room::filled(NO_CLASS, elements), groups, warp, &workers::THREADS),
+                classes => by_class(classes, groups, warp, &workers::THREADS),
             };
             let jobs = order.len() as u64 - 1;
             return (Some(order), None, jobs);

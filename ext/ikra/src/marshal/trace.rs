@@ -13,11 +13,11 @@
 
 use crate::marshal::made::Room;
 use crate::marshal::plan::{ClassPlan, Plan, Rows};
-use crate::ruby::crew::{self, Lists, Span};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::heap::{FieldReader, Hashes, Raw};
 use crate::ruby::holder::ObjectLists;
 use crate::ruby::identity::IdentityMap;
+use crate::ruby::workers::{self, Lists, Span};
 use ikra_core::ir::Space;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::table::Table;
@@ -411,7 +411,7 @@ impl Tables {
 impl KindRows {
     /// All arrays, in pieces for workers. Called only once all are there.
     pub fn pieces(&self) -> Arc<[Lists]> {
-        self.pieces.get_or_init(|| crew::lists(&self.lengths).into()).clone()
+        self.pieces.get_or_init(|| workers::lists(&self.lengths).into()).clone()
     }
 
     /// The row where a part of an array begins.

@@ -8,7 +8,6 @@ use crate::marshal::decode::{Broken, Decoded, Decoder};
 use crate::marshal::made::{self, Made, Waiting};
 use crate::marshal::plan::{self, ClassPlan, KindPlan, Plan, SlotPlan};
 use crate::marshal::trace::Tables;
-use crate::ruby::crew::{self, PIECE};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl::Polls;
 use crate::ruby::heap::{self, Raw, Seen};
@@ -16,6 +15,7 @@ use crate::ruby::holder::LazyHolder;
 use crate::ruby::list;
 use crate::ruby::reflect::{self, value};
 use crate::ruby::registry::symbols;
+use crate::ruby::workers::{self, PIECE};
 use ikra_core::ir::{ColumnId, Program};
 use ikra_core::layout::schema::{Accumulator, NO_ORIGIN, Schema};
 use ikra_core::memory::column::HostColumn;
@@ -259,7 +259,7 @@ impl Unpacker<'_> {
         }
         let pieces = (0..len).step_by(PIECE).collect();
         // Each piece has memory of its own, so that workers are the first to touch it.
-        let read = crew::map(len, pieces, |first: usize| {
+        let read = workers::map(len, pieces, |first: usize| {
             let mut values = room::filled(heap::NIL, PIECE.min(len - first));
             decoder.rows(slot, first, &mut values).map(drop)?;
             Ok((first, values))

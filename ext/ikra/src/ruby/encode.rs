@@ -3,19 +3,20 @@
 //! Here: [`fill`]; and [`kind`], the kind of a list's elements. Not here: what the columns of a block hold
 //! ([`crate::marshal::pack`]), and the way back ([`crate::buffers::buffer`]).
 //!
-//! Nothing here runs Ruby code. So the list does not change meanwhile, and workers may read it ([`crate::ruby::crew`]).
+//! Nothing here runs Ruby code. So the list does not change meanwhile, and workers may read it
+//! ([`crate::ruby::workers`]).
 
-use crate::ruby::crew::{self, PIECE};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::lines;
+use crate::ruby::workers::{self, PIECE};
 
 /// Stores values, converted as `to_i` and `to_f` convert numbers. Gives the index of the first that does not fit, if
 /// there is one. The elements after that one are undefined.
 pub fn fill(dtype: Dtype, values: &[Raw], out: &mut [u8]) -> Option<usize> {
     let pieces: Vec<_> =
         values.chunks(PIECE).zip(out.chunks_mut(PIECE * dtype.storage().bytes())).enumerate().collect();
-    let unfit = crew::map(values.len(), pieces, |(piece, (values, out))| {
+    let unfit = workers::map(values.len(), pieces, |(piece, (values, out))| {
         let at = match dtype {
             Dtype::F64 => floats(values, out, f64::to_ne_bytes),
             Dtype::F32 => floats(values, out, |x| (x as f32).to_ne_bytes()),
@@ -86,6 +87,6 @@ pub fn kind(values: &[Raw]) -> Option<Dtype> {
     };
     let first = of(*values.first()?)?;
     let pieces: Vec<_> = values.chunks(PIECE).collect();
-    let same = crew::map(values.len(), pieces, |values| values.iter().all(|value| of(*value) == Some(first)));
+    let same = workers::map(values.len(), pieces, |values| values.iter().all(|value| of(*value) == Some(first)));
     same.into_iter().all(|same| same).then_some(first)
 }

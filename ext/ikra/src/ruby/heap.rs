@@ -18,7 +18,7 @@
 //! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_field`], which
 //!   says so.
 //!
-//! **Workers** ([`crate::ruby::crew`]) call only [`see`], [`class_word`], [`is_frozen`], [`elements`], [`bytes`],
+//! **Workers** ([`crate::ruby::workers`]) call only [`see`], [`class_word`], [`is_frozen`], [`elements`], [`bytes`],
 //! [`encoding`], [`prefetch`], [`needs_no_barrier`] and the functions that are documented as for workers. These read
 //! memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`) or look something up
 //! (`rb_enc_get_index`).
@@ -627,7 +627,7 @@ fn is_as_known(object: Raw) -> bool {
 
 /// A sample of many objects. It mostly has the forms of all of them.
 pub fn sample(objects: &[Raw]) -> Vec<Raw> {
-    objects.iter().copied().step_by(crate::ruby::crew::PIECE).collect()
+    objects.iter().copied().step_by(crate::ruby::workers::PIECE).collect()
 }
 
 /// Reads and writes one field of the objects of a class.

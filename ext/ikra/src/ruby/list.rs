@@ -5,8 +5,8 @@
 //! ([`crate::marshal::decode`], [`crate::buffers::buffer`]).
 #![allow(unsafe_code, reason = "writes the bodies of an Array and of a String that nobody else knows yet")]
 
-use crate::ruby::crew::{self, PIECE};
 use crate::ruby::heap::{self, Raw};
+use crate::ruby::workers::{self, PIECE};
 use ikra_core::memory::pages::large_pages;
 use ikra_core::memory::room;
 use ikra_core::memory::words::copy_by_threads;
@@ -47,7 +47,7 @@ pub fn filled<E: Send>(
         heap::NIL
     })?;
     // SAFETY: the body has `len` elements now, all of them nil. It moves only where the Array changes or the GC runs.
-    // Both need the GVL, which this thread holds until the workers are done (`crew::map` returns after them), and it
+    // Both need the GVL, which this thread holds until the workers are done (`workers::map` returns after them), and it
     // calls no function of Ruby meanwhile. No other code knows the Array, so nothing else reads or writes the slice.
     // Only immediates are written, which need no write barrier, and UNDEF, which the GC skips. An Array that is
     // returned has no UNDEF left.
@@ -56,7 +56,7 @@ pub fn filled<E: Send>(
         std::slice::from_raw_parts_mut(body, len)
     };
     let pieces = out.chunks_mut(PIECE).enumerate().collect();
-    let rest = crew::map(len, pieces, |(piece, out): (usize, &mut [Raw])| {
+    let rest = workers::map(len, pieces, |(piece, out): (usize, &mut [Raw])| {
         fill(piece * PIECE, out)?;
         let mut rest = Vec::new();
         for (at, value) in out.iter_mut().enumerate().filter(|(_, value)| **value == heap::UNDEF) {

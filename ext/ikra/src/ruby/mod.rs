@@ -6,7 +6,6 @@
 //! Invariant: this folder uses no other folder of the bridge, so each of the others may use it.
 
 pub mod constants;
-pub mod crew;
 pub mod dtype;
 pub mod encode;
 pub mod environment;
@@ -25,3 +24,4 @@ pub mod range;
 pub mod reflect;
 pub mod registry;
 pub mod reserve;
+pub mod workers;

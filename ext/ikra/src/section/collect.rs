@@ -12,12 +12,12 @@
 
 use crate::options::{REDUCTIONS, Settings};
 use crate::report::profile::{Clock, Phase, Step};
-use crate::ruby::crew;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl::{self, Polls};
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::reflect::value;
+use crate::ruby::workers;
 use crate::section::over::{Where, waited};
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::groups::{self, Grouped};
@@ -250,7 +250,7 @@ fn filled_column<T: column::Element + Send>(
     one: impl Fn(Raw) -> Option<T> + Sync,
 ) -> Option<HostColumn> {
     let mut column = HostColumn::to_fill(storage, raw.len(), None);
-    let pieces = raw.chunks(crew::PIECE).zip(column.view_mut::<T>().chunks_mut(crew::PIECE)).collect();
+    let pieces = raw.chunks(workers::PIECE).zip(column.view_mut::<T>().chunks_mut(workers::PIECE)).collect();
     let fill = |(raw, out): (&[Raw], &mut [T])| {
         for (raw, out) in raw.iter().zip(out) {
             match one(*raw) {
@@ -260,7 +260,7 @@ fn filled_column<T: column::Element + Send>(
         }
         true
     };
-    crew::map(raw.len(), pieces, fill).into_iter().all(|filled| filled).then_some(column)
+    workers::map(raw.len(), pieces, fill).into_iter().all(|filled| filled).then_some(column)
 }
 
 /// The results of `one`. None where `one` gives None for some value. (`collect` would not know their number in
@@ -336,7 +336,7 @@ pub fn working<T: Send>(
     let mut beside = false;
     loop {
         let cancel = CancelToken::default();
-        let run = || work(Workers { threads: &crew::THREADS, cancel: &cancel });
+        let run = || work(Workers { threads: &workers::THREADS, cancel: &cancel });
         let answer = match (count < MANY, beside) {
             (true, _) => Some(run()),
             (_, true) => Some(gvl::run_beside(ruby, &cancel, run)?),
@@ -454,7 +454,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
                 return Ok(None);
             };
             let order = clock.measure(Phase::Kernel, || {
-                working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), sort::By::default()))
+                working(ruby, keys.len(), |workers| sort::order(workers, numbers.keys(), sort::By::default()))
             })?;
             give(&mut clock, &order[part(order.len())]).map(Some)
         }
@@ -515,7 +515,7 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
                 clock.forget();
                 return Ok(None);
             };
-            let work = || working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()));
+            let work = || working(ruby, keys.len(), |workers| reduce(workers, reduction, numbers.values()));
             clock.measure(Phase::Kernel, work)?
         }
         Given::Numbers(Dtype::Bool, _) => {
@@ -572,7 +572,7 @@ fn mostly_differ(words: &[u64]) -> bool {
 fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
     let words = clock.measure(Phase::Pack, || words(keys).filter(|w| countable(w.len()) && !mostly_differ(w)));
     let Some(words) = words else { return Ok(None) };
-    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |crew| groups::of_words(crew, &words))).map(Some)
+    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |workers| groups::of_words(workers, &words))).map(Some)
 }
 
 /// The same for numbers in a buffer, with the key of each group.

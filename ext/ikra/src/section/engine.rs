@@ -27,7 +27,6 @@ use crate::marshal::unpack::Unpacker;
 use crate::options::{Asked, Choice, Results, Settings};
 use crate::report::explain::{self, Account};
 use crate::report::profile::{About, Clock, Phase};
-use crate::ruby::crew;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl::{self, Patience};
@@ -40,6 +39,7 @@ use crate::ruby::question;
 use crate::ruby::range::Bounds;
 use crate::ruby::reflect;
 use crate::ruby::registry::{self, Kept, names, symbols};
+use crate::ruby::workers;
 use crate::section::collect;
 use crate::section::over::Where;
 use crate::section::random;
@@ -782,7 +782,7 @@ impl Section<'_> {
         let key = self.base_of_state().0;
         let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
         let elements = if leads_on { self.len() } else { 0 };
-        let many = self.range.is_none() && crew::many(self.len());
+        let many = self.range.is_none() && workers::many(self.len());
         let patience = Patience::new(ruby, many || !plan.flat)?;
         let mut earlier = if plan.flat { None } else { kept::take(&variant.graphs, key, elements) };
         loop {

@@ -133,7 +133,7 @@ impl Where {
         let Where::Device(backend) = self else {
             let fetch = || buffers.iter().map(|buffer| buffer.on_host()).collect::<CoreResult<Vec<_>>>();
             let rows = clock.measure(Phase::Download, || gvl::released(fetch)).map_err(|e| errors::core(ruby, e))?;
-            return clock.measure(Phase::Kernel, || working(ruby, count, |crew| work(&crew, &rows)));
+            return clock.measure(Phase::Kernel, || working(ruby, count, |workers| work(&workers, &rows)));
         };
         let done = on_device(clock, |uploaded| {
             with_room(ruby, buffers, || {
@@ -210,7 +210,7 @@ impl Where {
                 let rows = clock.measure(Phase::Download, || gvl::released(|| buffer.on_host()));
                 let rows = rows.map_err(|e| errors::core(ruby, e))?;
                 let from = Stretch { element, rows: &rows, range };
-                let work = || working(ruby, from.len(), |crew| reduce(crew, reduction, from.values()));
+                let work = || working(ruby, from.len(), |workers| reduce(workers, reduction, from.values()));
                 clock.measure(Phase::Kernel, work)
             }
         }

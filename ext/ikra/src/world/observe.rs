@@ -9,13 +9,13 @@
 
 use crate::marshal::held_procs;
 use crate::marshal::trace::CHUNK;
-use crate::ruby::crew::{self, PIECE};
 use crate::ruby::heap::{self, FieldReader, Hashes, Raw, Seen};
 use crate::ruby::holder::Holder;
 use crate::ruby::identity::{IdentityMap, RawMap, WordMap};
 use crate::ruby::range::Bounds;
 use crate::ruby::reflect;
 use crate::ruby::registry::classes;
+use crate::ruby::workers::{self, PIECE};
 use ikra_core::id::{ArrayKind, ClassId, ProcId};
 use ikra_core::ir::SMALL_ROWS;
 use ikra_core::memory::room;
@@ -640,7 +640,7 @@ impl Observer {
 
     /// Notes the elements of lists of such lengths.
     fn lists(&mut self, scan: &mut Scan, lists: &[Raw], lengths: &[u32]) -> Result<()> {
-        if crew::many(lengths.iter().map(|len| *len as usize).sum()) {
+        if workers::many(lengths.iter().map(|len| *len as usize).sum()) {
             return self.lists_beside(scan, lists, lengths);
         }
         for (list, len) in lists.iter().zip(lengths) {
@@ -658,7 +658,7 @@ impl Observer {
 /// Notes how long arrays are and how they hold their elements. For buffers it notes the kind of elements. Gives the
 /// number of values to scan in each.
 fn lengths(scan: &mut Scan, kind: ArrayKind, arrays: &[Raw]) -> Vec<u32> {
-    let lengths = crew::map(arrays.len(), arrays.chunks(PIECE).collect(), |arrays| -> Vec<Option<usize>> {
+    let lengths = workers::map(arrays.len(), arrays.chunks(PIECE).collect(), |arrays| -> Vec<Option<usize>> {
         let length = |(at, array): (usize, &Raw)| {
             ask_at(arrays, at);
             (heap::see(*array) == Seen::Array).then(|| heap::elements(*array).len())

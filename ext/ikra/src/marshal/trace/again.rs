@@ -26,9 +26,9 @@ use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
 use crate::marshal::made::Room;
 use crate::marshal::pack::{ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
 use crate::marshal::plan::{Plan, SlotPlan};
-use crate::ruby::crew::{self, Lists, PIECE, Span};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, FieldReader, Raw, Seen};
+use crate::ruby::workers::{self, Lists, PIECE, Span};
 use ikra_core::ir::Program;
 use ikra_core::memory::room;
 use ikra_core::memory::table::Table;
@@ -46,7 +46,7 @@ type Result<T> = std::result::Result<T, Differs>;
 /// The fewest waiting objects for which workers are woken.
 const SEVERAL: usize = 256;
 /// The number of waiting objects that a worker takes at a time.
-const FEW: usize = crew::GROUP;
+const FEW: usize = workers::GROUP;
 
 /// Reached, from anywhere.
 const SHARED: u8 = 1;
@@ -67,7 +67,7 @@ impl States {
     fn new(rows: usize) -> Self {
         let mut states = Table::unset(rows);
         states.iter_mut().for_each(|state| *state = AtomicU8::default());
-        Self { rows: states, alone: crew::THREADS.count() == 1 }
+        Self { rows: states, alone: workers::THREADS.count() == 1 }
     }
     /// Whether it was reached already, and may be reached from several places.
     #[inline]
@@ -256,7 +256,7 @@ impl<'a> Checker<'a> {
                 reached.sort_unstable();
                 reached.dedup();
             }
-            many = crew::many(base.len());
+            many = workers::many(base.len());
         }
         for (slot, root) in plan.roots.iter().zip(roots) {
             self.look(slot, &[*root], |entry| room::push(&mut reached, entry), |_, _| ())?;
@@ -270,10 +270,10 @@ impl<'a> Checker<'a> {
     /// Finds the rows of the elements, if they are needed, and their order.
     fn elements(&self, slot: &SlotPlan, base: &[Raw], checked: &mut Checked) -> Result<Elements> {
         let Checked { rows, classes, .. } = checked;
-        let few = !crew::many(base.len());
+        let few = !workers::many(base.len());
         let mut places = rows.chunks_mut(PIECE).zip(classes.chunks_mut(PIECE));
         let pieces = base.chunks(PIECE).enumerate().map(|(piece, values)| (piece, values, places.next()));
-        let found = crew::map(base.len(), pieces.collect(), |(piece, values, places)| {
+        let found = workers::map(base.len(), pieces.collect(), |(piece, values, places)| {
             let (rows, classes) = places.unwrap_or_default();
             match &self.tables.order {
                 Some(order) if !few && self.stand(order, piece, values, rows, classes) => {
@@ -478,7 +478,7 @@ impl<'a> Checker<'a> {
     /// Workers check all of these. Gives what they reached.
     fn round(&mut self, waiting: &[u64]) -> Result<Vec<u64>> {
         let this = &*self;
-        let found = crew::share(waiting.chunks(FEW).collect(), |waiting: &[u64]| {
+        let found = workers::share(waiting.chunks(FEW).collect(), |waiting: &[u64]| {
             let mut piece = Piece::default();
             heap::prefetch_all(waiting.iter().map(|entry| this.named(*entry)));
             for entry in waiting {
@@ -551,11 +551,11 @@ impl<'a> Checker<'a> {
         }
         let this = &*self;
         let lengths: Vec<usize> = some.iter().map(|at| this.tables.classes[*at].objects.len()).collect();
-        let pieces = crew::side_by_side(&lengths);
+        let pieces = workers::side_by_side(&lengths);
         let Packing { program, columns, unknown, .. } = packing;
         let (along, sheets) =
             columns.objects_along(this.plan, program, this.tables, unknown, (some, &alive), pieces.clone());
-        let found = crew::map(lengths.iter().sum(), pieces.into_iter().zip(sheets).collect(), |(piece, sheets)| {
+        let found = workers::map(lengths.iter().sum(), pieces.into_iter().zip(sheets).collect(), |(piece, sheets)| {
             let mut found = Piece::default();
             for ((at, rows), mut sheet) in some.iter().zip(piece).zip(sheets) {
                 this.some_objects(*at, comes, rows, (&along, &mut sheet), &mut found)?;
@@ -653,7 +653,7 @@ impl<'a> Checker<'a> {
         };
         let mut sheets = sheets.into_iter();
         let pieces = pieces.iter().map(|lists| (lists, sheets.next())).collect();
-        let found = crew::map(rows.rows as usize + rows.arrays.len(), pieces, |(lists, sheet)| {
+        let found = workers::map(rows.rows as usize + rows.arrays.len(), pieces, |(lists, sheet)| {
             this.some_arrays(at, comes, lists, along.as_ref().zip(sheet))
         });
         let is_packed = along.is_some();

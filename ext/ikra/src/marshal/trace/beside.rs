@@ -10,10 +10,10 @@ use super::bids::New;
 use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
 use crate::marshal::plan::SlotPlan;
-use crate::ruby::crew::{self, Lists, PIECE, Span};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::identity::{Found, IdentityMap, TOGETHER, WordMap};
+use crate::ruby::workers::{self, Lists, PIECE, Span};
 use ikra_core::memory::room;
 use smallvec::SmallVec;
 
@@ -40,7 +40,7 @@ const SEVERAL: usize = 6;
 const NEW: usize = 8;
 
 fn several() -> bool {
-    crew::THREADS.count() >= SEVERAL
+    workers::THREADS.count() >= SEVERAL
 }
 
 /// The counts of the elements of one piece.
@@ -69,11 +69,11 @@ impl Tracer<'_> {
         rows: &mut [u32],
         classes: &mut [u16],
     ) -> Result<bool> {
-        if self.plan.grouped || !crew::pays(values.len()) || crew::THREADS.count() < ENOUGH {
+        if self.plan.grouped || !workers::pays(values.len()) || workers::THREADS.count() < ENOUGH {
             return Ok(false);
         }
         let pieces = values.chunks(PIECE).zip(classes.chunks_mut(PIECE)).collect();
-        let counted = crew::map(values.len(), pieces, |(values, classes)| self.count(slot, values, classes));
+        let counted = workers::map(values.len(), pieces, |(values, classes)| self.count(slot, values, classes));
         let counted: Option<Vec<Counted>> = counted.into_iter().collect::<Result<_>>()?;
         let Some(counted) = counted else { return Ok(false) };
         let mut regions: WordMap<usize, usize> = WordMap::default();
@@ -113,7 +113,7 @@ impl Tracer<'_> {
             }
             pieces.push((place, objects, starts));
         }
-        let alone = crew::map(values.len(), pieces, |(((values, classes), rows), mut objects, starts)| {
+        let alone = workers::map(values.len(), pieces, |(((values, classes), rows), mut objects, starts)| {
             let mut alone = true;
             let mut found = [Found::default(); TOGETHER];
             let rows = rows.chunks_mut(TOGETHER);
@@ -178,7 +178,7 @@ impl Tracer<'_> {
         let class = &plan.classes[at];
         // Rows that the Ruby thread follows before workers read. 0: workers read first.
         let mut alone = if several() { 0 } else { FIRST_ALONE };
-        while crew::pays(self.tables.classes[at].objects.len() - row) {
+        while workers::pays(self.tables.classes[at].objects.len() - row) {
             if alone > 0 {
                 let (before, first) = (self.tables.rows(), row);
                 row = self.objects_alone(at, row, row + alone)?;
@@ -193,7 +193,7 @@ impl Tracer<'_> {
             self.readers[at].iter_mut().for_each(|reader| reader.learn(&some, class.raw));
             let (this, readers) = (&*self, &self.readers[at]);
             let slots: Vec<&SlotPlan> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
-            let seen = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {
+            let seen = workers::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {
                 let mut unknown = this.spare();
                 let mut values = [heap::NIL; CHUNK];
                 for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
@@ -261,7 +261,7 @@ impl Tracer<'_> {
         loop {
             let rows = &self.tables.kinds[at];
             let first = rows.offsets.get(row).map_or(rows.rows, |offset| u64::from(*offset));
-            if !crew::pays((rows.rows - first) as usize) {
+            if !workers::pays((rows.rows - first) as usize) {
                 return Ok(row);
             }
             if alone > 0 {
@@ -277,14 +277,15 @@ impl Tracer<'_> {
                 continue;
             }
             let end = rows.offsets.partition_point(|offset| u64::from(*offset) <= first + window() as u64).max(row + 1);
-            let (begin, pieces) = (row, crew::lists(&rows.lengths[row..end]));
+            let (begin, pieces) = (row, workers::lists(&rows.lengths[row..end]));
             row = end;
             // One array may have more elements than are read together.
             for pieces in pieces.chunks(window() / PIECE) {
                 let (this, rows) = (&*self, &self.tables.kinds[at]);
                 let (arrays, lengths) = (&rows.arrays[begin..end], &rows.lengths[begin..end]);
                 let total = pieces.iter().flat_map(|lists| lists.spans(lengths)).map(|span| span.len).sum();
-                let seen = crew::map(total, pieces.iter().collect(), |lists| this.look(slot, arrays, lengths, lists));
+                let seen =
+                    workers::map(total, pieces.iter().collect(), |lists| this.look(slot, arrays, lengths, lists));
                 let mut seen: Vec<Vec<New>> = seen.into_iter().collect::<Result<_>>()?;
                 let new: usize = seen.iter().map(Vec::len).sum();
                 if several() && new * NEW > total && self.enter_beside(&[slot], &mut seen)? {

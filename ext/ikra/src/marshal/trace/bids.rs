@@ -9,9 +9,9 @@
 use super::walk::{Tracer, make_room};
 use super::{ARRAY, Misfit, Result, Tables};
 use crate::marshal::plan::SlotPlan;
-use crate::ruby::crew;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::identity::{Found, IdentityMap, MOST_PLACES, RawMap, TOGETHER, WordMap};
+use crate::ruby::workers;
 use ikra_core::memory::room;
 use ikra_core::types::Prims;
 
@@ -132,7 +132,7 @@ impl Tracer<'_> {
     /// nothing has rows, though regions and codes for their words may have been made.
     pub(super) fn enter_beside(&mut self, slots: &[&SlotPlan], seen: &mut [Vec<New>]) -> Result<bool> {
         let total = seen.iter().map(Vec::len).sum();
-        if !crew::pays(total) || total > MOST_PLACES {
+        if !workers::pays(total) || total > MOST_PLACES {
             return Ok(false);
         }
         let this = &*self;
@@ -141,7 +141,7 @@ impl Tracer<'_> {
             *next += unknown.len();
             Some((unknown, place))
         });
-        let told = crew::map(total, placed.collect(), |(new, place)| this.tell_apart(slots, new, place as u32));
+        let told = workers::map(total, placed.collect(), |(new, place)| this.tell_apart(slots, new, place as u32));
         let Some(mut pieces) = told.into_iter().collect::<Option<Vec<Piece>>>() else {
             return Ok(false);
         };
@@ -231,7 +231,7 @@ impl Tracer<'_> {
     /// Makes reservations for all of them, and keeps the winners.
     fn bid(&self, slots: &[&SlotPlan], total: usize, pieces: &mut [Piece]) {
         let map = &self.tables.map;
-        let alone = crew::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
+        let alone = workers::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
             let (mut values, mut found) = ([heap::NIL; TOGETHER], [Found::default(); TOGETHER]);
             let (mut at, mut alone) = (0, true);
             for new in piece.new.chunks_mut(TOGETHER) {
@@ -266,7 +266,7 @@ impl Tracer<'_> {
             Some(kind) => several || plan.kinds[kind].ownable,
             None => plan.classes[table].ownable,
         };
-        crew::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
+        workers::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
             let Piece { new, counts, apart, late, .. } = piece;
             counts.fill(Count::default());
             apart.clear();
@@ -343,7 +343,7 @@ impl Tracer<'_> {
                 parts.iter_mut().zip(&piece.counts).map(|(rest, count)| rest.split(*count)).collect();
             (piece, parts)
         });
-        let apart = crew::map(total, own.collect(), |(piece, mut parts): (&Piece, Vec<Part>)| {
+        let apart = workers::map(total, own.collect(), |(piece, mut parts): (&Piece, Vec<Part>)| {
             let mut apart = room::with_capacity(piece.apart.len());
             for new in &*piece.new {
                 let word = parts[usize::from(new.table)].write(new, slots[usize::from(new.lead)].owned);

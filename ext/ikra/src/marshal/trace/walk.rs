@@ -8,10 +8,10 @@
 use super::bids::New;
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::marshal::plan::{Plan, Rows, SlotPlan};
-use crate::ruby::crew;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, AHEAD, FieldReader, Raw, Seen};
 use crate::ruby::identity::{Found, Known, TOGETHER};
+use crate::ruby::workers;
 use ikra_core::memory::room;
 use ikra_core::memory::table::{Row, Table};
 use ikra_core::types::{Prims, StrWord};
@@ -595,7 +595,7 @@ impl Tracer<'_> {
             let rows = &self.tables.kinds[at];
             let (mut passed, all) = (rows.cursor, rows.arrays.len());
             let Some(first) = rows.offsets.get(passed) else { return true };
-            if crew::pays((rows.rows - u64::from(*first)) as usize) {
+            if workers::pays((rows.rows - u64::from(*first)) as usize) {
                 return false;
             }
             rows.arrays[passed..].iter().take(BATCH).for_each(|array| heap::prefetch_body(*array));

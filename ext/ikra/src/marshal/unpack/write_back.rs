@@ -14,9 +14,9 @@ use super::Unpacker;
 use crate::marshal::decode::{Broken, Decoded, Decoder, same};
 use crate::marshal::plan::{FieldPlan, SlotPlan};
 use crate::marshal::trace::CHUNK;
-use crate::ruby::crew;
 use crate::ruby::heap::{self, FieldReader, Raw, Seen};
 use crate::ruby::reflect::value;
+use crate::ruby::workers;
 use ikra_core::memory::room;
 use magnus::Error;
 use magnus::rb_sys::protect;
@@ -101,7 +101,7 @@ impl<'a> Unpacker<'a> {
     pub fn look(&self) -> Looked<'a> {
         let classes = self.written_classes();
         let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
-        let pieces = crew::side_by_side(&lengths).into_iter().map(|rows| Piece { rows, left: Vec::new() });
+        let pieces = workers::side_by_side(&lengths).into_iter().map(|rows| Piece { rows, left: Vec::new() });
         let pieces = leave(&classes, pieces.collect(), |class, chunk| class.is_plain(chunk));
         Looked { classes, pieces }
     }
@@ -216,7 +216,7 @@ impl<'a> Unpacker<'a> {
     fn write_beside(&self, classes: &[Class<'_>], pieces: Vec<Piece>, marking: bool) -> Vec<Written> {
         let rows = classes.iter().map(|class| class.objects.len()).sum();
         let decoder = self.decoder();
-        crew::map(rows, pieces, |Piece { rows, left }| {
+        workers::map(rows, pieces, |Piece { rows, left }| {
             let (mut written, mut left) = (Written::default(), left.into_iter().peekable());
             for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
                 for chunk in chunks(rows) {
@@ -392,7 +392,7 @@ fn leave(
     is_plain: impl Fn(&Class<'_>, &Range<usize>) -> bool + Sync,
 ) -> Vec<Piece> {
     let rows = classes.iter().map(|class| class.objects.len()).sum();
-    crew::map(rows, pieces, |Piece { rows, left }| {
+    workers::map(rows, pieces, |Piece { rows, left }| {
         let (mut before, mut left) = (left.into_iter().peekable(), Vec::new());
         for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
             for chunk in chunks(rows).map(|chunk| (at, chunk)) {

@@ -8,10 +8,10 @@
 
 use super::{ClassTable, Entry, Observer, Result, Scan, is_large};
 use crate::marshal::trace::CHUNK;
-use crate::ruby::crew::{self, PIECE, Span};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, AHEAD, Raw, Seen};
 use crate::ruby::identity::{IdentityMap, RawMap};
+use crate::ruby::workers::{self, PIECE, Span};
 use ikra_core::id::ArrayKind;
 use ikra_core::memory::room;
 use ikra_core::types::{Prims, StrWord};
@@ -91,15 +91,15 @@ impl Observer {
         let class = self.tables[at].raw;
         // The first objects nearly always show what most of them are.
         let mut window = 1;
-        while crew::many(self.tables[at].objects.len() - row) {
+        while workers::many(self.tables[at].objects.len() - row) {
             let table = &mut self.tables[at];
             let len = table.objects.len();
             // So that no small rest is left over.
-            let end = if crew::many(len.saturating_sub(row + window * PIECE)) { row + window * PIECE } else { len };
+            let end = if workers::many(len.saturating_sub(row + window * PIECE)) { row + window * PIECE } else { len };
             table.demands[demand].reader.learn(&heap::sample(&table.objects[row..end]), class);
             let (objects, reader) = (&self.tables[at].objects[row..end], &self.tables[at].demands[demand].reader);
             let look = self.look(scan);
-            let found = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects| {
+            let found = workers::map(objects.len(), objects.chunks(PIECE).collect(), |objects| {
                 let mut found = look.nothing();
                 for objects in objects.chunks(CHUNK) {
                     heap::prefetch_all(objects.iter().copied());
@@ -124,12 +124,12 @@ impl Observer {
 
     /// Notes the elements of lists of such lengths.
     pub(super) fn lists_beside(&mut self, scan: &mut Scan, lists: &[Raw], lengths: &[u32]) -> Result<()> {
-        let pieces = crew::lists(lengths);
+        let pieces = workers::lists(lengths);
         let (mut rest, mut window) = (&pieces[..], 1);
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(window));
             let look = self.look(scan);
-            let found = crew::map(now.len() * PIECE, room::copied(now), |piece| {
+            let found = workers::map(now.len() * PIECE, room::copied(now), |piece| {
                 let mut found = look.nothing();
                 for (at, Span { list, from, len }) in piece.spans(lengths).enumerate() {
                     if at.is_multiple_of(CHUNK) {

@@ -7,10 +7,10 @@
 use crate::marshal::decode::{Decoder, same};
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::trace::{KindRows, Tables};
-use crate::ruby::crew::{self, GROUP, Lists};
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::holder::LazyHolder;
 use crate::ruby::reflect;
+use crate::ruby::workers::{self, GROUP, Lists};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Value};
@@ -61,7 +61,7 @@ impl Arrays {
         }
         let changed = AtomicBool::new(false);
         for ((kind, rows), own) in packed.plan.kinds.iter().zip(&packed.tables.kinds).zip(&self.kinds) {
-            crew::map(rows.rows as usize, own.pieces.iter().zip(&own.packed).collect(), |(lists, known)| {
+            workers::map(rows.rows as usize, own.pieces.iter().zip(&own.packed).collect(), |(lists, known)| {
                 if !changed.load(Ordering::Relaxed) && !holds(packed, kind.slot.as_ref(), rows, lists, known) {
                     changed.store(true, Ordering::Relaxed);
                 }
