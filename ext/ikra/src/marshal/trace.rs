@@ -8,7 +8,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `trace/walk.rs` | the walk |
-//! | `trace/beside.rs`, `trace/bids.rs` | what workers do of a walk over many objects |
+//! | `trace/beside.rs`, `trace/reservations.rs` | what workers do of a walk over many objects |
 //! | `trace/again.rs` | revalidates the tables of an earlier call |
 
 use crate::marshal::made::Room;
@@ -31,8 +31,8 @@ use walk::{RECENT, Tracer};
 
 mod again;
 mod beside;
-mod bids;
 mod order;
+mod reservations;
 mod walk;
 
 impl ObjectLists for Tables {

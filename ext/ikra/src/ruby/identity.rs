@@ -5,20 +5,20 @@
 //!
 //! * [`codes`]: words in half their size.
 //! * [`near`]: the words of objects that lie together.
-//! * [`bids`]: how several threads number new objects.
+//! * [`reservations`]: how several threads number new objects.
 //!
 //! Not here: reading objects.
 //! Invariant: the objects of a map are alive and pinned whenever the map is used. The only exception compares addresses
 //! first ([`crate::marshal::trace`]'s `again`).
 
-mod bids;
 mod codes;
 mod near;
+mod reservations;
 
 use crate::ruby::heap::{self, Raw};
-pub use bids::MOST_PLACES;
 use codes::{Codes, Short};
 use ikra_core::memory::{ahead, table::Table};
+pub use reservations::MOST_PLACES;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

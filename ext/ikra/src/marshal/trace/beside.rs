@@ -3,10 +3,10 @@
 //! Here: numbering the elements of a long base array, and reading the slots of many objects and arrays. A worker
 //! reports which values are not known yet. The Ruby thread follows these in the order in which it would have met them
 //! itself. Where the slots of a class lead to different tables, it follows slot by slot. Where there are many new
-//! values, workers enter them in the same order ([`super::bids`]). So rows are the same with any number of workers, and
-//! uniform strides are preserved. Not here: how a value is followed ([`super::walk`]).
+//! values, workers enter them in the same order ([`super::reservations`]). So rows are the same with any number of
+//! workers, and uniform strides are preserved. Not here: how a value is followed ([`super::walk`]).
 
-use super::bids::New;
+use super::reservations::New;
 use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
 use crate::marshal::plan::SlotPlan;

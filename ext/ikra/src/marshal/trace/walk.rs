@@ -5,7 +5,7 @@
 //! elements, and then from roots. Where a list is assumed to have its objects in order, roots come first
 //! ([`Plan::roots_first`]).
 
-use super::bids::New;
+use super::reservations::New;
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::marshal::plan::{Plan, Rows, SlotPlan};
 use crate::ruby::gvl;

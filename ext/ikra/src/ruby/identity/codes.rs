@@ -16,9 +16,9 @@ pub const ROWS: u64 = 1 << ROW_BITS;
 const CODES: usize = 1 << (Short::BITS - ROW_BITS);
 /// The short word of words that have no short form.
 const BEYOND: Short = Short::MAX;
-/// The short word of a reservation, with its place in the bits of the row ([`super::bids`]). Its code is the one before
-/// that of `BEYOND`, which no word has either.
-pub const BID: Short = (CODES as Short - 2) << ROW_BITS;
+/// The short word of a reservation, with its place in the bits of the row ([`super::reservations`]). Its code is the
+/// one before that of `BEYOND`, which no word has either.
+pub const RESERVED: Short = (CODES as Short - 2) << ROW_BITS;
 /// The most upper halves that are found without a search.
 const RECENT: usize = 512;
 

@@ -1,10 +1,10 @@
 //! The part of a walk that workers do where most values are new.
 //!
 //! Here: giving rows to new objects and arrays, by all workers at once, through deterministic reservations
-//! ([`crate::ruby::identity`]'s `bids`). Each worker reserves what it meets with its place in the order of a walk by
-//! one thread. The least place wins. The number of winners before it, of the same class or kind, is its row. So rows
-//! are those of a walk by one thread. Not here: how new values are found ([`super::beside`]). A window with Strings,
-//! Hashes, buffers or misfits is left to the Ruby thread.
+//! ([`crate::ruby::identity`]'s `reservations`). Each worker reserves what it meets with its place in the order of a
+//! walk by one thread. The least place wins. The number of winners before it, of the same class or kind, is its row. So
+//! rows are those of a walk by one thread. Not here: how new values are found ([`super::beside`]). A window with
+//! Strings, Hashes, buffers or misfits is left to the Ruby thread.
 
 use super::walk::{Tracer, make_room};
 use super::{ARRAY, Misfit, Result, Tables};
@@ -148,7 +148,7 @@ impl Tracer<'_> {
         if self.prepare(&pieces).is_none_or(|others| others * 4 > total) {
             return Ok(false);
         }
-        self.bid(slots, total, &mut pieces);
+        self.reserve(slots, total, &mut pieces);
         let apart = self.give_rows(slots, total, &pieces)?;
         let full = pieces.iter().map(|piece| piece.new.len() - piece.apart.len()).sum();
         self.tables.map.gave(full);
@@ -229,7 +229,7 @@ impl Tracer<'_> {
     }
 
     /// Makes reservations for all of them, and keeps the winners.
-    fn bid(&self, slots: &[&SlotPlan], total: usize, pieces: &mut [Piece]) {
+    fn reserve(&self, slots: &[&SlotPlan], total: usize, pieces: &mut [Piece]) {
         let map = &self.tables.map;
         let alone = workers::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
             let (mut values, mut found) = ([heap::NIL; TOGETHER], [Found::default(); TOGETHER]);
@@ -240,7 +240,7 @@ impl Tracer<'_> {
                 for (new, found) in new.iter_mut().zip(&found) {
                     new.found = *found;
                     if found.is_full() {
-                        alone &= map.bid(*found, new.place);
+                        alone &= map.place_reservation(*found, new.place);
                     } else {
                         room::push(&mut piece.apart, at);
                     }

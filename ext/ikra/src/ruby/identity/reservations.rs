@@ -7,7 +7,7 @@
 //!
 //! Between the first reservation and the last word, no words may be read: a reservation is no word.
 
-use super::codes::BID;
+use super::codes::RESERVED;
 use super::{FULL, FULLER, Found, IdentityMap, MOST, Ordering, SLOTS, SPARE, WASTE, WordMap};
 use std::sync::atomic::AtomicU32;
 
@@ -60,8 +60,8 @@ impl IdentityMap {
     }
     /// Reserves an object that has no word. Gives whether it is the first reservation.
     #[inline]
-    pub fn bid(&self, found: Found, place: u32) -> bool {
-        let (word, own) = (self.bids(found), BID | place);
+    pub fn place_reservation(&self, found: Found, place: u32) -> bool {
+        let (word, own) = (self.reservation(found), RESERVED | place);
         match word.load(Ordering::Relaxed) {
             0 if word.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() => return true,
             // Where many threads meet an object, most of them meet it after others, and need not write.
@@ -74,21 +74,22 @@ impl IdentityMap {
     /// Whether this reservation won.
     #[inline]
     pub fn stands(&self, found: Found, place: u32) -> bool {
-        self.bids(found).load(Ordering::Relaxed) == BID | place
+        self.reservation(found).load(Ordering::Relaxed) == RESERVED | place
     }
     /// Gives an object its word, after all reservations are made. [`IdentityMap::prepare`] knows its upper half, and
     /// its row is less than [`MOST_PLACES`].
     #[inline]
     pub fn give(&self, found: Found, word: u64) {
         let short = self.codes.as_deref().and_then(|codes| codes.shorten_all(word, 1));
-        self.bids(found).store(short.expect("its upper half has a code, and its row is no larger"), Ordering::Relaxed);
+        self.reservation(found)
+            .store(short.expect("its upper half has a code, and its row is no larger"), Ordering::Relaxed);
     }
     /// Counts objects that were given words.
     pub fn gave(&mut self, count: usize) {
         *self.objects.get_mut() += count;
     }
     #[inline]
-    fn bids(&self, found: Found) -> &AtomicU32 {
+    fn reservation(&self, found: Found) -> &AtomicU32 {
         &self.words[found.0 as usize]
     }
 }
@@ -116,7 +117,7 @@ mod tests {
                 let (map, coming) = (&map, &coming);
                 scope.spawn(move || {
                     for (place, object) in coming.iter().enumerate().skip(thread).step_by(4) {
-                        map.bid(map.find(*object), place as u32);
+                        map.place_reservation(map.find(*object), place as u32);
                     }
                 });
             }
