@@ -158,7 +158,7 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Copy, Default)]
 pub struct Asked {
     /// The error callback: called later with what the section raised, if the call does not wait for it.
-    pub teller: Option<Value>,
+    pub error_callback: Option<Value>,
     /// An Array that receives the choice made for each stencil.
     pub told: Option<RArray>,
 }
@@ -199,8 +199,8 @@ impl Settings {
             Ok(ForEach::Continue)
         })?;
         for (key, value) in given {
-            if is(key, &names::LATER) {
-                asked.teller = Some(value);
+            if is(key, &names::ERROR_CALLBACK) {
+                asked.error_callback = Some(value);
             } else if is(key, &names::TOLD) {
                 asked.told = RArray::from_value(value);
             } else if is(key, &names::INTO) && value.as_raw() == heap::TRUE {

@@ -44,7 +44,7 @@ module Ikra
       # @param dtype [Symbol, nil] the kind of the buffer; nil: that of the values
       # @param shape the shape for the index of an error
       # @param within the methods that pass the block its arguments
-      # @param later [Boolean] whether an exception may be raised later, when the values are read ({Told})
+      # @param later [Boolean] whether an exception may be raised later, when the values are read ({ErrorCallback})
       # @param pieces [MDArray, Array<MDArray>, Rows, nil] arrays whose elements are the block's only arguments, or
       #   Rows, which give its other arguments. With these, the values can be computed stretch by stretch where memory
       #   is too small.
@@ -56,7 +56,7 @@ module Ikra
         within = [AS.fetch(dtype), *within] if dtype
         # An exception must be known at once where plain Ruby may have to run.
         later &&= @options.fetch(:unsupported, Ikra.config.unsupported).to_s != "ruby"
-        into = later ? { __into: dtype || true, __later: Told.new(within, shape) } : { __into: dtype || true }
+        into = later ? { __into: dtype || true, __error_callback: ErrorCallback.new(within, shape) } : { __into: dtype || true }
         into[:__piece] = true if part
         buffer =
           begin
@@ -163,7 +163,7 @@ module Ikra
           rescue DeviceMemoryError
             raise if count <= Tiles::LEAST || !Stretch.possible?(node)
 
-            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __later: Tiles) }
+            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __error_callback: Tiles) }
           end
         end
 
@@ -178,7 +178,7 @@ module Ikra
               next Tiles.reduce(node, operation) { |stretch| reduced(section_of(stretch, **options, __reduce: operation), operation, options) }
             end
 
-            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __later: Tiles, **options) }
+            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __error_callback: Tiles, **options) }
           end
           reduced(value, operation, options)
         end
@@ -196,7 +196,7 @@ module Ikra
           error.set_backtrace([place, *error.backtrace.drop(1)]) if place
           raise unless error.is_a?(Unfit)
 
-          raise told(error, node.shape)
+          raise unfit(error, node.shape)
         end
 
         # The line of a text where an error was raised.
@@ -208,19 +208,19 @@ module Ikra
         end
 
         # The error for a value that does not fit, with the index of the element, as {DType.store} raises it.
-        def told(error, shape)
+        def unfit(error, shape)
           place = Layout.packed(shape).indices(error.ikra.index)
-          told =
+          unfit =
             case error.message
             when /\A(-?Infinity|NaN) / then FloatDomainError.new("element #{place}: #{Regexp.last_match(1)}")
             when /\A(\S+[.e]\S*) (.*)/ then RangeError.new("element #{place}: #{DType.shown(Float(Regexp.last_match(1)).truncate)} #{Regexp.last_match(2)}")
             when /is not a number\z/ then TypeError.new("element #{place}: #{error.message}")
             else RangeError.new("element #{place}: #{error.message}")
             end
-          told.extend(Located)
-          told.instance_variable_set(:@ikra, error.ikra)
-          told.set_backtrace(error.backtrace)
-          told
+          unfit.extend(Located)
+          unfit.instance_variable_set(:@ikra, error.ikra)
+          unfit.set_backtrace(error.backtrace)
+          unfit
         end
       end
 
@@ -245,7 +245,7 @@ module Ikra
             several = arrays.is_a?(Array)
             elements = (several ? stretch.operands : [stretch]).map { |part| element_of(part, stretch.shape) }
             handed = [several ? :"computed_#{arrays.size}" : :computed, *elements]
-            section(:map, positions(stretch), [*within[0...-1], handed], nil, { **into, __later: Tiles, __piece: true })
+            section(:map, positions(stretch), [*within[0...-1], handed], nil, { **into, __error_callback: Tiles, __piece: true })
           end
         end
       end
@@ -257,10 +257,10 @@ module Ikra
           row = Stretch.row(shape)
           Tiles.run(shape.reduce(1, :*), row, rows.reach.map { |reach| reach * row }) do |from, size|
             base, handed = rows.handed(from, size)
-            section(:map, base, [*as, *handed], nil, { **into, __later: Tiles, __piece: true })
+            section(:map, base, [*as, *handed], nil, { **into, __error_callback: Tiles, __piece: true })
           end
         rescue Located => located
-          raise Told.new(rows.within, shape).told(located)
+          raise ErrorCallback.new(rows.within, shape).deferred_error(located)
         end
       end
 
@@ -274,7 +274,7 @@ module Ikra
           yield node
         rescue Located => located
           # The exception of a stretch's own expression is changed to that of the whole.
-          raise Told.new([nodes.map { |part| element_of(part, shape) }], shape).told(located)
+          raise ErrorCallback.new([nodes.map { |part| element_of(part, shape) }], shape).deferred_error(located)
         end
       ensure
         nodes&.each(&:drop)
@@ -306,7 +306,7 @@ module Ikra
         raise Tiles::Refused if how == :refused
         kind == :find && how != :found ? nil : value
       rescue Located => error
-        raise Told.new(within, shape).told(error) unless error.is_a?(CompileError)
+        raise ErrorCallback.new(within, shape).deferred_error(error) unless error.is_a?(CompileError)
 
         fallen(error, kind, base, within, into)
       rescue CompileError => error
@@ -332,7 +332,7 @@ module Ikra
 
     # Makes the exception that a section raised ready for the user, now or when its result is read.
     # @api private
-    class Told
+    class ErrorCallback
       # @param within the arguments of the section, with lambdas that compute elements
       # @param shape the shape for the index of an error
       def initialize(within, shape)
@@ -341,10 +341,10 @@ module Ikra
       end
 
       # @return [Exception]
-      def told(error)
+      def deferred_error(error)
         # An expression raises as if it had been computed before.
         expressions.each { |node| Run.expression(node) }
-        error.is_a?(Unfit) && @shape ? Run.told(error, @shape) : error
+        error.is_a?(Unfit) && @shape ? Run.unfit(error, @shape) : error
       rescue Located => first
         first
       end
@@ -356,6 +356,6 @@ module Ikra
         @within.flat_map { |method| method.grep(Proc).filter_map { |lambda| lambda.instance_variable_get(:@expression) } }.grep(Expression::Operation)
       end
     end
-    private_constant :Told
+    private_constant :ErrorCallback
   end
 end

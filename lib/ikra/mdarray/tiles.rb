@@ -165,7 +165,7 @@ module Ikra
         end
 
         # As an error callback: the exception of a stretch is changed to that of the whole later.
-        def told(error) = error
+        def deferred_error(error) = error
 
         private
 

@@ -83,7 +83,7 @@ pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
         return arrived;
     }
     let name = match &error {
-        CoreError::Poisoned(poison) => return crate::ruby::later::raised(ruby, poison),
+        CoreError::Poisoned(poison) => return crate::ruby::deferred_error::raised(ruby, poison),
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
         CoreError::Device { .. } => "Ikra::DeviceError",
         CoreError::Memory { .. } => "Ikra::DeviceMemoryError",

@@ -6,6 +6,7 @@
 //! Invariant: this folder uses no other folder of the bridge, so each of the others may use it.
 
 pub mod constants;
+pub mod deferred_error;
 pub mod dtype;
 pub mod encode;
 pub mod environment;
@@ -16,7 +17,6 @@ pub mod heap;
 pub mod holder;
 pub mod identity;
 pub mod iseq;
-pub mod later;
 pub mod lines;
 pub mod list;
 pub mod question;

@@ -381,6 +381,6 @@ pub mod names {
 
     // Options that Ikra's own Ruby code passes.
     pub static INTO: LazyId = LazyId::new("__into");
-    pub static LATER: LazyId = LazyId::new("__later");
+    pub static ERROR_CALLBACK: LazyId = LazyId::new("__error_callback");
     pub static TOLD: LazyId = LazyId::new("__told");
 }

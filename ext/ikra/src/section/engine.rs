@@ -27,6 +27,7 @@ use crate::marshal::unpack::Unpacker;
 use crate::options::{Asked, Choice, Results, Settings};
 use crate::report::explain::{self, Account};
 use crate::report::profile::{About, Clock, Phase};
+use crate::ruby::deferred_error::DeferredError;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl::{self, Patience};
@@ -34,7 +35,6 @@ use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::holder::LazyHolder;
 use crate::ruby::identity::WordMap;
 use crate::ruby::iseq::Failure;
-use crate::ruby::later::Later;
 use crate::ruby::question;
 use crate::ruby::range::Bounds;
 use crate::ruby::reflect;
@@ -301,7 +301,7 @@ struct Section<'r> {
     /// It looks for the second element for which these give true.
     another: bool,
     /// The error callback: called later with what it raised, if the call does not wait for it.
-    teller: Option<Value>,
+    error_callback: Option<Value>,
     /// An Array that receives the choice made for each stencil.
     told: Option<RArray>,
     site: Arc<Site>,
@@ -350,6 +350,8 @@ struct Explained {
 /// * `__pure: true`: a section that changes more than its results, or draws random numbers, ended as `:refused`.
 /// * `__apart: true`: a section does not run where a stencil had better read values that another section has computed.
 ///   It ended as `:apart`, with the number of the stencil among those that read computed values.
+/// * `__error_callback:`: an exception may be raised later, when the results are read. This object's `deferred_error`
+///   makes it ready.
 /// * `__told:`: an Array that receives the choice made for each of these stencils, when the section is compiled.
 /// * `__join: true`: where results are arrays of Integers, or of Floats, which the section made, the value is a buffer
 ///   of their elements, one array after the other.
@@ -399,7 +401,7 @@ fn section_of(
     let another = op == names::ANOTHER;
     let finds = another || op == names::FIND;
     let op = if op == names::MAP { SectionOp::Map } else { SectionOp::Each };
-    let (settings, Asked { teller, told }) = Settings::of_section(ruby, options)?;
+    let (settings, Asked { error_callback, told }) = Settings::of_section(ruby, options)?;
     let range = match RArray::from_value(base) {
         Some(_) => None,
         None => Some(int_range(ruby, base)?),
@@ -461,7 +463,7 @@ fn section_of(
         captures,
         wrapped,
         another,
-        teller,
+        error_callback,
         told,
         site,
         number,
@@ -979,15 +981,15 @@ impl Section<'_> {
             && self.backend.store().is_some()
             && residents.iter().any(|resident| resident.write == Write::Some);
         // The error callback, and the buffer of results, if nothing has to wait for the launch.
-        let later = match (&variant.sites, self.teller, &result) {
-            (Some(sites), Some(teller), Gave::Buffer(_, buffer))
+        let deferred = match (&variant.sites, self.error_callback, &result) {
+            (Some(sites), Some(callback), Gave::Buffer(_, buffer))
                 if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
             {
-                Some((sites, teller, buffer.clone()))
+                Some((sites, callback, buffer.clone()))
             }
             _ => None,
         };
-        let (mut fates, mut ending, may_wait) = (Vec::new(), None, later.is_some());
+        let (mut completions, mut ending, may_wait) = (Vec::new(), None, deferred.is_some());
         let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
         // The time is measured only for a profile, or where columns are transferred.
         let timed = self.clock.is_running() || self.backend.store().is_some();
@@ -999,14 +1001,14 @@ impl Section<'_> {
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
             let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
             let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
-            let (fates, ending, chosen, copied) = (&mut fates, &mut ending, &mut chosen, &mut copied);
+            let (completions, ending, chosen, copied) = (&mut completions, &mut ending, &mut chosen, &mut copied);
             let work = || {
                 let began = timed.then(Instant::now);
                 if first {
                     send(&residents, &**backend);
                 }
                 for resident in &residents {
-                    *copied += resident.enter(&**backend, columns, may_wait.then_some(&mut *fates), in_place)?;
+                    *copied += resident.enter(&**backend, columns, may_wait.then_some(&mut *completions), in_place)?;
                 }
                 timings.upload += began.map(|began| began.elapsed()).unwrap_or_default();
                 let launch = Launch {
@@ -1041,7 +1043,7 @@ impl Section<'_> {
                 // The launch was waited for after all. Its exception may come from values that a failed earlier launch
                 // never computed.
                 if let Outcome::Trapped(_) = outcome {
-                    fates.iter().try_for_each(|fate| fate.wait())?;
+                    completions.iter().try_for_each(|completion| completion.wait())?;
                 }
                 Ok(outcome)
             };
@@ -1064,9 +1066,9 @@ impl Section<'_> {
             !in_place && now.iter().all(|resident| resident.write == Write::None || result.is_new(&resident.buffer));
         if ended {
             // Arrays that existed before change only when nothing can fail any more.
-            let at_once = |resident: &Resident| later.is_some() || result.is_new(&resident.buffer);
+            let at_once = |resident: &Resident| deferred.is_some() || result.is_new(&resident.buffer);
             let new = now.iter().filter(|resident| at_once(resident));
-            new.for_each(|resident| resident.keep(&mut packed.columns, &fates));
+            new.for_each(|resident| resident.keep(&mut packed.columns, &completions));
             now.retain(|resident| !at_once(resident));
         }
         self.clock.copied(copied);
@@ -1102,13 +1104,13 @@ impl Section<'_> {
                 ruby.gc_start();
                 return Ok(Err(Again::Memory));
             }
-            Some(Err(CoreError::Poisoned(poison))) if let Some((.., results)) = &later => {
+            Some(Err(CoreError::Poisoned(poison))) if let Some((.., results)) = &deferred => {
                 results.poison(poison);
                 Outcome::Done
             }
             Some(Err(error)) => return Err(self.failed(error)),
-            Some(Ok(Outcome::Trapped(record))) if let Some((sites, teller, results)) = &later => {
-                results.poison(Later::new(sites, *teller).poison(record));
+            Some(Ok(Outcome::Trapped(record))) if let Some((sites, callback, results)) = &deferred => {
+                results.poison(DeferredError::new(sites, *callback).poison(record));
                 Outcome::Done
             }
             Some(Ok(outcome)) => {
@@ -1118,8 +1120,8 @@ impl Section<'_> {
                 outcome
             }
         };
-        if let (Some((sites, teller, results)), Some(ending)) = (&later, ending) {
-            results.depend(Later::new(sites, *teller).fate(ending));
+        if let (Some((sites, callback, results)), Some(ending)) = (&deferred, ending) {
+            results.depend(DeferredError::new(sites, *callback).completion(ending));
         }
         let lowered = &variant.lowered;
         let (plan, program, schema) = (&variant.plan, &lowered.program, &lowered.schema);
@@ -1199,7 +1201,7 @@ impl Section<'_> {
         let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays))?;
         // A launch whose arrays were poisoned wrote nothing that stays.
         if ended {
-            now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
+            now.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
         }
         // Other threads may have read objects before they were written.
         resident::changed_for_others(self.scope.as_ref());
@@ -1207,7 +1209,7 @@ impl Section<'_> {
             scope.changed();
         }
         if let (Some(scope), Some(state)) = (&self.scope, &self.state) {
-            own.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
+            own.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
             scope.wrote(state);
         }
         Ok(Ok(value))

@@ -399,8 +399,8 @@ pub fn product(
     let mut clock = Clock::start(ruby);
     let multiply = || {
         let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
-        let mut fates = Vec::new();
-        let mut rows_of = |buffer: &Arc<Buffer>| buffer.on_device_later(store, &mut fates);
+        let mut completions = Vec::new();
+        let mut rows_of = |buffer: &Arc<Buffer>| buffer.on_device_later(store, &mut completions);
         let (a, b) = (rows_of(&one)?, rows_of(&two)?);
         let (_, from, turned, lead, apart) = left;
         let left = Matrix { rows: &a, from, turned, lead, apart };
@@ -409,7 +409,7 @@ pub fn product(
         let product = Product { element: dtype.element(), left, right, rows, inner, columns, count };
         Ok(there.product(&product)?.map(|column| {
             let buffer = Buffer::zeroed(column.storage(), column.len());
-            buffer.replace_with(column, fates);
+            buffer.replace_with(column, completions);
             Arc::new(buffer)
         }))
     };

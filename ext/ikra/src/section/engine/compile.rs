@@ -78,10 +78,10 @@ fn looks(program: &Program, plan: &Plan) -> bool {
 }
 
 /// The places where a program raises, if its exceptions can be deferred and it only stores results that are numbers.
-fn later_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
+fn deferrable_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
     only_results(program, plan)?;
-    let later = !sinks && program.jobs == Jobs::Identity && program.can_defer_errors();
-    later.then(|| program.sites.as_slice().into())
+    let deferrable = !sinks && program.jobs == Jobs::Identity && program.can_defer_errors();
+    deferrable.then(|| program.sites.as_slice().into())
 }
 
 impl Section<'_> {
@@ -270,7 +270,7 @@ impl Section<'_> {
         let rooms = Rooms::new(program, elements);
         let sinks = fold.is_some() || sieve.is_some();
         let surely_ends = !sinks && program.surely_ends();
-        let (sites, divisible) = (later_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
+        let (sites, divisible) = (deferrable_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
         let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
         let pure = {
             let marks = compiled.lowered.schema.marks;

@@ -194,17 +194,17 @@ impl Warm {
         let read = self.from.map(|(column, _)| Resident { column, buffer: from.clone(), write: Write::None });
         let made = Resident { column: self.to, buffer: results.clone(), write: Write::All };
         let nothing = || HostColumn::zeroed(results.storage(), 0);
-        let (mut columns, mut fates) = ([nothing(), nothing()], Vec::new());
+        let (mut columns, mut completions) = ([nothing(), nothing()], Vec::new());
         let columns = &mut columns[..1 + usize::from(read.is_some())];
         for resident in read.iter().chain([&made]) {
-            resident.enter(backend, columns, Some(&mut fates), false)?;
+            resident.enter(backend, columns, Some(&mut completions), false)?;
         }
         let biases = &[0, 0][..columns.len()];
         let launch = Launch::of(count as u64, columns, biases, params, cancel, timings);
         let launch = Launch { seed: random::seed(), section: number, ..launch };
         let outcome = backend.launch(&*self.variant.executable, launch)?;
         if outcome == Outcome::Done {
-            made.keep(columns, &fates);
+            made.keep(columns, &completions);
         }
         Ok(outcome)
     }

@@ -1,7 +1,7 @@
 //! Deferred errors: exceptions of sections that were not waited for.
 //!
-//! Here: [`Later`], what a section leaves behind so that its exception can be raised where its result is read; and
-//! [`raised`], that exception. Not here: which sections these are ([`crate::section::engine`]), how their end is
+//! Here: [`DeferredError`], what a section leaves behind so that its exception can be raised where its result is read;
+//! and [`raised`], that exception. Not here: which sections these are ([`crate::section::engine`]), how their end is
 //! detected ([`ikra_core::memory::completion`]), and how Ikra's Ruby code raises (`lib/ikra/mdarray/run.rb`).
 
 use crate::ruby::errors;
@@ -20,16 +20,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 /// What is needed to raise a section's exception, for as long as it may be needed.
-pub struct Later {
+pub struct DeferredError {
     sites: Arc<[Site]>,
-    /// The error callback: `told(exception)` gives the exception to raise.
-    teller: Lasting,
+    /// The error callback: `deferred_error(exception)` gives the exception to raise.
+    callback: Lasting,
 }
 
 /// A section that failed.
 struct Ended {
     record: TrapRecord,
-    later: Later,
+    deferred: DeferredError,
 }
 
 /// Completions that were pending when they were last checked.
@@ -38,23 +38,23 @@ static OPEN: Mutex<VecDeque<Weak<Completion>>> = Mutex::new(VecDeque::new());
 /// outcome without the driver.
 const MANY: usize = 64;
 
-impl Later {
-    pub fn new(sites: &Arc<[Site]>, teller: Value) -> Self {
-        Self { sites: sites.clone(), teller: Lasting::new(teller) }
+impl DeferredError {
+    pub fn new(sites: &Arc<[Site]>, callback: Value) -> Self {
+        Self { sites: sites.clone(), callback: Lasting::new(callback) }
     }
 
     /// The result of a section that has failed already.
     pub fn poison(self, record: TrapRecord) -> Poison {
-        Poison::new(Ended { record, later: self })
+        Poison::new(Ended { record, deferred: self })
     }
 
     /// The completion of a running section. Older completions whose outcome is known by now drop what they would have
     /// needed to raise.
-    pub fn fate(self, ending: Box<dyn Ending>) -> Arc<Completion> {
-        let mut later = Some(self);
-        let fate = Arc::new(Completion::pending(move |wait| {
-            Ok(ending.outcome(wait)?.map(|outcome| match (outcome, later.take()) {
-                (Outcome::Trapped(record), Some(later)) => Err(later.poison(record)),
+    pub fn completion(self, ending: Box<dyn Ending>) -> Arc<Completion> {
+        let mut deferred = Some(self);
+        let completion = Arc::new(Completion::pending(move |wait| {
+            Ok(ending.outcome(wait)?.map(|outcome| match (outcome, deferred.take()) {
+                (Outcome::Trapped(record), Some(deferred)) => Err(deferred.poison(record)),
                 _ => Ok(()),
             }))
         }));
@@ -62,25 +62,25 @@ impl Later {
         for _ in 0..2 {
             let forgets = open.front().is_some_and(|first| match first.upgrade() {
                 None => true,
-                Some(fate) => open.len() > MANY && !matches!(fate.is_ok(), Ok(false)),
+                Some(completion) => open.len() > MANY && !matches!(completion.is_ok(), Ok(false)),
             });
             if !forgets {
                 break;
             }
             open.pop_front();
         }
-        open.push_back(Arc::downgrade(&fate));
-        fate
+        open.push_back(Arc::downgrade(&completion));
+        completion
     }
 }
 
 /// The exception of a section that failed, for the code that reads its result.
 pub fn raised(ruby: &Ruby, poison: &Poison) -> Error {
-    let Some(Ended { record, later }) = poison.affair.downcast_ref() else {
+    let Some(Ended { record, deferred }) = poison.affair.downcast_ref() else {
         return errors::internal(ruby, "a launch that was none of this bridge's");
     };
     poison.report();
-    let site = &later.sites[record.site.index()];
+    let site = &deferred.sites[record.site.index()];
     let holder = LazyHolder::default();
     let mut words = record.words.iter().copied();
     let mut operands = Vec::with_capacity(site.operands.len());
@@ -99,8 +99,8 @@ pub fn raised(ruby: &Ruby, poison: &Poison) -> Error {
     }
     let error = errors::trapped(ruby, site, &operands, record.key);
     let Some(exception) = error.value().and_then(Exception::from_value) else { return error };
-    match later.teller.value().funcall::<_, _, Exception>("told", (exception,)) {
-        Ok(told) => told.into(),
+    match deferred.callback.value().funcall::<_, _, Exception>("deferred_error", (exception,)) {
+        Ok(raised) => raised.into(),
         Err(error) => error,
     }
 }
