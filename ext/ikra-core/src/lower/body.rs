@@ -692,9 +692,9 @@ impl<'p, 'w> Body<'p, 'w> {
             (Val::Exception { .. }, f) => f == Form::Exception,
             _ => false,
         };
-        let unit_misfit = matches!((val, place.form), (Val::Unit(u), Form::One(r))
+        let unit_mismatch = matches!((val, place.form), (Val::Unit(u), Form::One(r))
             if r != Repr::Union && r != Repr::Unit(u) && !(r == Repr::Bool && matches!(u, Unit::True | Unit::False)));
-        if fits && !unit_misfit {
+        if fits && !unit_mismatch {
             self.store(place, val);
         } else {
             self.unreachable();

@@ -8,7 +8,7 @@
 use crate::marshal::held_procs;
 use crate::marshal::made::{Room, fresh};
 use crate::marshal::plan::{Plan, SlotPlan};
-use crate::marshal::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
+use crate::marshal::trace::{CHUNK, GuardFailure, KindRows, NO_CLASS, Tables};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, FieldReader, Raw, Seen, sample};
@@ -41,7 +41,7 @@ mod rows;
 
 pub use along::{ArraySheet, ArraysAlong, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
 
-type Result<T> = std::result::Result<T, Misfit>;
+type Result<T> = std::result::Result<T, GuardFailure>;
 
 /// The elements that a section runs over.
 #[derive(Clone, Copy)]
@@ -108,7 +108,7 @@ pub fn params(
     let unknown = Mutex::default();
     let packer = Packer { plan, tables, unknown: &unknown };
     let params = packer.params(&lowered.program, &lowered.schema, elements, roots)?;
-    if unknown.into_inner().is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
+    if unknown.into_inner().is_empty() { Ok(params) } else { Err(GuardFailure::Symbols) }
 }
 
 /// Sets the parameters of one root. The tables are empty.
@@ -126,7 +126,7 @@ pub fn root(
     let unknown = Mutex::default();
     let packer = Packer { plan, tables, unknown: &unknown };
     packer.root(&lowered.program, &lowered.schema.roots[at], &plan.roots[at], value, params)?;
-    if unknown.into_inner().is_empty() { Ok(()) } else { Err(Misfit::Symbols) }
+    if unknown.into_inner().is_empty() { Ok(()) } else { Err(GuardFailure::Symbols) }
 }
 
 /// Sets the parameters of a root that is the only array.
@@ -134,7 +134,7 @@ pub fn root(
 /// # Errors
 /// An array that is too long.
 pub fn sole_array(lowered: &Lowered, at: usize, len: usize, params: &mut [u64]) -> Result<()> {
-    let length = u32::try_from(len).map_err(|_| Misfit::TooMany)?;
+    let length = u32::try_from(len).map_err(|_| GuardFailure::TooMany)?;
     store(&lowered.program, &lowered.schema.roots[at], (Tag::ARRAY, length.into()), params);
     Ok(())
 }
@@ -199,7 +199,7 @@ pub fn pack(
         packer.elements(slot, &mut columns, values)?;
     }
     if plan.whole && tables.element_classes().contains(&NO_CLASS) {
-        return Err(Misfit::Scattered);
+        return Err(GuardFailure::Scattered);
     }
     tables.forget_elements();
     let packer = Packer { plan, tables, unknown };
@@ -244,14 +244,14 @@ pub fn pack(
         params[heap.start.index()] = packer.tables.starts[i];
         params[heap.capacity.index()] = room.capacities[i];
     }
-    even::find(program, &columns, &biases, &mut params).map_err(Misfit::Uneven)?;
+    even::find(program, &columns, &biases, &mut params).map_err(GuardFailure::Uneven)?;
     if !packer.are_small(program, &columns, &residents) {
-        return Err(Misfit::Large);
+        return Err(GuardFailure::Large);
     }
     let flags: Vec<usize> = schema.flags().map(|c| c.index()).collect();
     let fresh = fresh(program, room, &biases, &params, &flags);
     if !packer.unknown.lock().is_empty() {
-        return Err(Misfit::Symbols);
+        return Err(GuardFailure::Symbols);
     }
     Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, sent })
 }
@@ -309,13 +309,13 @@ impl<'a> Packer<'a> {
             // The tracer has checked that a slot takes the class of its object. But it follows only slots that may hold
             // objects.
             Seen::Object | Seen::Struct | Seen::Number | Seen::Hash if slot.classes.is_empty() => {
-                return Err(Misfit::Value);
+                return Err(GuardFailure::Value);
             }
             Seen::Object | Seen::Struct | Seen::Number | Seen::Hash => {
-                let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
+                let word = word.or_else(|| self.tables.word(value)).ok_or(GuardFailure::Value)?;
                 let tag = match slot.repr {
                     Repr::Union => {
-                        let class = self.plan.class_index.get(&heap::class_word(value)).ok_or(Misfit::Value)?;
+                        let class = self.plan.class_index.get(&heap::class_word(value)).ok_or(GuardFailure::Value)?;
                         Tag::OBJECT + self.plan.classes[*class as usize].hierarchy as i32
                     }
                     _ => 0,
@@ -323,23 +323,23 @@ impl<'a> Packer<'a> {
                 return Ok((tag, word));
             }
             Seen::Array | Seen::Buffer if slot.kind.is_some() => {
-                let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
+                let word = word.or_else(|| self.tables.word(value)).ok_or(GuardFailure::Value)?;
                 return Ok((Tag::ARRAY, word));
             }
             Seen::Str if slot.prims.intersects(Prims::STR) => {
-                return Ok((Tag::STR, self.tables.word(value).ok_or(Misfit::Value)?));
+                return Ok((Tag::STR, self.tables.word(value).ok_or(GuardFailure::Value)?));
             }
             Seen::Module => {
-                let id = classes::find(value).filter(|id| slot.modules.contains(id)).ok_or(Misfit::Value)?;
+                let id = classes::find(value).filter(|id| slot.modules.contains(id)).ok_or(GuardFailure::Value)?;
                 return Ok((Tag::MODULE, module_word(id)));
             }
             Seen::Other if !slot.procs.is_empty() => {
-                let id = held_procs::find(value).filter(|id| slot.procs.contains(id)).ok_or(Misfit::Value)?;
+                let id = held_procs::find(value).filter(|id| slot.procs.contains(id)).ok_or(GuardFailure::Value)?;
                 return Ok((Tag::PROC, u64::from(id.0)));
             }
-            _ => return Err(Misfit::Value),
+            _ => return Err(GuardFailure::Value),
         };
-        if slot.prims.intersects(prim) { Ok((tag, payload)) } else { Err(Misfit::Value) }
+        if slot.prims.intersects(prim) { Ok((tag, payload)) } else { Err(GuardFailure::Value) }
     }
 
     fn symbol(&self, symbol: Raw) -> i64 {
@@ -367,7 +367,7 @@ impl<'a> Packer<'a> {
                     _ => None,
                 };
                 if lines::floats(values, out, f64::to_bits, other).is_some() {
-                    return Err(Misfit::Value);
+                    return Err(GuardFailure::Value);
                 }
             }
             (Repr::Int, Cells::Words(out)) => {
@@ -376,7 +376,7 @@ impl<'a> Packer<'a> {
                     _ => None,
                 };
                 if lines::ints(values, out, |i| i as u64, other).is_some() {
-                    return Err(Misfit::Value);
+                    return Err(GuardFailure::Value);
                 }
             }
             // The tracer knows that the value is an object of a class that the slot takes. So the object is not read.
@@ -405,10 +405,10 @@ impl<'a> Packer<'a> {
                         (None, heap::NIL) => (Prims::NIL, Tag::NIL, 0),
                         (None, heap::FALSE) => (Prims::FALSE, Tag::FALSE, 0),
                         (None, heap::TRUE) => (Prims::TRUE, Tag::TRUE, 1),
-                        _ => return Err(Misfit::Value),
+                        _ => return Err(GuardFailure::Value),
                     };
                     if !slot.prims.contains(prim) {
-                        return Err(Misfit::Value);
+                        return Err(GuardFailure::Value);
                     }
                     out[i] = payload;
                     tags.iter_mut().skip(i).take(1).for_each(|out| *out = tag as u8);
@@ -649,7 +649,7 @@ impl<'a> Packer<'a> {
             match self.tables.sole_buffer(at).filter(|(dtype, buffer)| as_it_is(*dtype, buffer)) {
                 Some((_, buffer)) => residents.push(Resident { column, buffer, write }),
                 // With other arrays in the column, the buffer would be copied, and copies are not written back.
-                None if kind.overwritten => return Err(Misfit::Value),
+                None if kind.overwritten => return Err(GuardFailure::Value),
                 None => {}
             }
         }
@@ -657,13 +657,13 @@ impl<'a> Packer<'a> {
     }
 
     fn buffer(&self, columns: &mut [HostColumn], slot: &SlotPlan, start: usize, array: Raw) -> Result<()> {
-        let (dtype, buffer) = crate::buffers::buffer::of(array).ok_or(Misfit::Value)?;
+        let (dtype, buffer) = crate::buffers::buffer::of(array).ok_or(GuardFailure::Value)?;
         // A column that was made for narrower elements cannot hold all values.
         let storage = slot.value.map_or(Storage::I64, |column| columns[column.index()].storage());
         if !slot.prims.contains(dtype.prims()) || !dtype.fits(storage) {
-            return Err(Misfit::Value);
+            return Err(GuardFailure::Value);
         }
-        let rows = buffer.on_host().map_err(Misfit::Lost)?;
+        let rows = buffer.on_host().map_err(GuardFailure::Lost)?;
         for at in 0..rows.len() {
             let (tag, payload) = match dtype {
                 Dtype::I64 => (Tag::INT, rows.view::<i64>()[at] as u64),
@@ -899,7 +899,7 @@ impl<'a> Packer<'a> {
             self.root(program, root, slot, *value, &mut params)?;
         }
         match wide(program, schema, &params) {
-            Some(root) => Err(Misfit::Wide(root.clone())),
+            Some(root) => Err(GuardFailure::Wide(root.clone())),
             None => Ok(params),
         }
     }
@@ -909,11 +909,11 @@ impl<'a> Packer<'a> {
         let column = schema.elements.as_ref().and_then(|slot| slot.value);
         let Some(Space::Class { hierarchy, first, last }) = column.and_then(|c| program.columns[c.index()].refers)
         else {
-            return Err(Misfit::Scattered);
+            return Err(GuardFailure::Scattered);
         };
         let (from, to) = self.ids(hierarchy as usize, first as usize, last as usize);
         // No object may be an element twice, unless the program groups them.
-        if (to - from) as usize == elements { Ok(from.into()) } else { Err(Misfit::Scattered) }
+        if (to - from) as usize == elements { Ok(from.into()) } else { Err(GuardFailure::Scattered) }
     }
 
     fn root(
@@ -928,18 +928,18 @@ impl<'a> Packer<'a> {
             let float = |v: Raw| match heap::see(v) {
                 Seen::Int(i) => Ok((i as f64).to_bits()),
                 Seen::Float(f) => Ok(f.to_bits()),
-                _ => Err(Misfit::Value),
+                _ => Err(GuardFailure::Value),
             };
             let kind = Bounds { from, to, exclusive }.in_registers();
             if kind.is_none_or(|kind| !slot.prims.intersects(kind)) {
-                return Err(Misfit::Value);
+                return Err(GuardFailure::Value);
             }
             for (param, end) in [(root.value, from), (root.to, to)] {
                 let Some(param) = param else { continue };
                 params[param.index()] = match (program.params[param.index()].ty, heap::see(end)) {
                     (Scalar::F64, _) => float(end)?,
                     (_, Seen::Int(i)) => i as u64,
-                    _ => return Err(Misfit::Value),
+                    _ => return Err(GuardFailure::Value),
                 };
             }
             if let Some(param) = root.exclusive {

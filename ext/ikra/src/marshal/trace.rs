@@ -46,7 +46,7 @@ impl ObjectLists for Tables {
 /// A guard failure: why the compiled program does not fit the values of this call. The section is compiled again for
 /// these values.
 #[derive(Debug)]
-pub enum Misfit {
+pub enum GuardFailure {
     /// A value of a kind that its place is not compiled for.
     Value,
     /// A root that does not meet its value-range assumption.
@@ -142,7 +142,7 @@ pub const NO_CLASS: u16 = u16::MAX;
 /// The class index of elements that are arrays. The row is the position in [`KindRows`].
 const ARRAY_CLASS: u16 = u16::MAX - 1;
 
-type Result<T> = std::result::Result<T, Misfit>;
+type Result<T> = std::result::Result<T, GuardFailure>;
 
 impl Tables {
     /// Whether the program writes the kind of this array.
@@ -226,14 +226,14 @@ impl Tables {
                     next += room.rows[heap];
                 }
             }
-            self.ends[hierarchy] = u32::try_from(next).map_err(|_| Misfit::TooMany)?;
+            self.ends[hierarchy] = u32::try_from(next).map_err(|_| GuardFailure::TooMany)?;
         }
         for (heap, rows) in plan.heaps.iter().enumerate() {
             let Rows::Kind(kind) = *rows else { continue };
             let kind = &mut self.kinds[kind];
             self.starts[heap] = kind.rows + kind.room;
             kind.room += room.rows[heap];
-            u32::try_from(kind.rows + kind.room).map_err(|_| Misfit::TooMany)?;
+            u32::try_from(kind.rows + kind.room).map_err(|_| GuardFailure::TooMany)?;
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ impl Tables {
     /// Where one is none, or was not reached.
     pub fn ids(&self, values: &[Raw], ids: &mut [u32]) -> Result<()> {
         self.each_object(values, |i, object| {
-            (_, ids[i]) = object.ok_or(Misfit::Value)?;
+            (_, ids[i]) = object.ok_or(GuardFailure::Value)?;
             Ok(())
         })
     }
@@ -296,7 +296,7 @@ impl Tables {
             }
             // Arrays and Strings have bits that no class index has.
             let class = (entry as usize >> 32) - 1;
-            let base = self.bases.get(class).ok_or(Misfit::Value)?;
+            let base = self.bases.get(class).ok_or(GuardFailure::Value)?;
             tell(i, Some((class, base.wrapping_add(entry as u32))))
         })
     }
@@ -308,7 +308,7 @@ impl Tables {
     pub fn arrays(&self, values: &[Raw], words: &mut [u64]) -> Result<()> {
         self.map.each(values, |i, entry| {
             if entry & ARRAY == 0 {
-                return Err(Misfit::Value);
+                return Err(GuardFailure::Value);
             }
             words[i] = self.kinds[(entry & !ARRAY) as usize >> 32].word(entry as u32);
             Ok(())

@@ -22,7 +22,7 @@ use crate::marshal::kept;
 use crate::marshal::made::{Made, Rooms};
 use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::marshal::plan::{Plan, SlotPlan};
-use crate::marshal::trace::{Misfit, Tables};
+use crate::marshal::trace::{GuardFailure, Tables};
 use crate::marshal::unpack::Unpacker;
 use crate::options::{Asked, Choice, Results, Settings};
 use crate::report::explain::{self, Account};
@@ -819,7 +819,7 @@ impl Section<'_> {
             };
             let (mut tables, begun) = match traced {
                 Ok(traced) => traced,
-                Err(Misfit::Hashes) => {
+                Err(GuardFailure::Hashes) => {
                     let unknown = unknown.into_inner();
                     unknown.iter().for_each(|hash| holder.add(ruby, *hash));
                     for hash in unknown {
@@ -829,7 +829,7 @@ impl Section<'_> {
                     }
                     continue;
                 }
-                Err(misfit) => return self.misfit(misfit).map(|()| None),
+                Err(failure) => return self.guard_failed(failure).map(|()| None),
             };
             if self.ticks > 1 && schema.elements.is_some() && tables.writes_array(plan, self.base.as_raw()) {
                 return Err(self.writes_its_base());
@@ -881,7 +881,7 @@ impl Section<'_> {
                     }
                     return Ok(Some((packed, tables)));
                 }
-                Err(Misfit::Symbols) => {
+                Err(GuardFailure::Symbols) => {
                     let unknown = unknown.into_inner();
                     for symbol in &unknown {
                         holder.add(ruby, *symbol);
@@ -891,12 +891,12 @@ impl Section<'_> {
                     }
                     earlier = hashes.is_empty().then_some(tables);
                 }
-                Err(misfit) => {
+                Err(failure) => {
                     // Another variant may fit now, and this one again later.
                     if kept::wants(&variant.graphs, key, &tables) {
                         kept::put(&variant.graphs, key, tables);
                     }
-                    return self.misfit(misfit).map(|()| None);
+                    return self.guard_failed(failure).map(|()| None);
                 }
             }
         }
@@ -927,30 +927,30 @@ impl Section<'_> {
         errors::core(self.ruby, CoreError::Conflict(Box::new(diagnostic)))
     }
 
-    fn misfit(&self, misfit: Misfit) -> Result<(), Error> {
-        match misfit {
-            Misfit::TooMany => {
+    fn guard_failed(&self, failure: GuardFailure) -> Result<(), Error> {
+        match failure {
+            GuardFailure::TooMany => {
                 let message = "more objects or array elements than a kernel can number (2^31)";
                 Err(Error::new(self.ruby.exception_range_error(), message))
             }
-            Misfit::Lost(error) => Err(self.failed(error)),
-            Misfit::Wide(root) => {
+            GuardFailure::Lost(error) => Err(self.failed(error)),
+            GuardFailure::Wide(root) => {
                 self.site.state.lock().wide.insert(root);
                 Ok(())
             }
-            Misfit::Uneven(what) => {
+            GuardFailure::Uneven(what) => {
                 self.site.state.lock().uneven.insert(what);
                 Ok(())
             }
-            Misfit::Scattered => {
+            GuardFailure::Scattered => {
                 self.site.state.lock().scattered = true;
                 Ok(())
             }
-            Misfit::Large => {
+            GuardFailure::Large => {
                 self.site.state.lock().large = true;
                 Ok(())
             }
-            Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),
+            GuardFailure::Value | GuardFailure::Symbols | GuardFailure::Hashes => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@
 
 use super::reservations::New;
 use super::walk::Tracer;
-use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
+use super::{CHUNK, GuardFailure, MOST_ROWS, NO_CLASS, Result, Tables};
 use crate::marshal::plan::SlotPlan;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw, Seen};
@@ -91,7 +91,7 @@ impl Tracer<'_> {
             next.iter_mut().zip(&piece.objects).for_each(|(next, count)| *next += count);
         }
         if next.iter().any(|rows| *rows >= MOST_ROWS) {
-            return Err(Misfit::TooMany);
+            return Err(GuardFailure::TooMany);
         }
         let mut tails = Vec::with_capacity(next.len());
         for ((rows, class), len) in self.tables.classes.iter_mut().zip(&self.plan.classes).zip(&next) {
@@ -132,7 +132,7 @@ impl Tracer<'_> {
             alone
         });
         // An element was known, or occurs twice.
-        if alone.contains(&false) { Err(Misfit::Value) } else { Ok(true) }
+        if alone.contains(&false) { Err(GuardFailure::Value) } else { Ok(true) }
     }
 
     /// Finds the classes of elements. None where some need a row but are no objects.
@@ -151,12 +151,12 @@ impl Tracer<'_> {
                 }
                 let word = heap::class_word(*value);
                 if last.0 != word {
-                    last = (word, *self.plan.class_index.get(&word).ok_or(Misfit::Value)? as usize);
+                    last = (word, *self.plan.class_index.get(&word).ok_or(GuardFailure::Value)? as usize);
                 }
                 let class = last.1;
                 let frozen = self.plan.classes[class].must_not_be_frozen && heap::is_frozen(*value);
                 if !slot.takes(class) || frozen {
-                    return Err(Misfit::Value);
+                    return Err(GuardFailure::Value);
                 }
                 *out = class as u16;
                 counted.objects[class] += 1;

@@ -4,10 +4,10 @@
 //! ([`crate::ruby::identity`]'s `reservations`). Each worker reserves what it meets with its place in the order of a
 //! walk by one thread. The least place wins. The number of winners before it, of the same class or kind, is its row. So
 //! rows are those of a walk by one thread. Not here: how new values are found ([`super::beside`]). A window with
-//! Strings, Hashes, buffers or misfits is left to the Ruby thread.
+//! Strings, Hashes, buffers or values that fail a guard is left to the Ruby thread.
 
 use super::walk::{Tracer, make_room};
-use super::{ARRAY, Misfit, Result, Tables};
+use super::{ARRAY, GuardFailure, Result, Tables};
 use crate::marshal::plan::SlotPlan;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::identity::{Found, IdentityMap, MOST_PLACES, RawMap, TOGETHER, WordMap};
@@ -316,7 +316,7 @@ impl Tracer<'_> {
             let (more, before, element) = (sum(at), rows.arrays.len(), rows.rows);
             rows.rows += more.elements;
             if more.rows > 0 && rows.rows > u64::from(u32::MAX) {
-                return Err(Misfit::TooMany);
+                return Err(GuardFailure::TooMany);
             }
             make_room(&mut rows.arrays, more.rows, expected);
             make_room(&mut rows.offsets, more.rows, expected);

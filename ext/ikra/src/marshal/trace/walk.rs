@@ -6,7 +6,7 @@
 //! ([`Plan::roots_first`]).
 
 use super::reservations::New;
-use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
+use super::{ARRAY, ARRAY_CLASS, CHUNK, GuardFailure, MOST_ROWS, NO_CLASS, Result, STRING, Tables};
 use crate::marshal::plan::{Plan, Rows, SlotPlan};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, AHEAD, FieldReader, Raw, Seen};
@@ -87,7 +87,7 @@ impl Tracer<'_> {
             self.roots(roots)?;
         }
         self.settle()?;
-        if self.unknown.is_empty() { Ok(()) } else { Err(Misfit::Hashes) }
+        if self.unknown.is_empty() { Ok(()) } else { Err(GuardFailure::Hashes) }
     }
 
     fn roots(&mut self, roots: &[Raw]) -> Result<()> {
@@ -121,7 +121,7 @@ impl Tracer<'_> {
         let mut places = rows.iter_mut().zip(classes);
         self.follow_all(&[slot], values, true, |Reached { entry, known }| {
             if known && !grouped {
-                return Err(Misfit::Value);
+                return Err(GuardFailure::Value);
             }
             let (row, class) = places.next().expect("as many as values");
             *row = entry as u32;
@@ -345,7 +345,7 @@ impl Tracer<'_> {
         match heap::see(value) {
             Seen::Str => self.string(slot, value),
             Seen::Buffer => {
-                let (_, buffer) = crate::buffers::buffer::of(value).ok_or(Misfit::Value)?;
+                let (_, buffer) = crate::buffers::buffer::of(value).ok_or(GuardFailure::Value)?;
                 if let Some(kind) = slot.kind {
                     self.tables.kinds[kind].buffers = true;
                 }
@@ -383,7 +383,7 @@ impl Tracer<'_> {
         if entry & STRING != 0 {
             // Programs do not write Strings, so no slot owns one.
             let fits = slot.prims.intersects(Prims::STR);
-            return if fits { Ok(Reached::NOTHING) } else { Err(Misfit::Value) };
+            return if fits { Ok(Reached::NOTHING) } else { Err(GuardFailure::Value) };
         }
         let tables = &*self.tables;
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
@@ -401,14 +401,14 @@ impl Tracer<'_> {
         if fits && !claimed && (element || !slot.owned) {
             Ok(Reached { entry, known: true })
         } else {
-            Err(Misfit::Value)
+            Err(GuardFailure::Value)
         }
     }
 
     fn object(&mut self, slot: &SlotPlan, object: Raw, element: bool) -> Result<u64> {
-        let class = self.class_index(heap::class_word(object)).ok_or(Misfit::Value)?;
+        let class = self.class_index(heap::class_word(object)).ok_or(GuardFailure::Value)?;
         if !slot.takes(class) || self.plan.classes[class].must_not_be_frozen && heap::is_frozen(object) {
-            return Err(Misfit::Value);
+            return Err(GuardFailure::Value);
         }
         let row = self.tables.classes[class].objects.len();
         self.add_objects(class, &[object], slot.owned && !element)?;
@@ -421,7 +421,7 @@ impl Tracer<'_> {
         let rows = &mut self.tables.classes[class];
         let len = rows.objects.len() + objects.len();
         if len > MOST_ROWS {
-            return Err(Misfit::TooMany);
+            return Err(GuardFailure::TooMany);
         }
         if self.plan.classes[class].ownable {
             room::resize(&mut rows.claimed, len, claimed);
@@ -432,14 +432,15 @@ impl Tracer<'_> {
 
     fn string(&mut self, slot: &SlotPlan, string: Raw) -> Result<u64> {
         if !slot.prims.intersects(Prims::STR) || heap::class_word(string) != self.plan.string_class {
-            return Err(Misfit::Value);
+            return Err(GuardFailure::Value);
         }
         let bytes = heap::bytes(string);
-        let encoding = heap::encoding(string).filter(|_| bytes.len() <= StrWord::MAX_BYTES).ok_or(Misfit::Value)?;
+        let encoding =
+            heap::encoding(string).filter(|_| bytes.len() <= StrWord::MAX_BYTES).ok_or(GuardFailure::Value)?;
         let strings = &mut self.tables.strings;
         let len = bytes.len().max(1) as u64;
         if strings.strings.len() >= MOST_ROWS || strings.rows + len > u64::from(u32::MAX) {
-            return Err(Misfit::TooMany);
+            return Err(GuardFailure::TooMany);
         }
         let entry = STRING | strings.strings.len() as u64;
         room::push(&mut strings.words, StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
@@ -449,9 +450,9 @@ impl Tracer<'_> {
     }
 
     fn array(&mut self, slot: &SlotPlan, array: Raw, len: usize, element: bool) -> Result<u64> {
-        let kind = slot.kind.ok_or(Misfit::Value)?;
+        let kind = slot.kind.ok_or(GuardFailure::Value)?;
         if self.plan.kinds[kind].must_not_be_frozen && heap::is_frozen(array) {
-            return Err(Misfit::Value);
+            return Err(GuardFailure::Value);
         }
         let at = self.tables.kinds[kind].arrays.len();
         self.add_arrays(kind, &[array], slot.owned && !element, |_| len)?;
@@ -484,7 +485,7 @@ impl Tracer<'_> {
             room::resize(&mut rows.claimed, at + arrays.len(), claimed);
         }
         let many = rows.arrays.len() > MOST_ROWS || next > u64::from(u32::MAX) || bits > u32::MAX as usize;
-        if many { Err(Misfit::TooMany) } else { Ok(()) }
+        if many { Err(GuardFailure::TooMany) } else { Ok(()) }
     }
 
     /// Follows every slot that leads to other objects, until nothing new is found.
