@@ -39,7 +39,7 @@ mod world;
 use buffers::{buffer, memory_view};
 use device::backends;
 use magnus::{Error, Object, Ruby, function};
-use marshal::kept;
+use marshal::graph_cache;
 use report::{explain, profile};
 use ruby::{environment, errors, fiber, holder, iseq, reflect, registry, reserve};
 use section::{collect, engine, over, pending, random};
@@ -134,7 +134,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
     ikra.define_singleton_method("__resident_shown", function!(engine::resident::shown, 1))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
-    ikra.define_singleton_method("__graphs", function!(kept::describe, 0))?;
+    ikra.define_singleton_method("__graphs", function!(graph_cache::describe, 0))?;
     ikra.define_singleton_method("__retained", function!(pending::retained, 2))?;
     ikra.define_singleton_method("__computed", function!(pending::computed, 3))?;
     ikra.define_singleton_method("__live", function!(live_world::set_live, 1))?;
@@ -146,7 +146,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;
-    kept::init(ikra, ruby)?;
+    graph_cache::init(ikra, ruby)?;
     buffer::init(ikra, ruby)?;
     explain::init(ikra, ruby)?;
     fiber::init(ikra, ruby)?;

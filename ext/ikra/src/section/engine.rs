@@ -17,8 +17,8 @@ pub mod warm;
 
 use crate::buffers::buffer;
 use crate::device::backends;
+use crate::marshal::graph_cache;
 use crate::marshal::held_procs;
-use crate::marshal::kept;
 use crate::marshal::made::{Made, Rooms};
 use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::marshal::plan::{Plan, SlotPlan};
@@ -138,7 +138,7 @@ pub struct Variant {
     /// The program changes no objects of the caller, and would give the same result again.
     pure: bool,
     /// Owns the tables that calls leave to the next.
-    graphs: kept::Owner,
+    graphs: graph_cache::Owner,
 }
 
 impl Variant {
@@ -755,9 +755,9 @@ impl Section<'_> {
             holder.let_tables_go();
             if let Ok(tables) = Arc::try_unwrap(tables)
                 && tables.knows_numbers()
-                && (self.scope.is_none() || kept::wants(&variant.graphs, base, &tables))
+                && (self.scope.is_none() || graph_cache::wants(&variant.graphs, base, &tables))
             {
-                kept::put(&variant.graphs, base, tables);
+                graph_cache::put(&variant.graphs, base, tables);
             }
         }
     }
@@ -786,7 +786,7 @@ impl Section<'_> {
         let elements = if leads_on { self.len() } else { 0 };
         let many = self.range.is_none() && workers::many(self.len());
         let patience = Patience::new(ruby, many || !plan.flat)?;
-        let mut earlier = if plan.flat { None } else { kept::take(&variant.graphs, key, elements) };
+        let mut earlier = if plan.flat { None } else { graph_cache::take(&variant.graphs, key, elements) };
         loop {
             let mut unknown = Mutex::default();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -802,7 +802,7 @@ impl Section<'_> {
                     if begun.is_some() {
                         return Ok((tables, begun));
                     }
-                    kept::failed(&variant.graphs, key);
+                    graph_cache::failed(&variant.graphs, key);
                     // Symbols that packing met without a number. It meets them again.
                     unknown.get_mut().clear();
                 }
@@ -872,7 +872,7 @@ impl Section<'_> {
             };
             match packed {
                 Ok(packed) => {
-                    if self.scope.is_none() && !kept::wants(&variant.graphs, key, &tables) {
+                    if self.scope.is_none() && !graph_cache::wants(&variant.graphs, key, &tables) {
                         tables.forget_numbers();
                     }
                     let tables = Arc::new(tables);
@@ -893,8 +893,8 @@ impl Section<'_> {
                 }
                 Err(failure) => {
                     // Another variant may fit now, and this one again later.
-                    if kept::wants(&variant.graphs, key, &tables) {
-                        kept::put(&variant.graphs, key, tables);
+                    if graph_cache::wants(&variant.graphs, key, &tables) {
+                        graph_cache::put(&variant.graphs, key, tables);
                     }
                     return self.guard_failed(failure).map(|()| None);
                 }

@@ -1,9 +1,9 @@
 //! Revalidates the tables of an earlier call for the objects of this one.
 //!
 //! Here: [`Tables::again`], which checks whether a walk from the base array and the roots would reach exactly the
-//! objects of these tables. All cores work where there are many. Not here: the graph cache ([`crate::marshal::kept`]),
-//! and numbers and other values that lead nowhere, which packing checks at every call. Objects are packed while they
-//! are checked and in the cache ([`TableColumns`]).
+//! objects of these tables. All cores work where there are many. Not here: the graph cache
+//! ([`crate::marshal::graph_cache`]), and numbers and other values that lead nowhere, which packing checks at every
+//! call. Objects are packed while they are checked and in the cache ([`TableColumns`]).
 //!
 //! # What is checked
 //!

@@ -6,7 +6,7 @@
 
 use super::{Form, MOST_VARIANTS, Section, Variant};
 use crate::device::backends;
-use crate::marshal::kept;
+use crate::marshal::graph_cache;
 use crate::marshal::made::Rooms;
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::options::Results;
@@ -293,7 +293,7 @@ impl Section<'_> {
             divisible,
             looks,
             pure,
-            graphs: kept::Owner::default(),
+            graphs: graph_cache::Owner::default(),
         };
         Ok(Attempt::Ready(Box::new(variant)))
     }

@@ -24,7 +24,7 @@
 use super::{Section, Site, Variant};
 use crate::buffers::buffer;
 use crate::marshal::decode::Decoder;
-use crate::marshal::kept;
+use crate::marshal::graph_cache;
 use crate::marshal::made::Made;
 use crate::marshal::pack::{self, Elements, Packed, RootValue};
 use crate::marshal::plan::SlotPlan;
@@ -509,9 +509,9 @@ impl State {
         let holder = Obj::<Holder>::try_convert(self.holder.value());
         holder.expect("a holder is one").let_tables_go();
         if let Ok(tables) = Arc::try_unwrap(self.tables)
-            && kept::wants(&self.variant.graphs, self.base.0, &tables)
+            && graph_cache::wants(&self.variant.graphs, self.base.0, &tables)
         {
-            kept::put(&self.variant.graphs, self.base.0, tables);
+            graph_cache::put(&self.variant.graphs, self.base.0, tables);
         }
     }
 
