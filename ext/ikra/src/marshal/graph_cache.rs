@@ -1,7 +1,7 @@
 //! The graph cache: tables of objects between calls.
 //!
 //! Here: the graphs that blocks ran over last ([`put`], [`take`]). The next call over the same objects revalidates its
-//! tables ([`Tables::again`]) instead of walking again. Not here: the revalidation.
+//! tables ([`Tables::revalidate`]) instead of walking again. Not here: the revalidation.
 //!
 //! Invariant: the cache consists of addresses only. It neither holds objects nor reads them, so it keeps nothing alive.
 //! The GC may free or move an object: revalidation then finds that nothing refers to its address, or that something

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `trace/walk.rs` | the walk |
 //! | `trace/beside.rs`, `trace/reservations.rs` | what workers do of a walk over many objects |
-//! | `trace/again.rs` | revalidates the tables of an earlier call |
+//! | `trace/revalidate.rs` | revalidates the tables of an earlier call |
 
 use crate::marshal::made::Room;
 use crate::marshal::plan::{ClassPlan, Plan, Rows};
@@ -29,10 +29,10 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use walk::{RECENT, Tracer};
 
-mod again;
 mod beside;
 mod order;
 mod reservations;
+mod revalidate;
 mod walk;
 
 impl ObjectLists for Tables {

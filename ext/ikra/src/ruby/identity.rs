@@ -9,7 +9,7 @@
 //!
 //! Not here: reading objects.
 //! Invariant: the objects of a map are alive and pinned whenever the map is used. The only exception compares addresses
-//! first ([`crate::marshal::trace`]'s `again`).
+//! first ([`crate::marshal::trace`]'s `revalidate`).
 
 mod codes;
 mod near;

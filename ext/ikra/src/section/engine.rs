@@ -798,7 +798,7 @@ impl Section<'_> {
             // From here to the holder nothing allocates in Ruby's heap.
             let trace = || {
                 if let Some(mut tables) = earlier.take() {
-                    let begun = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown);
+                    let begun = tables.revalidate(plan, &lowered.program, base, &raws, &room, lender, &unknown);
                     if begun.is_some() {
                         return Ok((tables, begun));
                     }

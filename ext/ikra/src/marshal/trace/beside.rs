@@ -347,7 +347,7 @@ impl Tracer<'_> {
         self.tables.map.each(values, |i, entry| {
             if entry != 0 {
                 // Ownership is noted when an object is first met, and checked here.
-                self.again(slot, entry, false)?;
+                self.check_slot(slot, entry, false)?;
             } else if !heap::is_immediate(values[i]) {
                 tell(i);
             }

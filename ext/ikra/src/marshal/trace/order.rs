@@ -1,7 +1,7 @@
 //! Rows of elements, without a look-up in the map for each.
 //!
 //! Here: [`Order`], the order of the elements at an earlier call; and [`Guess`], which predicts rows where the order is
-//! another now. Not here: what follows from a match ([`super::again`]). Both compare only addresses.
+//! another now. Not here: what follows from a match ([`super::revalidate`]). Both compare only addresses.
 
 use super::{ARRAY, Tables};
 use crate::ruby::heap::{self, Raw};

@@ -155,7 +155,7 @@ impl Tracer<'_> {
         apart.into_iter().for_each(|(value, word)| _ = self.tables.map.enter(value, word));
         // Such an object may be owned, or be of another kind.
         for (lead, value) in pieces.iter().flat_map(|piece| &piece.late) {
-            self.again(slots[usize::from(*lead)], self.tables.map.get(*value), false)?;
+            self.check_slot(slots[usize::from(*lead)], self.tables.map.get(*value), false)?;
         }
         Ok(true)
     }

@@ -155,7 +155,7 @@ impl Tracer<'_> {
         let (word, place) = self.tables.map.look(value);
         if word != 0 {
             // Known objects are not read again.
-            return self.again(slot, word, element);
+            return self.check_slot(slot, word, element);
         }
         let entry = self.fresh(slot, value, element)?;
         if entry != 0 {
@@ -369,17 +369,17 @@ impl Tracer<'_> {
 
     /// Checks that a known value may be in this slot, too.
     #[inline(always)]
-    pub(super) fn again(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
+    pub(super) fn check_slot(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
         // Arrays and Strings have bits that no class index has.
         let class = (entry >> 32) as usize - 1;
         if slot.takes(class) && !self.plan.classes[class].ownable {
             return Ok(Reached { entry, known: true });
         }
-        self.again_slowly(slot, entry, element)
+        self.check_slot_slowly(slot, entry, element)
     }
 
     #[cold]
-    fn again_slowly(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
+    fn check_slot_slowly(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
         if entry & STRING != 0 {
             // Programs do not write Strings, so no slot owns one.
             let fits = slot.prims.intersects(Prims::STR);
@@ -634,7 +634,8 @@ impl Tracer<'_> {
         {
             return near.known((first >> 32) as u32).count() == values.len();
         }
-        let is_known = |value, word| heap::is_immediate(value) || word != 0 && self.again(slot, word, false).is_ok();
+        let is_known =
+            |value, word| heap::is_immediate(value) || word != 0 && self.check_slot(slot, word, false).is_ok();
         let each_is = |i: usize, word| if is_known(values[i], word) { Ok(()) } else { Err(()) };
         self.tables.map.each(values, each_is).is_ok()
     }

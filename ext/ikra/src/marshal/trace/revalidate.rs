@@ -1,6 +1,6 @@
 //! Revalidates the tables of an earlier call for the objects of this one.
 //!
-//! Here: [`Tables::again`], which checks whether a walk from the base array and the roots would reach exactly the
+//! Here: [`Tables::revalidate`], which checks whether a walk from the base array and the roots would reach exactly the
 //! objects of these tables. All cores work where there are many. Not here: the graph cache
 //! ([`crate::marshal::graph_cache`]), and numbers and other values that lead nowhere, which packing checks at every
 //! call. Objects are packed while they are checked and in the cache ([`TableColumns`]).
@@ -170,7 +170,7 @@ impl Tables {
     /// Revalidates tables of an earlier call. They keep their numbers, and objects are packed on the way. None where
     /// the tables do not fit, and are void.
     #[allow(clippy::too_many_arguments, reason = "what is traced, and what is packed meanwhile")]
-    pub fn again(
+    pub fn revalidate(
         &mut self,
         plan: &Plan,
         program: &Program,
