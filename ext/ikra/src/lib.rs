@@ -92,7 +92,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     options::learn(ruby)?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
-    ikra.define_singleton_method("__again", roomy!(engine::warm::again(a, b, c, d), 4))?;
+    ikra.define_singleton_method("__fast_path", roomy!(engine::fast_path::run(a, b, c, d), 4))?;
     ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
     ikra.define_singleton_method("__check", roomy!(options::check(a), 1))?;
     ikra.define_singleton_method("__chosen", roomy!(collect::chosen(a, b, c), 3))?;

@@ -20,7 +20,7 @@ module Ikra
     def map(dtype: nil, **options, &block)
       return flat_list.map unless block
 
-      made = Ikra.__again(block, @storage, @layout, MDArray) if dtype.nil? && options.empty?
+      made = Ikra.__fast_path(block, @storage, @layout, MDArray) if dtype.nil? && options.empty?
       return made if made
 
       MDArray.__parameters(block, 1, "it is given one element")
@@ -37,7 +37,7 @@ module Ikra
       raise LocalJumpError, "no block given" unless block
 
       writable
-      made = Ikra.__again(block, @storage, @layout, nil) if options.empty?
+      made = Ikra.__fast_path(block, @storage, @layout, nil) if options.empty?
       if made
         put(made)
         return self

@@ -12,7 +12,6 @@
 pub mod decode;
 pub mod graph_cache;
 pub mod held_procs;
-
 pub mod made;
 pub mod pack;
 pub mod plan;

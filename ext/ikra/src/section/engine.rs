@@ -12,8 +12,8 @@
 //! their arguments are values of the call. Each combination of a block and such methods is a site of its own.
 
 mod compile;
+pub mod fast_path;
 pub mod resident;
-pub mod warm;
 
 use crate::buffers::buffer;
 use crate::device::backends;
@@ -46,6 +46,7 @@ use crate::section::random;
 use crate::world::block::{self, Captures, Given, Key as BlockKey};
 use crate::world::live_world::{self, Guards};
 use compile::is_dtype;
+use fast_path::FastPath;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
@@ -80,7 +81,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use warm::Warm;
 
 /// What a variant was compiled for, in addition to types.
 #[derive(Clone, PartialEq, Eq)]
@@ -163,7 +163,7 @@ struct Site {
     /// What earlier launches took.
     history: Mutex<History>,
     /// The fast paths of its calls, the newest first.
-    warm: Mutex<SmallVec<[Arc<Warm>; 1]>>,
+    fast_paths: Mutex<SmallVec<[Arc<FastPath>; 1]>>,
     /// When it was last used, by the clock of [`Sites`].
     last_used: AtomicU64,
 }
@@ -489,7 +489,7 @@ fn find_site(ruby: &Ruby, captures: &Captures, within: Within) -> Result<Arc<Sit
         _holds: identified.holds.map(Kept::new),
         state: Mutex::default(),
         history: Mutex::default(),
-        warm: Mutex::default(),
+        fast_paths: Mutex::default(),
         last_used: AtomicU64::default(),
     };
     Ok(remember(key, site))
@@ -636,8 +636,8 @@ impl Section<'_> {
             self.keep(&variant, tables, &holder);
             match outcome? {
                 Ok(value) => {
-                    if let Some(warm) = Warm::of(self, &variant).filter(|_| limit == Key::NONE) {
-                        self.site.remember(warm);
+                    if let Some(path) = FastPath::of(self, &variant).filter(|_| limit == Key::NONE) {
+                        self.site.remember(path);
                     }
                     return Ok(value);
                 }

@@ -1,7 +1,7 @@
 //! The fast path: the same block once more, over the elements of a buffer as they lie, in one step.
 //!
-//! Here: [`Warm`], what a section leaves for later calls of the same block, and [`again`], the fast path itself. Not
-//! here: any other call. Where something is not as it was, [`again`] says so and leaves no trace. Its caller then runs
+//! Here: [`FastPath`], what a section leaves for later calls of the same block, and [`run`], the fast path itself. Not
+//! here: any other call. Where something is not as it was, [`run`] says so and leaves no trace. Its caller then runs
 //! a section ([`super::section`]), which checks everything.
 //!
 //! The fast path is open to a block within `stored`, perhaps within a method that makes elements of its values. Its
@@ -61,10 +61,10 @@ const FEW: usize = 2048;
 const PACKED: Raw = 3;
 
 /// The most fast paths of one block.
-const MOST_WARM: usize = 4;
+const MAX_FAST_PATHS: usize = 4;
 
 /// The fast path of a block's section.
-pub(super) struct Warm {
+pub(super) struct FastPath {
     variant: Arc<Variant>,
     backend: Arc<dyn Backend>,
     /// The backend that the call asked for.
@@ -84,7 +84,7 @@ pub(super) struct Warm {
     straight: bool,
 }
 
-impl Warm {
+impl FastPath {
     /// The fast path that a section leaves, if it ended well and later calls may take it.
     pub(super) fn of(section: &Section<'_>, variant: &Arc<Variant>) -> Option<Self> {
         let plain = section.wrapped
@@ -212,32 +212,32 @@ impl Warm {
 
 impl Site {
     /// Remembers a fast path for later calls.
-    pub(super) fn remember(&self, new: Warm) {
-        let mut warm = self.warm.lock();
+    pub(super) fn remember(&self, new: FastPath) {
+        let mut paths = self.fast_paths.lock();
         let now = Settings::changes();
-        warm.retain(|old| {
+        paths.retain(|old| {
             old.defaults == now && !old.fits(new.lambda, new.given, new.variant.form.few, now, new.variant.form.process)
         });
-        warm.truncate(MOST_WARM - 1);
-        warm.insert(0, Arc::new(new));
+        paths.truncate(MAX_FAST_PATHS - 1);
+        paths.insert(0, Arc::new(new));
     }
 
     /// The fast path that a call may take, if one is known.
-    fn warm(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<Warm>> {
+    fn fast_path(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<FastPath>> {
         let (few, now, process) = (count < ikra_core::ir::SMALL_INT_LIMIT as usize, Settings::changes(), process::id());
-        let warm = self.warm.lock().iter().find(|warm| warm.fits(lambda, given, few, now, process)).cloned()?;
+        let path = self.fast_paths.lock().iter().find(|path| path.fits(lambda, given, few, now, process)).cloned()?;
         let history = *self.history.lock();
-        (backends::choose(warm.asked, count, 1, &history) == warm.variant.form.backend).then_some(warm)
+        (backends::choose(path.asked, count, 1, &history) == path.variant.form.backend).then_some(path)
     }
 }
 
-/// `Ikra.__again(block, storage, layout, class)`: the value of a section over an array's elements, of a block within
-/// `stored`, as an array of `class` in the same layout. Where `class` is nil, it gives the buffer of the values, in
-/// which a method makes elements of the same kind. Gives nil where a section must run, if only to say why it cannot.
+/// `Ikra.__fast_path(block, storage, layout, class)`: the value of a section over an array's elements, of a block
+/// within `stored`, as an array of `class` in the same layout. Where `class` is nil, it gives the buffer of the values,
+/// in which a method makes elements of the same kind. Gives nil where a section must run, if only to say why it cannot.
 ///
 /// # Errors
 /// What Ruby raises meanwhile, and what interrupts raise.
-pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value) -> Result<Option<Value>, Error> {
+pub fn run(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value) -> Result<Option<Value>, Error> {
     if super::resident::is_open() || profile::is_running() || explain::is_running() {
         return Ok(None);
     }
@@ -270,30 +270,30 @@ pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Val
     let in_force = InForce::of(ruby, block.as_value())?.fingerprint();
     let key = Use { block: BlockKey::Iseq(iseq.as_raw(), in_force), within: Within { methods, finds: false } };
     let Some(site) = known_site(&key) else { return Ok(None) };
-    let Some(warm) = site.warm(block.is_lambda(), given, count) else { return Ok(None) };
+    let Some(path) = site.fast_path(block.is_lambda(), given, count) else { return Ok(None) };
     if count == 0 || count > buffer.len() {
         return Ok(None);
     }
     let captures = Captures::new(block).with(Given::from_slice(&[from]));
-    let guards = &warm.variant.guards;
+    let guards = &path.variant.guards;
     if !guards.hold(ruby)? || !guards.outside_hold(ruby, &captures)? {
         return Ok(None);
     }
-    let Some(params) = warm.params(ruby, &captures, &buffer)? else { return Ok(None) };
+    let Some(params) = path.params(ruby, &captures, &buffer)? else { return Ok(None) };
     let number = random::next_section();
-    let results = Arc::new(Buffer::zeroed(warm.made.storage(), count));
+    let results = Arc::new(Buffer::zeroed(path.made.storage(), count));
     let (cancel, mut timings) = (CancelToken::default(), Timings::default());
-    let mut work = || warm.launch(number, (&buffer, &results, count), &params, &cancel, &mut timings);
-    let outcome = if warm.is_quick(&buffer, count) { Some(work()) } else { gvl::run(ruby, &cancel, work)? };
+    let mut work = || path.launch(number, (&buffer, &results, count), &params, &cancel, &mut timings);
+    let outcome = if path.is_quick(&buffer, count) { Some(work()) } else { gvl::run(ruby, &cancel, work)? };
     // On any other outcome the normal path runs everything again, and reports it.
     if !matches!(outcome, Some(Ok(Outcome::Done))) {
         random::give_back(number);
         return Ok(None);
     }
-    if warm.asked == Choice::Auto {
-        site.note(warm.variant.form.backend, (count as u64, 1), &timings, (0.0, 0.0));
+    if path.asked == Choice::Auto {
+        site.note(path.variant.form.backend, (count as u64, 1), &timings, (0.0, 0.0));
     }
-    let values = buffer::wrap(ruby, warm.made, results).as_value();
+    let values = buffer::wrap(ruby, path.made, results).as_value();
     if same {
         return Ok(Some(values));
     }
