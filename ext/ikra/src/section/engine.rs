@@ -264,13 +264,13 @@ fn remember(key: Use, site: Site) -> Arc<Site> {
 }
 
 /// Why a section has to run again from the start.
-enum Again {
+enum Retry {
     /// It must be compiled for the values that are there now.
     Compile,
     /// An interrupt that did not raise stopped it.
     Beside,
     /// There were too few rows for the objects that it makes, or too little stack for its calls. Now there is more.
-    Room,
+    Capacity,
     /// It must run up to the element that left it by `break`.
     Until(Key),
     /// It must run past the first element that it found.
@@ -539,23 +539,23 @@ fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -
 }
 
 /// Where results are after a launch.
-enum Gave {
+enum ResultLocation {
     Column,
     Buffer(Dtype, Arc<Buffer>),
     /// In the first buffer. The second is the validity mask: which elements have a result.
-    Sieved(Dtype, Arc<Buffer>, Arc<Buffer>),
+    Masked(Dtype, Arc<Buffer>, Arc<Buffer>),
     /// Not stored; only their reduction is.
     Reduced(Reduced),
     /// In a column that the kernel makes, without the elements that have no result, if it ends well.
-    Sieve,
+    Compacted,
 }
 
-impl Gave {
+impl ResultLocation {
     /// Whether the launch made this buffer.
     fn is_new(&self, buffer: &Arc<Buffer>) -> bool {
         match self {
             Self::Buffer(_, own) => Arc::ptr_eq(own, buffer),
-            Self::Sieved(_, own, marks) => Arc::ptr_eq(own, buffer) || Arc::ptr_eq(marks, buffer),
+            Self::Masked(_, own, marks) => Arc::ptr_eq(own, buffer) || Arc::ptr_eq(marks, buffer),
             _ => false,
         }
     }
@@ -563,7 +563,7 @@ impl Gave {
 
 /// How a section ended early.
 #[derive(Clone, Copy)]
-enum Left {
+enum EarlyExit {
     /// By `break`, with its value and the index of the element.
     Break(Raw, u64),
     /// At the element that was looked for, with its index.
@@ -642,17 +642,17 @@ impl Section<'_> {
                     return Ok(value);
                 }
                 // Each time some heap at least doubles, or the stack grows. So memory ends before the attempts do.
-                Err(Again::Room) => attempts -= 1,
-                Err(Again::Compile) => {
+                Err(Retry::Capacity) => attempts -= 1,
+                Err(Retry::Compile) => {
                     if let Some(explained) = &mut self.explained {
                         explained.variant = None;
                     }
                     self.forget_state()?;
                 }
-                Err(Again::Beside) => beside = true,
-                Err(Again::Memory) => evicted += 1,
-                Err(Again::Until(key)) => limit = key,
-                Err(Again::Past) => {}
+                Err(Retry::Beside) => beside = true,
+                Err(Retry::Memory) => evicted += 1,
+                Err(Retry::Until(key)) => limit = key,
+                Err(Retry::Past) => {}
             }
         }
         Err(Error::new(
@@ -961,16 +961,16 @@ impl Section<'_> {
         tables: &Tables,
         holder: &LazyHolder,
         (limit, beside, evicted): (Key, bool, usize),
-    ) -> Result<Result<Value, Again>, Error> {
+    ) -> Result<Result<Value, Retry>, Error> {
         let ruby = self.ruby;
         let cancel = CancelToken::default();
         let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
         let result = match (self.settings.into, &variant.plan.result) {
-            (Some(_), Some(_)) if variant.sieve.is_some() => Gave::Sieve,
+            (Some(_), Some(_)) if variant.sieve.is_some() => ResultLocation::Compacted,
             (Some(into), Some(slot)) if variant.fold.is_none() => {
                 self.result_buffer(into, slot, &variant.lowered.schema, limit, &mut packed)?
             }
-            _ => Gave::Column,
+            _ => ResultLocation::Column,
         };
         let residents = std::mem::take(&mut packed.residents);
         // Nothing that it writes has to be undone, whatever becomes of its results, and it is not interrupted.
@@ -982,7 +982,7 @@ impl Section<'_> {
             && residents.iter().any(|resident| resident.write == Write::Some);
         // The error callback, and the buffer of results, if nothing has to wait for the launch.
         let deferred = match (&variant.sites, self.error_callback, &result) {
-            (Some(sites), Some(callback), Gave::Buffer(_, buffer))
+            (Some(sites), Some(callback), ResultLocation::Buffer(_, buffer))
                 if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
             {
                 Some((sites, callback, buffer.clone()))
@@ -1081,7 +1081,7 @@ impl Section<'_> {
             }
         }
         let outcome = match outcome {
-            None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
+            None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Retry::Beside)),
             // Other processes on the device may give memory back. A process with a limit of its own need not wait for
             // them.
             Some(Err(CoreError::Memory { wanted, .. }))
@@ -1096,13 +1096,13 @@ impl Section<'_> {
                         std::thread::sleep(Duration::from_millis(1));
                     }
                 })?;
-                return Ok(Err(Again::Memory));
+                return Ok(Err(Retry::Memory));
             }
             Some(Err(CoreError::Memory { .. })) if evicted == 0 => {
                 let keep: Vec<Arc<Buffer>> = own.iter().chain(&now).map(|resident| resident.buffer.clone()).collect();
                 gvl::released(|| buffer::evict(&keep)).map_err(|e| self.failed(e))?;
                 ruby.gc_start();
-                return Ok(Err(Again::Memory));
+                return Ok(Err(Retry::Memory));
             }
             Some(Err(CoreError::Poisoned(poison))) if let Some((.., results)) = &deferred => {
                 results.poison(poison);
@@ -1138,7 +1138,7 @@ impl Section<'_> {
         let polls = if all_can_be_undone { gvl::Polls::new() } else { gvl::Polls::never() };
         let polls = &polls;
         let unpacker = Unpacker { ruby, plan, program, schema, tables, columns, holder, made: &made, trapped, polls };
-        let mut left_with = None;
+        let mut exit = None;
         if let Outcome::Trapped(record) = outcome {
             let site = &program.sites[record.site.index()];
             if let Trap::Refuted(assumption) = &site.trap {
@@ -1148,24 +1148,24 @@ impl Section<'_> {
                 }
                 let form = &variant.form;
                 state.variants.retain(|v| v.form != *form);
-                return Ok(Err(Again::Compile));
+                return Ok(Err(Retry::Compile));
             }
             if site.trap == Trap::StackOverflow
                 && gvl::released(|| variant.executable.deepen()).map_err(|e| self.failed(e))?
             {
-                return Ok(Err(Again::Room));
+                return Ok(Err(Retry::Capacity));
             }
             if let Trap::Grow(heap) = site.trap {
                 let size = (self.len() as u64, self.ticks, self.slots());
                 let memory = self.backend.target().memory;
                 let grown = variant.rooms.grow(program, heap, record.words[0], record.key, size, memory, site);
-                return grown.map(|()| Err(Again::Room)).map_err(|e| self.failed(e));
+                return grown.map(|()| Err(Retry::Capacity)).map_err(|e| self.failed(e));
             }
             if self.another && site.operands.is_empty() && self.captures.find_another(record.key.index()) {
-                return Ok(Err(Again::Past));
+                return Ok(Err(Retry::Past));
             }
             if site.trap == Trap::Break && limit != record.key {
-                return Ok(Err(Again::Until(record.key)));
+                return Ok(Err(Retry::Until(record.key)));
             }
             if site.trap == Trap::Race {
                 return Err(errors::race(ruby, program, &record));
@@ -1179,9 +1179,9 @@ impl Section<'_> {
                 }
                 return Err(errors::trapped(ruby, site, &operands, record.key));
             }
-            left_with = Some(match operands.first() {
-                Some(value) => Left::Break(*value, record.key.index()),
-                None => Left::Found(record.key.index()),
+            exit = Some(match operands.first() {
+                Some(value) => EarlyExit::Break(*value, record.key.index()),
+                None => EarlyExit::Found(record.key.index()),
             });
         }
         // The section ran without a state, so it wrote to the objects themselves.
@@ -1194,11 +1194,11 @@ impl Section<'_> {
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
         let dtype = self.settings.into.zip(plan.result.as_ref()).and_then(|(into, slot)| is_dtype(into, slot));
         let result = match (reduced, chosen, dtype) {
-            (Some(reduced), ..) => Gave::Reduced(reduced),
-            (None, Some(rows), Some(dtype)) => Gave::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
+            (Some(reduced), ..) => ResultLocation::Reduced(reduced),
+            (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
             _ => result,
         };
-        let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays))?;
+        let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, exit, len, result, stays))?;
         // A launch whose arrays were poisoned wrote nothing that stays.
         if ended {
             now.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
@@ -1219,29 +1219,31 @@ impl Section<'_> {
     fn unpack(
         &self,
         unpacker: &Unpacker<'_>,
-        left_with: Option<Left>,
+        exit: Option<EarlyExit>,
         len: usize,
-        result: Gave,
+        result: ResultLocation,
         stays: bool,
     ) -> Result<Value, Error> {
         let mut before = None;
-        let (how, value) = match (left_with, &unpacker.plan.result) {
-            (Some(Left::Break(raw, index)), slot) => {
+        let (how, value) = match (exit, &unpacker.plan.result) {
+            (Some(EarlyExit::Break(raw, index)), slot) => {
                 // A column that is reduced, or that a buffer holds, has no rows here.
-                if let (true, Some(slot), Gave::Column, None) = (self.wrapped, slot, &result, self.settings.reduce) {
+                if let (true, Some(slot), ResultLocation::Column, None) =
+                    (self.wrapped, slot, &result, self.settings.reduce)
+                {
                     before = Some(unpacker.results(slot, index as usize)?);
                 }
                 (Some("left"), crate::ruby::reflect::value(raw))
             }
-            (Some(Left::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
-            (None, Some(_)) if let Gave::Reduced(reduced) = result => {
+            (Some(EarlyExit::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
+            (None, Some(_)) if let ResultLocation::Reduced(reduced) = result => {
                 let reduction = self.settings.reduce.unwrap_or(Reduction::Count);
                 (Some("reduced"), collect::reduced_value(self.ruby, reduction, reduced)?)
             }
-            (None, Some(_)) if let Gave::Buffer(dtype, buffer) = result => {
+            (None, Some(_)) if let ResultLocation::Buffer(dtype, buffer) = result => {
                 (None, buffer::wrap(self.ruby, dtype, buffer).as_value())
             }
-            (None, Some(_)) if let Gave::Sieved(dtype, buffer, marks) = result => {
+            (None, Some(_)) if let ResultLocation::Masked(dtype, buffer, marks) = result => {
                 let place = Where::as_left(self.ruby, &marks)?;
                 let clock = &mut Clock::stopped();
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
@@ -1285,12 +1287,12 @@ impl Section<'_> {
         schema: &Schema,
         limit: Key,
         packed: &mut Packed,
-    ) -> Result<Gave, Error> {
+    ) -> Result<ResultLocation, Error> {
         // A program that only raises has no results of another kind.
         let none = || schema.is_endless.then_some(if let Results::As(dtype) = into { dtype } else { Dtype::F64 });
         let Some(dtype) = is_dtype(into, slot).or_else(none) else {
             if into == Results::Numbers || self.settings.holes {
-                return Ok(Gave::Column);
+                return Ok(ResultLocation::Column);
             }
             let source = &self.site.source.unit.source;
             let message =
@@ -1314,10 +1316,10 @@ impl Section<'_> {
             }
             (None, _) => {}
         }
-        let Some(column) = schema.marks else { return Ok(Gave::Buffer(dtype, buffer)) };
+        let Some(column) = schema.marks else { return Ok(ResultLocation::Buffer(dtype, buffer)) };
         let marks = Arc::new(Buffer::zeroed(Dtype::Bool.storage(), len));
         packed.residents.push(Resident { column, buffer: marks.clone(), write });
-        Ok(Gave::Sieved(dtype, buffer, marks))
+        Ok(ResultLocation::Masked(dtype, buffer, marks))
     }
 
     fn failed(&self, error: CoreError) -> Error {
