@@ -1,8 +1,9 @@
 //! Objects and arrays that a kernel made, as Ruby objects.
 //!
-//! Here: [`Made`], which gives each row that something refers to its Ruby object, once, and fills it; and [`Rooms`],
-//! the heap capacities of a program. Not here: where rows lie in columns ([`crate::marshal::pack`]).
-//! Invariant: each new object is held as soon as it exists, and filled before any object changes that existed before.
+//! Here: [`Made`], which gives each row that something refers to its Ruby object, once, and fills it; and
+//! [`HeapCapacities`], the heap capacities of a program. Not here: where rows lie in columns
+//! ([`crate::marshal::pack`]). Invariant: each new object is held as soon as it exists, and filled before any object
+//! changes that existed before.
 //!
 //! Nothing recurses: a new object waits in a list until its contents are read, which may make more objects.
 
@@ -192,7 +193,7 @@ pub fn fill_array(array: Raw, elements: &[Raw], frozen: bool) -> Result<(), Erro
 }
 
 /// The rows of each heap of a program, or of each slot of a scratch heap. A heap grows, and never shrinks.
-pub struct Rooms(Mutex<Vec<u64>>);
+pub struct HeapCapacities(Mutex<Vec<u64>>);
 
 /// The initial rows of a scratch heap, for each slot.
 const SCRATCH: u64 = 32;
@@ -203,7 +204,7 @@ const STEP: u64 = 32;
 
 /// The rows of a program's heaps in one launch.
 #[derive(Clone, Debug, Default)]
-pub struct Room {
+pub struct HeapCapacity {
     /// By heap: rows in all.
     pub rows: Vec<u64>,
     /// By heap: rows, or rows of each slot.
@@ -211,7 +212,7 @@ pub struct Room {
     pub slots: u64,
 }
 
-impl Rooms {
+impl HeapCapacities {
     pub fn new(program: &Program, elements: usize) -> Self {
         let first = |heap: usize| match program.heaps[heap].scratch {
             true => SCRATCH,
@@ -221,7 +222,7 @@ impl Rooms {
     }
 
     /// The heap capacities of the next launch.
-    pub fn now(&self, program: &Program, slots: u64) -> Room {
+    pub fn now(&self, program: &Program, slots: u64) -> HeapCapacity {
         let mut capacities = self.0.lock().clone();
         for (i, capacity) in capacities.iter_mut().enumerate() {
             if !program.takes_from(HeapId::new(i)) {
@@ -230,7 +231,7 @@ impl Rooms {
         }
         let times = |(i, capacity): (usize, &u64)| capacity * if program.heaps[i].scratch { slots } else { 1 };
         let rows = capacities.iter().enumerate().map(times).collect();
-        Room { rows, capacities, slots }
+        HeapCapacity { rows, capacities, slots }
     }
 
     /// Grows the heaps after a launch that stopped at an element because a heap was full. `needed` rows would have been
@@ -281,16 +282,16 @@ impl Rooms {
 }
 
 /// The rows of columns that are undefined before a launch. The host fills the flags of frozen objects all the same.
-pub fn fresh(program: &Program, room: &Room, biases: &[u64], params: &[u64], host: &[usize]) -> Vec<Fresh> {
+pub fn fresh(program: &Program, capacity: &HeapCapacity, biases: &[u64], params: &[u64], host: &[usize]) -> Vec<Fresh> {
     let mut fresh = Vec::new();
-    for (i, heap) in program.heaps.iter().enumerate().filter(|(i, _)| room.rows[*i] > 0) {
+    for (i, heap) in program.heaps.iter().enumerate().filter(|(i, _)| capacity.rows[*i] > 0) {
         let start = params[heap.start.index()];
         for (at, column) in program.columns.iter().enumerate() {
             if column.space.covers(heap.space) && !host.contains(&at) {
                 let first = start - biases[at];
                 fresh.push(Fresh {
                     column: ikra_core::ir::ColumnId::new(at),
-                    rows: first..first + room.rows[i],
+                    rows: first..first + capacity.rows[i],
                     taken: (!heap.scratch).then_some(heap.taken),
                 });
             }

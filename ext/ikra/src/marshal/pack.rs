@@ -6,7 +6,7 @@
 //! type stops packing. Nothing has changed by then.
 
 use crate::marshal::held_procs;
-use crate::marshal::made::{Room, fresh};
+use crate::marshal::made::{HeapCapacity, fresh};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::marshal::trace::{CHUNK, GuardFailure, KindRows, NO_CLASS, Tables};
 use crate::ruby::dtype::Dtype;
@@ -158,7 +158,7 @@ pub fn pack(
     elements: Elements<'_>,
     roots: &[RootValue],
     warp: usize,
-    room: &Room,
+    capacity: &HeapCapacity,
     elsewhere: &[ColumnId],
     begun: Option<TableColumns>,
     lender: Lender<'_>,
@@ -226,7 +226,7 @@ pub fn pack(
             Space::Element | Space::Job => continue,
             Space::Bytes => packer.tables.strings.rows as usize,
             Space::Single => 1,
-            Space::Slot => room.slots as usize * SLOT_STRIDE as usize,
+            Space::Slot => capacity.slots as usize * SLOT_STRIDE as usize,
         };
         columns[at] = lender.packed(column.storage, rows, packed_rows[at]);
     }
@@ -242,14 +242,14 @@ pub fn pack(
     let mut params = packer.params(program, schema, elements, roots)?;
     for (i, heap) in program.heaps.iter().enumerate() {
         params[heap.start.index()] = packer.tables.starts[i];
-        params[heap.capacity.index()] = room.capacities[i];
+        params[heap.capacity.index()] = capacity.capacities[i];
     }
     even::find(program, &columns, &biases, &mut params).map_err(GuardFailure::Uneven)?;
     if !packer.are_small(program, &columns, &residents) {
         return Err(GuardFailure::Large);
     }
     let flags: Vec<usize> = schema.flags().map(|c| c.index()).collect();
-    let fresh = fresh(program, room, &biases, &params, &flags);
+    let fresh = fresh(program, capacity, &biases, &params, &flags);
     if !packer.unknown.lock().is_empty() {
         return Err(GuardFailure::Symbols);
     }

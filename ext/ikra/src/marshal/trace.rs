@@ -11,7 +11,7 @@
 //! | `trace/beside.rs`, `trace/reservations.rs` | what workers do of a walk over many objects |
 //! | `trace/revalidate.rs` | revalidates the tables of an earlier call |
 
-use crate::marshal::made::Room;
+use crate::marshal::made::HeapCapacity;
 use crate::marshal::plan::{ClassPlan, Plan, Rows};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::heap::{FieldReader, Hashes, Raw};
@@ -189,7 +189,7 @@ impl Tables {
         plan: &Plan,
         base: Option<&[Raw]>,
         roots: &[Raw],
-        room: &Room,
+        capacity: &HeapCapacity,
         hashes: &Arc<Hashes>,
         unknown: &mut Vec<Raw>,
     ) -> Result<Self> {
@@ -209,12 +209,12 @@ impl Tables {
             }
             .walk(base, roots)?;
         }
-        tables.number(plan, room)?;
+        tables.number(plan, capacity)?;
         Ok(tables)
     }
 
     /// Gives ids to each class, and rows to each heap, after those of existing objects.
-    fn number(&mut self, plan: &Plan, room: &Room) -> Result<()> {
+    fn number(&mut self, plan: &Plan, capacity: &HeapCapacity) -> Result<()> {
         self.kinds.iter_mut().for_each(|kind| kind.room = 0);
         for hierarchy in 0..self.ends.len() {
             let mut next = 0u64;
@@ -223,7 +223,7 @@ impl Tables {
                 next += self.classes[class].objects.len() as u64;
                 for (heap, _) in plan.heaps.iter().enumerate().filter(|(_, rows)| **rows == Rows::Class(class)) {
                     self.starts[heap] = next;
-                    next += room.rows[heap];
+                    next += capacity.rows[heap];
                 }
             }
             self.ends[hierarchy] = u32::try_from(next).map_err(|_| GuardFailure::TooMany)?;
@@ -232,7 +232,7 @@ impl Tables {
             let Rows::Kind(kind) = *rows else { continue };
             let kind = &mut self.kinds[kind];
             self.starts[heap] = kind.rows + kind.room;
-            kind.room += room.rows[heap];
+            kind.room += capacity.rows[heap];
             u32::try_from(kind.rows + kind.room).map_err(|_| GuardFailure::TooMany)?;
         }
         Ok(())

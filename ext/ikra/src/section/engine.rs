@@ -19,7 +19,7 @@ use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::graph_cache;
 use crate::marshal::held_procs;
-use crate::marshal::made::{Made, Rooms};
+use crate::marshal::made::{HeapCapacities, Made};
 use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::marshal::trace::{GuardFailure, Tables};
@@ -120,7 +120,7 @@ pub struct Variant {
     guards: Guards,
     lowered: Lowered,
     plan: Plan,
-    rooms: Rooms,
+    capacities: HeapCapacities,
     executable: Arc<dyn Executable>,
     /// How results are reduced, where they are not stored.
     fold: Option<Fold>,
@@ -779,7 +779,7 @@ impl Section<'_> {
         let warp = self.backend.target().warp;
         let backend = self.backend.clone();
         let lender = Lender { store: backend.store(), keeps: self.scope.is_some() && variant.may_stay() };
-        let room = variant.rooms.now(&lowered.program, self.slots());
+        let capacity = variant.capacities.now(&lowered.program, self.slots());
         let mut hashes = heap::no_hashes();
         let key = self.base_of_state().0;
         let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
@@ -798,7 +798,7 @@ impl Section<'_> {
             // From here to the holder nothing allocates in Ruby's heap.
             let trace = || {
                 if let Some(mut tables) = earlier.take() {
-                    let begun = tables.revalidate(plan, &lowered.program, base, &raws, &room, lender, &unknown);
+                    let begun = tables.revalidate(plan, &lowered.program, base, &raws, &capacity, lender, &unknown);
                     if begun.is_some() {
                         return Ok((tables, begun));
                     }
@@ -807,7 +807,7 @@ impl Section<'_> {
                     unknown.get_mut().clear();
                 }
                 let unknown = unknown.get_mut();
-                Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown)?, None))
+                Ok((Tables::trace(plan, base, &raws, &capacity, &hashes, unknown)?, None))
             };
             let traced = self.clock.measure(Phase::Trace, || patience.attempt(trace));
             let Some(traced) = traced else {
@@ -856,7 +856,7 @@ impl Section<'_> {
                     elements,
                     &roots,
                     warp,
-                    &room,
+                    &capacity,
                     &elsewhere,
                     begun,
                     lender,
@@ -1158,7 +1158,7 @@ impl Section<'_> {
             if let Trap::Grow(heap) = site.trap {
                 let size = (self.len() as u64, self.ticks, self.slots());
                 let memory = self.backend.target().memory;
-                let grown = variant.rooms.grow(program, heap, record.words[0], record.key, size, memory, site);
+                let grown = variant.capacities.grow(program, heap, record.words[0], record.key, size, memory, site);
                 return grown.map(|()| Err(Retry::Capacity)).map_err(|e| self.failed(e));
             }
             if self.another && site.operands.is_empty() && self.captures.find_another(record.key.index()) {

@@ -23,7 +23,7 @@
 
 use super::order::{Guess, Order, PieceOrder};
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
-use crate::marshal::made::Room;
+use crate::marshal::made::HeapCapacity;
 use crate::marshal::pack::{ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::ruby::gvl;
@@ -176,11 +176,11 @@ impl Tables {
         program: &Program,
         base: Option<&[Raw]>,
         roots: &[Raw],
-        room: &Room,
+        capacity: &HeapCapacity,
         lender: Lender<'_>,
         unknown: &Mutex<Vec<Raw>>,
     ) -> Option<TableColumns> {
-        self.number(plan, room).ok()?;
+        self.number(plan, capacity).ok()?;
         let mut columns = TableColumns::new(plan, program, self, lender);
         let packing = Packing { program, columns: &mut columns, unknown, lender };
         let Checked { rows, classes, order, stand } = Checker::new(plan, self).check(base, roots, packing).ok()?;

@@ -7,7 +7,7 @@
 use super::{Form, MOST_VARIANTS, Section, Variant};
 use crate::device::backends;
 use crate::marshal::graph_cache;
-use crate::marshal::made::Rooms;
+use crate::marshal::made::HeapCapacities;
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::options::Results;
 use crate::report::explain::Account;
@@ -267,7 +267,7 @@ impl Section<'_> {
         if let Some(note) = backends::cache_note() {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
-        let rooms = Rooms::new(program, elements);
+        let capacities = HeapCapacities::new(program, elements);
         let sinks = fold.is_some() || sieve.is_some();
         let surely_ends = !sinks && program.surely_ends();
         let (sites, divisible) = (deferrable_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
@@ -284,7 +284,7 @@ impl Section<'_> {
             guards,
             lowered,
             plan,
-            rooms,
+            capacities,
             executable,
             fold,
             sieve,
