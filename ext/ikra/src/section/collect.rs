@@ -18,7 +18,7 @@ use crate::ruby::gvl::{self, Polls};
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::reflect::value;
 use crate::ruby::workers;
-use crate::section::over::{Where, waited};
+use crate::section::over::{Placement, waited};
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::groups::{self, Grouped};
 use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
@@ -177,7 +177,7 @@ fn chosen_by(
     if flags.0.element() != Element::U8 {
         return Err(Error::new(ruby.exception_arg_error(), "flags are true or false"));
     }
-    let (count, place) = (flags.1.len(), Where::as_left(ruby, flags.1)?);
+    let (count, place) = (flags.1.len(), Placement::as_left(ruby, flags.1)?);
     place.tell(ruby, clock, "choice by flags", (flags.0, flags.1), count, None)?;
     if place.is_device()
         && wanted
@@ -378,7 +378,7 @@ pub fn reduce_buffer(
     };
     let range = crate::section::over::part(ruby, &buffer, from, count)?;
     let asked = Settings::for_call(ruby, options)?.backend;
-    let place = Where::of(ruby, asked, &buffer, count)?;
+    let place = Placement::of(ruby, asked, &buffer, count)?;
     place.tell(ruby, &mut clock, known, (dtype, &buffer), count, Some(asked))?;
     let reduced = place.reduce(ruby, &mut clock, reduction, (dtype, &buffer), range)?;
     reduced_value(ruby, reduction, reduced)
@@ -468,7 +468,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
             Ok(None)
         }
         Given::Numbers(dtype, keys) => {
-            let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, &keys)?);
+            let (n, element, place) = (keys.len(), dtype.element(), Placement::as_left(ruby, &keys)?);
             place.tell(ruby, &mut clock, "sort", (dtype, &keys), n, None)?;
             let order = place.over(ruby, &mut clock, &[&keys], n, |who, rows| {
                 who.sort(Stretch { element, rows: &rows[0], range: 0..n }, n, false, Give::Places)
@@ -523,7 +523,7 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
             return Ok(None);
         }
         Given::Numbers(dtype, keys) => {
-            let place = Where::as_left(ruby, &keys)?;
+            let place = Placement::as_left(ruby, &keys)?;
             place.tell(ruby, &mut clock, what, (dtype, &keys), keys.len(), None)?;
             place.reduce(ruby, &mut clock, reduction, (dtype, &keys), 0..keys.len())?
         }
@@ -582,7 +582,7 @@ fn grouping_of(
     dtype: Dtype,
     keys: &Arc<Buffer>,
 ) -> Result<Option<(Grouped, RArray)>, Error> {
-    let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, keys)?);
+    let (n, element, place) = (keys.len(), dtype.element(), Placement::as_left(ruby, keys)?);
     place.tell(ruby, clock, "grouping", (dtype, keys), n, None)?;
     if !place.is_device() && element.bytes() == size_of::<u64>() {
         let rows = on_host(ruby, clock, keys)?;

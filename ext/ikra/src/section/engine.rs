@@ -41,7 +41,7 @@ use crate::ruby::reflect;
 use crate::ruby::registry::{self, Kept, names, symbols};
 use crate::ruby::workers;
 use crate::section::collect;
-use crate::section::over::Where;
+use crate::section::over::Placement;
 use crate::section::random;
 use crate::world::block::{self, Captures, Given, Key as BlockKey};
 use crate::world::live_world::{self, Guards};
@@ -1244,7 +1244,7 @@ impl Section<'_> {
                 (None, buffer::wrap(self.ruby, dtype, buffer).as_value())
             }
             (None, Some(_)) if let ResultLocation::Masked(dtype, buffer, marks) = result => {
-                let place = Where::as_left(self.ruby, &marks)?;
+                let place = Placement::as_left(self.ruby, &marks)?;
                 let clock = &mut Clock::stopped();
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }

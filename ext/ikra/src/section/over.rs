@@ -1,7 +1,7 @@
 //! Collective operations over buffers, in the memory where their elements are.
 //!
-//! Here: [`Where`], which chooses between the device and the host's threads, and Ruby's natives for MDArray. Not here:
-//! operations over Arrays ([`crate::section::collect`]), and the operations themselves
+//! Here: [`Placement`], which chooses between the device and the host's threads, and Ruby's natives for MDArray. Not
+//! here: operations over Arrays ([`crate::section::collect`]), and the operations themselves
 //! ([`ikra_core::backend::collective`]). Invariant: device and host give the same bits, so the choice affects only the
 //! time. The documented exception is [`product`].
 
@@ -44,12 +44,12 @@ impl Dtype {
 }
 
 /// Where an operation runs.
-pub enum Where {
+pub enum Placement {
     Device(Arc<dyn Backend>),
     Host,
 }
 
-impl Where {
+impl Placement {
     /// The side where the backend runs that the call asked for. With `auto`, that is the device where the elements are
     /// there, and else the side that `auto` chooses for so many elements.
     ///
@@ -65,7 +65,7 @@ impl Where {
                 backends::open(choice).map_err(|e| errors::core(ruby, e))?
             }
         };
-        Ok(if backend.collective().is_some() { Where::Device(backend) } else { Where::Host })
+        Ok(if backend.collective().is_some() { Placement::Device(backend) } else { Placement::Host })
     }
 
     /// The side where a section left the elements.
@@ -75,12 +75,12 @@ impl Where {
     pub fn as_left(ruby: &Ruby, buffer: &Buffer) -> Result<Self, Error> {
         match buffer.residence() {
             Residence::Device => Self::of(ruby, Choice::Auto, buffer, buffer.len()),
-            _ => Ok(Where::Host),
+            _ => Ok(Placement::Host),
         }
     }
 
     pub fn is_device(&self) -> bool {
-        matches!(self, Where::Device(_))
+        matches!(self, Placement::Device(_))
     }
 
     /// Tells the profile what is done here. `asked` is the backend that was asked for. None: the elements are processed
@@ -109,8 +109,8 @@ impl Where {
                 Some(asked) => backends::reason(asked, elements, 1, &History::default()),
             };
             let backend = match self {
-                Where::Device(backend) => backend.name(),
-                Where::Host => "cpu",
+                Placement::Device(backend) => backend.name(),
+                Placement::Host => "cpu",
             };
             Step { what, elements, kind: dtype.name(), backend, why }
         })
@@ -130,7 +130,7 @@ impl Where {
         count: usize,
         work: impl Fn(&dyn Collective, &[HostColumn]) -> CoreResult<Option<T>> + Sync,
     ) -> Result<T, Error> {
-        let Where::Device(backend) = self else {
+        let Placement::Device(backend) = self else {
             let fetch = || buffers.iter().map(|buffer| buffer.on_host()).collect::<CoreResult<Vec<_>>>();
             let rows = clock.measure(Phase::Download, || gvl::released(fetch)).map_err(|e| errors::core(ruby, e))?;
             return clock.measure(Phase::Kernel, || working(ruby, count, |workers| work(&workers, &rows)));
@@ -145,7 +145,7 @@ impl Where {
             })
         });
         match done {
-            Err(CoreError::Memory { .. }) => Where::Host.over(ruby, clock, buffers, count, work),
+            Err(CoreError::Memory { .. }) => Placement::Host.over(ruby, clock, buffers, count, work),
             done => done
                 .map_err(|e| errors::core(ruby, e))?
                 .ok_or_else(|| errors::internal(ruby, "what no one can interrupt was interrupted")),
@@ -155,7 +155,7 @@ impl Where {
     /// A buffer of the elements of a range whose flags are true, in order.
     ///
     /// # Errors
-    /// As [`Where::over`].
+    /// As [`Placement::over`].
     pub fn chosen(
         &self,
         ruby: &Ruby,
@@ -175,7 +175,7 @@ impl Where {
     /// The reduction of the elements.
     ///
     /// # Errors
-    /// As [`Where::over`].
+    /// As [`Placement::over`].
     pub fn reduce(
         &self,
         ruby: &Ruby,
@@ -186,7 +186,7 @@ impl Where {
     ) -> Result<Reduced, Error> {
         let element = dtype.element();
         match self {
-            Where::Device(backend) => {
+            Placement::Device(backend) => {
                 let done = on_device(clock, |uploaded| {
                     with_room(ruby, &[buffer], || {
                         let Some(store) = backend.store() else {
@@ -202,11 +202,13 @@ impl Where {
                     })
                 });
                 match done {
-                    Err(CoreError::Memory { .. }) => Where::Host.reduce(ruby, clock, reduction, (dtype, buffer), range),
+                    Err(CoreError::Memory { .. }) => {
+                        Placement::Host.reduce(ruby, clock, reduction, (dtype, buffer), range)
+                    }
                     done => done.map_err(|e| errors::core(ruby, e)),
                 }
             }
-            Where::Host => {
+            Placement::Host => {
                 let rows = clock.measure(Phase::Download, || gvl::released(|| buffer.on_host()));
                 let rows = rows.map_err(|e| errors::core(ruby, e))?;
                 let from = Stretch { element, rows: &rows, range };
@@ -297,7 +299,7 @@ pub fn scan(
     let range = part(ruby, &buffer, from, count)?;
     let element = dtype.element();
     let asked = Settings::for_call(ruby, options)?.backend;
-    let place = Where::of(ruby, asked, &buffer, count)?;
+    let place = Placement::of(ruby, asked, &buffer, count)?;
     place.tell(ruby, &mut clock, "scan", (dtype, &buffer), count, Some(asked))?;
     let (rows, told) = place.over(ruby, &mut clock, &[&buffer], count, |who, rows| {
         who.scan(scan, Stretch { element, rows: &rows[0], range: range.clone() })
@@ -326,7 +328,7 @@ pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Op
     }
     let range = part(ruby, &buffer, from, flags.len())?;
     let asked = Settings::for_call(ruby, options)?.backend;
-    let place = Where::of(ruby, asked, &flags, flags.len())?;
+    let place = Placement::of(ruby, asked, &flags, flags.len())?;
     place.tell(ruby, &mut clock, "selection", (dtype, &flags), flags.len(), Some(asked))?;
     place.chosen(ruby, &mut clock, (dtype, &buffer), range, &flags)
 }
@@ -350,7 +352,7 @@ pub fn sort(
     let (dtype, buffer) = given(ruby, buffer)?;
     let (element, range) = (dtype.element(), part(ruby, &buffer, from, count)?);
     let asked = Settings::for_call(ruby, options)?.backend;
-    let place = Where::of(ruby, asked, &buffer, count)?;
+    let place = Placement::of(ruby, asked, &buffer, count)?;
     place.tell(ruby, &mut clock, "sort", (dtype, &buffer), count, Some(asked))?;
     let rows = place.over(ruby, &mut clock, &[&buffer], count, |who, rows| {
         who.sort(Stretch { element, rows: &rows[0], range: range.clone() }, row, descending, Give::Keys)
@@ -373,7 +375,7 @@ pub fn has_blas(ruby: &Ruby, buffer: Value, size: usize, options: Option<RHash>)
     if !settings.blas || settings.code.races || size < LEAST_PRODUCT {
         return Ok(false);
     }
-    Ok(Where::of(ruby, settings.backend, &buffer, size)?.is_device())
+    Ok(Placement::of(ruby, settings.backend, &buffer, size)?.is_device())
 }
 
 /// `Ikra.__product(left, right, sizes)`: a buffer of the products of matrices. nil where Ikra's own kernel must compute
@@ -392,7 +394,7 @@ pub fn product(
     (rows, inner, columns, count): (usize, usize, usize, usize),
 ) -> Result<Option<Value>, Error> {
     let ((dtype, one), (other, two)) = (given(ruby, left.0)?, given(ruby, right.0)?);
-    let Where::Device(backend) = Where::of(ruby, Choice::Cuda, &one, rows)? else { return Ok(None) };
+    let Placement::Device(backend) = Placement::of(ruby, Choice::Cuda, &one, rows)? else { return Ok(None) };
     if dtype != other {
         return Ok(None);
     }
