@@ -122,7 +122,7 @@ module Ikra
     end
 
     def pfilter_map
-      numbers([:kept, Hole]) { |values| values.is_a?(Buffer) ? values.to_list : Ikra.__sieved(values, Hole, nil).first }
+      numbers([:kept, Hole]) { |values| values.is_a?(Buffer) ? values.to_list : Ikra.__compacted(values, Hole, nil).first }
     end
 
     def pflat_map = section(:map).flatten(1)

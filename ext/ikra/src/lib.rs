@@ -110,7 +110,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__blas?", function!(over::has_blas, 3))?;
     ikra.define_singleton_method("__product", roomy!(over::product(a, b, c), 3))?;
     ikra.define_singleton_method("__running", roomy!(collect::running(a, b, c), 3))?;
-    ikra.define_singleton_method("__sieved", roomy!(collect::sieved(a, b, c), 3))?;
+    ikra.define_singleton_method("__compacted", roomy!(collect::compacted(a, b, c), 3))?;
     ikra.define_singleton_method("__configure", roomy!(options::configure(a, b), 2))?;
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(start_profile, 0))?;

@@ -107,7 +107,7 @@ module Ikra
         while from < total && !(most && count >= most)
           to = [from + width, total].min
           values, error = chunk(from, to, strict && most.nil? && !@step.ended?, numbers)
-          values, stopped = sieved(values)
+          values, stopped = compacted(values)
           parts << values
           count += values.size
           return [parts, nil, true] if stopped
@@ -190,10 +190,10 @@ module Ikra
         chunks = (count + Operation::CHUNK - 1) / Operation::CHUNK
         text = Text.of(@stages, @step.abreast, @base, start.empty? ? :fold : :fold_from, folder)
         run = ->(*within) { section(text, 0...chunks, { start: start.first, folder: folder }, *within) }
-        return Ikra.__sieved(run.call, Hole, Stop).first unless @step.flat?
+        return Ikra.__compacted(run.call, Hole, Stop).first unless @step.flat?
         return give_up(FEW_CHUNKS) if chunks < FEW
 
-        values = alone(text, &run) and Ikra.__sieved(values, Hole, Stop).first
+        values = alone(text, &run) and Ikra.__compacted(values, Hole, Stop).first
       rescue Located
         raise unless @step.flat?
 
@@ -223,7 +223,7 @@ module Ikra
         return [nil, left.to_list].tap { left.free } if left.is_a?(Buffer)
 
         how, value = left
-        how.nil? ? [nil, Ikra.__sieved(value, Hole, Stop).first] : [how, value]
+        how.nil? ? [nil, Ikra.__compacted(value, Hole, Stop).first] : [how, value]
       end
 
       # The same after +flat_map+, where a text reduces the values of each element to a number, in a kernel that may run
@@ -285,10 +285,10 @@ module Ikra
       def listed(values) = values.is_a?(Buffer) ? values.to_list.tap { values.free } : values
 
       # The values without elements that are left out. Arrays that are to be joined are replaced by their elements.
-      def sieved(values)
+      def compacted(values)
         return [values, false] if values.is_a?(Buffer)
 
-        list, stopped = Ikra.__sieved(values, Hole, Stop)
+        list, stopped = Ikra.__compacted(values, Hole, Stop)
         [@step.flat? ? list.flatten(1) : list, stopped]
       end
 

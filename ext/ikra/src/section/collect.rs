@@ -759,16 +759,16 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
     Ok(out)
 }
 
-/// `Ikra.__sieved(list, skip, stop)`: the elements before the first that is `stop`, without those that are `skip`, and
-/// whether `stop` occurred. Where nothing is left out, it gives the list itself.
+/// `Ikra.__compacted(list, skip, stop)`: the elements before the first that is `stop`, without those that are `skip`,
+/// and whether `stop` occurred. Where nothing is left out, it gives the list itself.
 ///
 /// # Errors
 /// NoMemoryError.
-pub fn sieved(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
-    clock_of(ruby, "choice", list)?.measure(Phase::Unpack, || sieve(ruby, list, skip, stop))
+pub fn compacted(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
+    clock_of(ruby, "choice", list)?.measure(Phase::Unpack, || compact(ruby, list, skip, stop))
 }
 
-fn sieve(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
+fn compact(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
     let (skip, stop) = (skip.as_raw(), stop.as_raw());
     let elements = heap::elements(list.as_raw());
     let len = elements.len();

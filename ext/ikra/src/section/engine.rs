@@ -104,7 +104,7 @@ struct Form {
     /// Reduces only where results may be computed again.
     again: bool,
     /// Elements that have no result are left out.
-    sieved: bool,
+    compacts: bool,
     /// The section runs in a scope that keeps its columns. Nothing looks at their contents before each launch.
     stays: bool,
     /// The resources for which a strategy of stencils is chosen.
@@ -125,7 +125,7 @@ pub struct Variant {
     /// How results are reduced, where they are not stored.
     fold: Option<Fold>,
     /// How the kernel stores the elements that have results side by side, without the others.
-    sieve: Option<Compaction>,
+    compaction: Option<Compaction>,
     /// The places where the program raises, if an exception can be deferred: the program only stores its results.
     sites: Option<Arc<[Raise]>>,
     /// A launch ends soon and without an error, whatever values it meets.
@@ -966,7 +966,7 @@ impl Section<'_> {
         let cancel = CancelToken::default();
         let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
         let result = match (self.settings.into, &variant.plan.result) {
-            (Some(_), Some(_)) if variant.sieve.is_some() => ResultLocation::Compacted,
+            (Some(_), Some(_)) if variant.compaction.is_some() => ResultLocation::Compacted,
             (Some(into), Some(slot)) if variant.fold.is_none() => {
                 self.result_buffer(into, slot, &variant.lowered.schema, limit, &mut packed)?
             }
@@ -1027,14 +1027,14 @@ impl Section<'_> {
                     timings,
                     deferred: may_wait.then_some(ending),
                 };
-                let outcome = match (variant.fold, variant.sieve) {
+                let outcome = match (variant.fold, variant.compaction) {
                     (Some(fold), _) => {
                         let (outcome, value) = backend.launch_fold(&*variant.executable, fold, launch)?;
                         *reduced = value;
                         outcome
                     }
-                    (None, Some(sieve)) => {
-                        let (outcome, rows) = backend.launch_compaction(&*variant.executable, sieve, launch)?;
+                    (None, Some(compaction)) => {
+                        let (outcome, rows) = backend.launch_compaction(&*variant.executable, compaction, launch)?;
                         *chosen = rows;
                         outcome
                     }

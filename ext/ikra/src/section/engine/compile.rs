@@ -103,7 +103,7 @@ impl Section<'_> {
             reduce: self.settings.reduce,
             exact: self.settings.exact,
             again: self.settings.again,
-            sieved: self.settings.holes || self.settings.into == Some(Results::Numbers),
+            compacts: self.settings.holes || self.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
             resources: Resources {
                 shared_memory: self.backend.target().shared_memory,
@@ -115,8 +115,8 @@ impl Section<'_> {
 
     /// Compiles a variant. None where the section must be cut in two.
     pub(super) fn compile(&mut self, form: &Form) -> Result<Option<Variant>, Error> {
-        let marked = form.sieved.then_some(Holes::Marked);
-        let filled = form.reduce.filter(|_| form.sieved).and_then(fold::neutral);
+        let marked = form.compacts.then_some(Holes::Marked);
+        let filled = form.reduce.filter(|_| form.compacts).and_then(fold::neutral);
         for holes in filled.map(Some).into_iter().chain([marked]) {
             match self.compile_with(form, holes)? {
                 Attempt::Ready(variant) => return Ok(Some(*variant)),
@@ -223,13 +223,13 @@ impl Section<'_> {
             return Ok(Attempt::Unfilled);
         }
         let began = Instant::now();
-        let sieve = match (settings.into, &plan.result, compiled.lowered.schema.marks) {
+        let compaction = match (settings.into, &plan.result, compiled.lowered.schema.marks) {
             (Some(into), Some(slot), Some(marks)) if fold.is_none() && is_dtype(into, slot).is_some() => {
                 slot.value.and_then(|column| Compaction::of(program, layout, column, marks))
             }
             _ => None,
         };
-        let sink = fold.map(Epilogue::Fold).or(sieve.map(Epilogue::Compaction));
+        let sink = fold.map(Epilogue::Fold).or(compaction.map(Epilogue::Compaction));
         let prepare = || match sink {
             Some(sink) => backend.prepare_with_epilogue(program, layout, sink, &form.code),
             None => backend.prepare(program, layout, &form.code),
@@ -241,7 +241,7 @@ impl Section<'_> {
             executable.join_ticks(ticks);
         }
         let at_once = executable.runs_epilogue();
-        let sieve = sieve.filter(|_| at_once);
+        let compaction = compaction.filter(|_| at_once);
         let preparing = began.elapsed();
         if let (Some(explained), Some(explanation)) = (explained, explanation) {
             let unit = &site.source.unit;
@@ -268,7 +268,7 @@ impl Section<'_> {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
         let capacities = HeapCapacities::new(program, elements);
-        let sinks = fold.is_some() || sieve.is_some();
+        let sinks = fold.is_some() || compaction.is_some();
         let surely_ends = !sinks && program.surely_ends();
         let (sites, divisible) = (deferrable_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
         let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
@@ -287,7 +287,7 @@ impl Section<'_> {
             capacities,
             executable,
             fold,
-            sieve,
+            compaction,
             sites,
             surely_ends,
             divisible,

@@ -95,7 +95,7 @@ impl FastPath {
             && section.told.is_none()
             && matches!(section.range, Some((0, len)) if len > 0);
         let sure = variant.surely_ends || variant.sites.is_some() && section.backend.store().is_none();
-        if !plain || !sure || variant.fold.is_some() || variant.sieve.is_some() {
+        if !plain || !sure || variant.fold.is_some() || variant.compaction.is_some() {
             return None;
         }
         let defaults = section.settings.are_defaults()?;
