@@ -5,8 +5,8 @@ module Ikra
   #
   # A section runs the block within methods of the prelude (+ext/ikra-core/src/prelude/operations.rb+), which do the
   # work for one element: +:truth+ converts to true or false, +:fold+ combines the elements of a chunk. Steps that need
-  # all elements are done here, by Ruby's own methods and by natives (+ext/ikra/src/section/collect.rs+). Elements of a result
-  # are the very objects of the receiver.
+  # all elements are done here, by Ruby's own methods and by natives (+ext/ikra/src/section/collect.rs+). Elements of a
+  # result are the very objects of the receiver.
   # @api private
   class Operation
     # The number of elements that {#preduce}, {#pscan}, {#pmin} and {#psort} process one after the other. The order of

@@ -2,8 +2,8 @@
 
 module Ikra
   class MDArray
-    # The elements that an array and its views share: a {Buffer}, or an Array of objects. `Ikra.__fast_path`, which makes
-    # arrays of blocks' values, knows the ivars of this class, of {Layout} and of {MDArray}.
+    # The elements that an array and its views share: a {Buffer}, or an Array of objects. `Ikra.__fast_path`, which
+    # makes arrays of blocks' values, knows the ivars of this class, of {Layout} and of {MDArray}.
     #
     # Pending expressions use the elements as they were when the expression was built: they {#retain} the buffer. A
     # write meanwhile goes to a copy, which takes the buffer's place here.
