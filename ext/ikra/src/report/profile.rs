@@ -1,10 +1,12 @@
 //! Where the time of a section goes, and of what else operations do.
 //!
-//! Here: [`Clock`], which measures a section, or a [`Step`] of an operation that is none; [`enter`] and [`leave`], between which everything is one operation's; and
-//! what is kept of a Fiber while `Ikra.profile` or `Ikra.explain` runs there. Not here: how it is shown (lib/ikra/profile.rb, lib/ikra/explain.rb).
+//! Here: [`Clock`], which measures a section, or a [`Step`] of an operation outside of sections; [`enter`] and
+//! [`leave`], between which everything is one operation's. Also what is kept of a Fiber while `Ikra.profile` or
+//! `Ikra.explain` runs there. Not here: how it is shown (lib/ikra/profile.rb, lib/ikra/explain.rb).
 //!
-//! An operation that the user calls is one [`Record`]. Ruby code that knows that it is one says so (`Ikra.__measured`): what it does between its sections and steps is
-//! Ruby's phase then. A section or step outside of these is a record by itself.
+//! An operation that the user calls is one [`Record`]. Ruby code that knows that it is one says so (`Ikra.__measured`):
+//! what it does between its sections and steps is Ruby's phase then. A section or step outside of these is a record by
+//! itself.
 
 use crate::ruby::errors;
 use crate::ruby::fiber::{self, Number};
@@ -291,7 +293,8 @@ fn caller(ruby: &Ruby) -> Result<(String, String, u32), Error> {
     errors::ikra(ruby)?.funcall("__caller", ())
 }
 
-/// `Ikra.__enter(operation, path, line, elements, kind, why)`: from now on, up to [`leave`], everything in this Fiber is an operation's.
+/// `Ikra.__enter(operation, path, line, elements, kind, why)`: from now on, up to [`leave`], everything in this Fiber
+/// is an operation's.
 pub fn enter(
     ruby: &Ruby,
     operation: String,
@@ -367,9 +370,9 @@ pub fn let_go(fibers: &[Number]) {
     }
 }
 
-/// `Ikra.__profile_stop`: what there was since the last start. `[{phase: seconds}, sections, left_out]`, a section being
-/// `[operation, path, line, backend, elements, ticks, start, seconds, [[phase, start, seconds]…], copied]`, all in seconds since
-/// then; the first six are nil where a section ended before that was known.
+/// `Ikra.__profile_stop`: what there was since the last start. `[{phase: seconds}, sections, left_out]`, a section
+/// being `[operation, path, line, backend, elements, ticks, start, seconds, [[phase, start, seconds]…], copied]`, all
+/// in seconds since then; the first six are nil where a section ended before that was known.
 ///
 /// # Errors
 /// What Ruby raises when memory ends.
@@ -390,8 +393,8 @@ pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
     Ok(answer)
 }
 
-/// Operations of which more is to tell than their sections: `[operation, path, line, elements, backend, kind, why, seconds,
-/// {phase: seconds}, sections, steps]`, a step being `[what, elements, kind, backend, why, seconds]`.
+/// Operations of which more is to tell than their sections: `[operation, path, line, elements, backend, kind, why,
+/// seconds, {phase: seconds}, sections, steps]`, a step being `[what, elements, kind, backend, why, seconds]`.
 ///
 /// # Errors
 /// What Ruby raises when memory ends.

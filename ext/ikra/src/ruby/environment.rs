@@ -2,22 +2,24 @@
 //! force.
 //!
 //! Here: [`outer_block`], and [`InForce`], which refinements the calls of a piece of code obey. Not here: locals and
-//! `self`, for which a Binding is asked ([`crate::world::block`]), and what a refinement in force means to a compilation
-//! ([`crate::ruby::iseq`]).
+//! `self`, for which a Binding is asked ([`crate::world::block`]), and what a refinement in force means to a
+//! compilation ([`crate::ruby::iseq`]).
 //!
-//! Ruby has no function that gives the block of a frame other than the caller's, and none that tells which refinements a
-//! method obeys. So this file reads the structures in which Ruby 3.1 to 3.4 keeps both:
+//! Ruby has no function that gives the block of a frame other than the caller's, and none that tells which refinements
+//! a method obeys. So this file reads the structures in which Ruby 3.1 to 3.4 keeps both:
 //!
 //! * A Proc's data (`rb_proc_t`): `self`, the environment, the code, and the kind, each a word.
-//! * An environment: its flags at 0; at -1 the environment around it, or, where there is none (a method's), the method's
-//!   block, a Proc or a Symbol once any Proc of the method exists; at -2 the method entry or the scope (`rb_cref_t`).
-//! * A Method's data: its method entry, the fourth or fifth word. A method entry: its definition, the third word; and of a
-//!   definition the second and third word: instructions and scope, or the Proc of `define_method`, or another entry.
+//! * An environment: its flags at 0; at -1 the environment around it; at -2 the method entry or the scope
+//!   (`rb_cref_t`). A method's environment has none around it. It has the method's block at -1, a Proc or a Symbol once
+//!   any Proc of the method exists.
+//! * A Method's data: its method entry, the fourth or fifth word. A method entry: its definition, the third word; and
+//!   of a definition the second and third word: instructions and scope, or the Proc of `define_method`, or another
+//!   entry.
 //! * A scope: its refinements (a Hash, or nil), its class or module, and the scope around it, from the second word on.
 //!
 //! When Ikra is loaded, [`init`] compares what is read so with what Ruby says of a few objects ([`PROBE`]). Where it
-//! differs, or in another Ruby, nothing is read: [`outer_block`] knows nothing, and refinements are asked of the Binding,
-//! or of the text.
+//! differs, or in another Ruby, nothing is read: [`outer_block`] knows nothing, and refinements are asked of the
+//! Binding, or of the text.
 #![allow(unsafe_code, reason = "this file reads environments and scopes, which no function of Ruby gives")]
 
 use crate::ruby::heap::{self, Raw};
@@ -50,8 +52,8 @@ const LOCAL: usize = 2;
 /// Environments and scopes around each other that are followed.
 const MOST: usize = 10_000;
 
-/// Objects of which Ruby says what reading their structures must find: a Proc made in a method that was given a block, one
-/// made where there is none, that block, the method, and a Proc whose scope is of `Ikra`.
+/// Objects of which Ruby says what reading their structures must find. They are a Proc made in a method that was given
+/// a block, one made where there is none, that block, the method, and a Proc whose scope is of `Ikra`.
 const PROBE: &str = "
     object = Object.new
     def object.probe = proc { proc { } }.call
@@ -86,7 +88,8 @@ fn is_known() -> bool {
 
 /// A word of a structure.
 fn word(at: usize, index: isize) -> usize {
-    // SAFETY: callers pass the address of a structure of the file's chapter that a live object holds, and an index of it.
+    // SAFETY: callers pass the address of a structure of the file's chapter that a live object holds, and an index of
+    // it.
     unsafe { *(at as *const usize).offset(index) }
 }
 
@@ -272,8 +275,8 @@ impl InForce {
         hasher.finish() | 1
     }
 
-    /// Whether they may change what a code does, by its text and the text around it: one of their methods is named there, or is
-    /// one that Ruby calls without a name, or by a sign.
+    /// Whether they may change what a code does, by its text and the text around it. They may where one of their
+    /// methods is named there, or is one that Ruby calls without a name, or by a sign.
     pub fn concern(&self, text: &str, whole: &str) -> bool {
         match self {
             Self::Methods(methods) => methods.iter().any(|name| may_call(text, name)),

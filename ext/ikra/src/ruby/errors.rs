@@ -129,8 +129,9 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
     Ok(told.calls.iter().position(|call| !is_theirs(&call.source)))
 }
 
-/// Does what a native does. Where the host's memory does not suffice the GC runs, which may find arrays that nobody has any more, and it is tried once more, unless it has changed anything.
-/// What changes something comes behind what needs memory, as far as that is known before.
+/// Does what a native does. Where the host's memory does not suffice, the GC runs, which may find arrays that nobody
+/// has any more. Then the native is tried once more, unless it has changed anything. What changes something comes
+/// behind what needs memory, as far as that is known before.
 ///
 /// # Errors
 /// What it gives; NoMemoryError.
@@ -173,8 +174,8 @@ pub fn within_memory_and_code<T>(
     done.map_err(made)
 }
 
-/// An error whose exception exists. magnus makes it otherwise when nothing can be returned any more, and ends the process
-/// where Thread#kill arrives while it is made.
+/// An error whose exception exists. magnus makes it otherwise when nothing can be returned any more, and ends the
+/// process where Thread#kill arrives while it is made.
 fn made(error: Error) -> Error {
     let ErrorType::Error(class, message) = error.error_type() else { return error };
     class.new_instance((message.as_ref(),)).map_or_else(|arrived| arrived, Exception::into)

@@ -1,17 +1,18 @@
 //! Running without the GVL, and what may interrupt it.
 //!
-//! Here: [`released`], for short stretches of pure Rust, and [`run`], for launches: Ctrl-C, `Timeout`, `Thread#kill` and
-//! `Thread#raise` cancel them; [`Polls`], by which long work with the GVL looks at these now and then; [`Patience`], by
-//! which it ends for them. Not here: what runs.
+//! Here: [`released`], for short stretches of pure Rust, and [`run`], for launches. Ctrl-C, `Timeout`, `Thread#kill`
+//! and `Thread#raise` cancel launches. By [`Polls`], long work with the GVL looks at these now and then. By
+//! [`Patience`], it ends for them. Not here: what runs.
+//!
 //! Invariant: no panic crosses a C frame; it is carried to this side and goes on here. No lock is held when the GVL is
 //! taken again.
 //!
 //! Before 3.3 no thread of Ruby's looks at signals while the main thread is away without the GVL and all others rest
 //! elsewhere, unless it was alone when it left. So where it is not alone a thread of ours looks ([`Watched`]).
 //!
-//! A launch is interrupted by its cancel token and ends as cancelled. Most interrupts raise. Where one does not (a `trap`
-//! handler that just returns) the launch must run again; so that a stream of such signals cannot keep it from ever
-//! ending, the second time it runs on a thread of its own, and only the wait for it is interrupted ([`run_beside`]).
+//! A launch is interrupted by its cancel token and ends as cancelled. Most interrupts raise. Where one does not (a
+//! `trap` handler that just returns) the launch must run again. The second time it runs on a thread of its own, and
+//! only the wait for it is interrupted ([`run_beside`]). So a stream of such signals cannot keep it from ending.
 #![allow(unsafe_code, reason = "rb_nogvl takes C functions; see SAFETY at each")]
 
 use crate::ruby::heap;
@@ -54,8 +55,8 @@ unsafe extern "C" fn trampoline<F: FnOnce() -> T, T>(data: *mut c_void) -> *mut 
 /// Runs `work` without the GVL; None if an interrupt was pending, and it did not run.
 ///
 /// # Errors
-/// Of a main thread that is alone, with `unblock` that is not safe in signal handlers: what an interrupt raises, whether
-/// `work` ran or not.
+/// Of a main thread that is alone, with `unblock` that is not safe in signal handlers: what an interrupt raises,
+/// whether `work` ran or not.
 fn leave<T>(
     unblock: rb_sys::rb_unblock_function_t,
     data: *mut c_void,
@@ -67,7 +68,8 @@ fn leave<T>(
     }
     let mut call = Call { work: Some(work), answer: None };
     let function = pointer(&call);
-    // SAFETY: `call` and what `data` points to outlive the call; with `INTERRUPTS_FAIL` Ruby raises nothing in it, or it is caught below.
+    // SAFETY: `call` and what `data` points to outlive the call; with `INTERRUPTS_FAIL` Ruby raises nothing in it, or
+    // it is caught below.
     let mut leave = || unsafe { rb_sys::rb_nogvl(Some(function), (&raw mut call).cast(), unblock, data, flags) };
     let mut left = Ok(heap::NIL);
     if unblock.is_some() && flags & UNBLOCK_IS_ASYNC_SAFE == 0 {
@@ -132,8 +134,8 @@ pub fn run<T>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce() -> T) -> Re
     Ok(answer)
 }
 
-/// Of work that holds the GVL for long: looks at interrupts, and lets other threads run, now and then. Ruby code may run in it, so that what was found out of
-/// objects before is void then, and slices of Ruby's heap are.
+/// Of work that holds the GVL for long: looks at interrupts, and lets other threads run, now and then. Ruby code may
+/// run in it, so that what was found out of objects before is void then, and slices of Ruby's heap are.
 pub struct Polls {
     calls: Cell<u32>,
     looked: Cell<Instant>,
@@ -196,13 +198,13 @@ impl Polls {
     }
 }
 
-/// Of work that holds the GVL and slices of Ruby's heap, so that no Ruby code may run: it ends where an interrupt
-/// waits, or another thread that may be about to make one, and begins anew once Ruby code has run
+/// Of work that holds the GVL and slices of Ruby's heap, so that no Ruby code may run. It ends where an interrupt
+/// waits, or another thread that may be about to make one. It begins anew once Ruby code has run
 /// ([`Patience::let_run`]). It changes nothing but what is its own, and unwinds, as where memory ends: it asks in the
 /// middle of loops ([`poll`]).
 ///
 /// Signals, and what other threads did before, are found by a flag. But a thread that is to raise something, as that of
-/// `Timeout`, needs the GVL for it, which may not be given away in the middle: everything would have to begin anew,
+/// `Timeout`, needs the GVL for it. The work may not give that away in the middle: everything would have to begin anew,
 /// whether a thread comes or not. A thread that wakes up computes before it waits for the GVL; so what others have
 /// computed is asked for.
 pub struct Patience {
@@ -261,8 +263,8 @@ pub fn may_end() -> bool {
 impl Patience {
     const LOOK: Duration = Duration::from_millis(5);
     const LOOK_AT_OTHERS: Duration = Duration::from_millis(20);
-    /// Nobody looks for so long after the first time that it ended, and for so many times as long after each further
-    /// one: so it takes half as long again at most.
+    /// Nobody looks for so long after the first time that it ended. After each further one it is so many times as long.
+    /// So the work takes half as long again at most.
     const QUIET: Duration = Duration::from_millis(80);
     const LONGER: u32 = 4;
 
@@ -409,8 +411,8 @@ fn is_main_of_many() -> bool {
     unsafe { rb_sys::rb_thread_alone() == 0 && rb_sys::rb_thread_current() == rb_sys::rb_thread_main() }
 }
 
-/// The launches of one process that are watched. Leaked: its lock may be taken at a `fork`, so a child makes its own. (And
-/// of the standard library: the locks of parking_lot share a table, which the child would inherit locked.)
+/// The launches of one process that are watched. Leaked: its lock may be taken at a `fork`, so a child makes its own.
+/// (And of the standard library: the locks of parking_lot share a table, which the child would inherit locked.)
 struct Watch {
     process: u32,
     tokens: std::sync::Mutex<Vec<Token>>,

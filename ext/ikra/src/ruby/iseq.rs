@@ -5,8 +5,8 @@
 //! ([`crate::world::block`]).
 //! Invariant: a [`Source`] is made only of text that Ruby compiles to the very instructions that run.
 //!
-//! A file that was loaded after Ikra keeps its lines in memory (`RubyVM.keep_script_lines`), so its text is the one that
-//! runs whatever became of the file. A file that was loaded earlier is read again and compiled by Ruby itself; the
+//! A file that was loaded after Ikra keeps its lines in memory (`RubyVM.keep_script_lines`), so its text is the one
+//! that runs whatever became of the file. A file that was loaded earlier is read again and compiled by Ruby itself; the
 //! instructions at the block's place must be the same.
 
 use crate::ruby::environment::InForce;
@@ -137,8 +137,8 @@ impl Sequence {
         )))
     }
 
-    /// A method that Forwardable made (`def_delegators`), as it would be written: the text that Forwardable had compiled also
-    /// warns of private methods, by `defined?`.
+    /// A method that Forwardable made (`def_delegators`), as it would be written: the text that Forwardable had
+    /// compiled also warns of private methods, by `defined?`.
     fn delegator(&self, kept: &Text) -> Option<Source> {
         if self.kind != "method" || !self.path.ends_with("/forwardable.rb") {
             return None;
@@ -271,7 +271,8 @@ impl Foreign {
     }
 }
 
-/// Whether a String is what Ruby puts into the code of `case … in` to raise with, which is in US-ASCII whatever the file is in.
+/// Whether a String is what Ruby puts into the code of `case … in` to raise with, which is in US-ASCII whatever the
+/// file is in.
 fn is_of_pattern(text: &str) -> bool {
     text.starts_with("deconstruct") && text.contains("must return") || text.contains("%p") || text == "%s"
 }
@@ -335,8 +336,8 @@ struct Cached {
     text: Arc<Text>,
 }
 
-/// Whether Ruby's parser counts the three bytes of a byte order mark among the first line's columns. Prism does; the parser
-/// before it counts from behind the mark.
+/// Whether Ruby's parser counts the three bytes of a byte order mark among the first line's columns. Prism does; the
+/// parser before it counts from behind the mark.
 static COUNTS_MARK: AtomicBool = AtomicBool::new(false);
 
 /// Asks how Ruby counts columns.
@@ -502,7 +503,8 @@ impl Text {
         Ok(text)
     }
 
-    /// Whole lines with the slice at a place; `line` is the number of its first line for people. None: there is no such place.
+    /// Whole lines with the slice at a place; `line` is the number of its first line for people. None: there is no such
+    /// place.
     fn slice(&self, ruby: &Ruby, path: &str, place: Location, line: u32, in_force: &InForce) -> Result<Option<Source>> {
         let [first, from, last, to] = place.map(|n| n as usize);
         let (from, to) = (self.column(first, from), self.column(last, to));
@@ -571,8 +573,8 @@ impl Text {
             let moved = |n: &Node| sequence.absolute_path.is_none() && same(n) && sequence.may_stand(n.location);
             exact.or_else(|| nodes.iter().position(moved))
         } else {
-            // the text is what runs, so only the place is to be found; where from the locals come is not in the text, but
-            // their names are
+            // the text is what runs, so only the place is to be found; where from the locals come is not in the text,
+            // but their names are
             let here = self.places_that_use(ruby, sequence)?;
             let alike = |n: &Node| {
                 (n.loose_digest, &n.kind) == (sequence.loose_digest, &sequence.kind)
@@ -740,8 +742,8 @@ fn local_uses(iseq: Value) -> Result<Vec<(String, bool)>> {
     Ok(listing.lines().filter_map(used).collect())
 }
 
-/// Of the locals of the code around a block, those that it can see: not what is assigned there only further down, where
-/// a name in the block is the block's own.
+/// Of the locals of the code around a block, those that it can see. It cannot see what is assigned only further down:
+/// there, a name in the block is the block's own.
 ///
 /// # Errors
 /// What Ruby raises.

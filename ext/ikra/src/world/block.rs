@@ -276,7 +276,8 @@ impl Captures {
         Ok(())
     }
 
-    /// Puts the index of the first element that was looked for in place of what is given first, a negative number; false: it is there already.
+    /// Puts the index of the first element that was looked for in place of what is given first, a negative number;
+    /// false: it is there already.
     pub fn find_another(&self, index: u64) -> bool {
         let first = self.given.first().map(|first| heap::see(*first));
         let new = self.found.get().is_none() && matches!(first, Some(Seen::Int(none)) if none < 0);

@@ -418,8 +418,8 @@ pub struct LiveWorld<'a> {
     base: Option<Value>,
     pub observer: Observer,
     pub guards: Guards,
-    /// An exception that a question met; the caller raises it instead of what the core makes of the answer. Nothing is asked
-    /// of Ruby from then on: it would meet others, of which one may be an interrupt, and only one can be raised.
+    /// An exception that a question met; the caller raises it instead of what the core makes of the answer. Nothing is
+    /// asked of Ruby from then on: it would meet others, of which one may be an interrupt, and only one can be raised.
     pub raised: RefCell<Option<Error>>,
 }
 
