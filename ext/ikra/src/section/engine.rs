@@ -279,6 +279,24 @@ enum Retry {
     Memory,
 }
 
+/// What became of one launch of a section.
+enum RunOutcome {
+    /// The section's value.
+    Done(Value),
+    Retry(Retry),
+}
+
+/// How a section launches. Each retry may change it.
+#[derive(Clone, Copy)]
+struct LaunchPolicy {
+    /// Only elements before this key run.
+    limit: Key,
+    /// The launch runs on another thread, beside interrupts that do not raise.
+    beside: bool,
+    /// How often memory was given back because there was too little.
+    evicted: usize,
+}
+
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
 struct Section<'r> {
     ruby: &'r Ruby,
@@ -613,7 +631,7 @@ impl Section<'_> {
     }
 
     fn attempts(&mut self) -> Result<Value, Error> {
-        let (mut limit, mut beside, mut evicted) = (Key::NONE, false, 0);
+        let mut policy = LaunchPolicy { limit: Key::NONE, beside: false, evicted: 0 };
         let mut attempts = 0;
         while attempts < MOST_ATTEMPTS {
             attempts += 1;
@@ -632,27 +650,27 @@ impl Section<'_> {
                 }
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
-            let outcome = self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted));
+            let outcome = self.launch(&variant, packed, &tables, &holder, policy);
             self.keep(&variant, tables, &holder);
             match outcome? {
-                Ok(value) => {
-                    if let Some(path) = FastPath::of(self, &variant).filter(|_| limit == Key::NONE) {
+                RunOutcome::Done(value) => {
+                    if let Some(path) = FastPath::of(self, &variant).filter(|_| policy.limit == Key::NONE) {
                         self.site.remember(path);
                     }
                     return Ok(value);
                 }
                 // Each time some heap at least doubles, or the stack grows. So memory ends before the attempts do.
-                Err(Retry::Capacity) => attempts -= 1,
-                Err(Retry::Compile) => {
+                RunOutcome::Retry(Retry::Capacity) => attempts -= 1,
+                RunOutcome::Retry(Retry::Compile) => {
                     if let Some(explained) = &mut self.explained {
                         explained.variant = None;
                     }
                     self.forget_state()?;
                 }
-                Err(Retry::Beside) => beside = true,
-                Err(Retry::Memory) => evicted += 1,
-                Err(Retry::Until(key)) => limit = key,
-                Err(Retry::Past) => {}
+                RunOutcome::Retry(Retry::Beside) => policy.beside = true,
+                RunOutcome::Retry(Retry::Memory) => policy.evicted += 1,
+                RunOutcome::Retry(Retry::Until(key)) => policy.limit = key,
+                RunOutcome::Retry(Retry::Past) => {}
             }
         }
         Err(Error::new(
@@ -960,8 +978,8 @@ impl Section<'_> {
         mut packed: Packed,
         tables: &Tables,
         holder: &LazyHolder,
-        (limit, beside, evicted): (Key, bool, usize),
-    ) -> Result<Result<Value, Retry>, Error> {
+        LaunchPolicy { limit, beside, evicted }: LaunchPolicy,
+    ) -> Result<RunOutcome, Error> {
         let ruby = self.ruby;
         let cancel = CancelToken::default();
         let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
@@ -1081,7 +1099,7 @@ impl Section<'_> {
             }
         }
         let outcome = match outcome {
-            None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Retry::Beside)),
+            None | Some(Ok(Outcome::Cancelled)) => return Ok(RunOutcome::Retry(Retry::Beside)),
             // Other processes on the device may give memory back. A process with a limit of its own need not wait for
             // them.
             Some(Err(CoreError::Memory { wanted, .. }))
@@ -1096,13 +1114,13 @@ impl Section<'_> {
                         std::thread::sleep(Duration::from_millis(1));
                     }
                 })?;
-                return Ok(Err(Retry::Memory));
+                return Ok(RunOutcome::Retry(Retry::Memory));
             }
             Some(Err(CoreError::Memory { .. })) if evicted == 0 => {
                 let keep: Vec<Arc<Buffer>> = own.iter().chain(&now).map(|resident| resident.buffer.clone()).collect();
                 gvl::released(|| buffer::evict(&keep)).map_err(|e| self.failed(e))?;
                 ruby.gc_start();
-                return Ok(Err(Retry::Memory));
+                return Ok(RunOutcome::Retry(Retry::Memory));
             }
             Some(Err(CoreError::Poisoned(poison))) if let Some((.., results)) = &deferred => {
                 results.poison(poison);
@@ -1148,24 +1166,24 @@ impl Section<'_> {
                 }
                 let form = &variant.form;
                 state.variants.retain(|v| v.form != *form);
-                return Ok(Err(Retry::Compile));
+                return Ok(RunOutcome::Retry(Retry::Compile));
             }
             if site.trap == Trap::StackOverflow
                 && gvl::released(|| variant.executable.deepen()).map_err(|e| self.failed(e))?
             {
-                return Ok(Err(Retry::Capacity));
+                return Ok(RunOutcome::Retry(Retry::Capacity));
             }
             if let Trap::Grow(heap) = site.trap {
                 let size = (self.len() as u64, self.ticks, self.slots());
                 let memory = self.backend.target().memory;
                 let grown = variant.capacities.grow(program, heap, record.words[0], record.key, size, memory, site);
-                return grown.map(|()| Err(Retry::Capacity)).map_err(|e| self.failed(e));
+                return grown.map(|()| RunOutcome::Retry(Retry::Capacity)).map_err(|e| self.failed(e));
             }
             if self.another && site.operands.is_empty() && self.captures.find_another(record.key.index()) {
-                return Ok(Err(Retry::Past));
+                return Ok(RunOutcome::Retry(Retry::Past));
             }
             if site.trap == Trap::Break && limit != record.key {
-                return Ok(Err(Retry::Until(record.key)));
+                return Ok(RunOutcome::Retry(Retry::Until(record.key)));
             }
             if site.trap == Trap::Race {
                 return Err(errors::race(ruby, program, &record));
@@ -1212,7 +1230,7 @@ impl Section<'_> {
             own.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
             scope.wrote(state);
         }
-        Ok(Ok(value))
+        Ok(RunOutcome::Done(value))
     }
 
     /// Writes back, and gives the section's value.
