@@ -1,0 +1,181 @@
+//! What a section gives to Ruby after its launch.
+//!
+//! Here: where results are ([`ResultLocation`]), and the section's value, once everything is written back. Not here:
+//! the write-back itself ([`crate::marshal::unpack`]).
+
+use super::Section;
+use super::compile::is_dtype;
+use crate::buffers::buffer;
+use crate::marshal::pack::Packed;
+use crate::marshal::plan::SlotPlan;
+use crate::marshal::unpack::Unpacker;
+use crate::options::Results;
+use crate::report::profile::Clock;
+use crate::ruby::dtype::Dtype;
+use crate::ruby::errors;
+use crate::ruby::heap::{self, Raw, Seen};
+use crate::ruby::registry;
+use crate::section::collect;
+use crate::section::over::Placement;
+use crate::world::live_world;
+use ikra_core::backend::Key;
+use ikra_core::backend::collective::reduce::{Reduced, Reduction};
+use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::diagnostic::Diagnostic;
+use ikra_core::layout::schema::Schema;
+use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::column::HostColumn;
+use ikra_core::syntax;
+use ikra_core::types::{Repr, Unit};
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, Ruby, Value};
+use std::sync::Arc;
+
+/// Where results are after a launch.
+pub(super) enum ResultLocation {
+    Column,
+    Buffer(Dtype, Arc<Buffer>),
+    /// In the first buffer. The second is the validity mask: which elements have a result.
+    Masked(Dtype, Arc<Buffer>, Arc<Buffer>),
+    /// Not stored; only their reduction is.
+    Reduced(Reduced),
+    /// In a column that the kernel makes, without the elements that have no result, if it ends well.
+    Compacted,
+}
+
+impl ResultLocation {
+    /// Whether the launch made this buffer.
+    pub(super) fn is_new(&self, buffer: &Arc<Buffer>) -> bool {
+        match self {
+            Self::Buffer(_, own) => Arc::ptr_eq(own, buffer),
+            Self::Masked(_, own, marks) => Arc::ptr_eq(own, buffer) || Arc::ptr_eq(marks, buffer),
+            _ => false,
+        }
+    }
+}
+
+/// How a section ended early.
+#[derive(Clone, Copy)]
+pub(super) enum EarlyExit {
+    /// By `break`, with its value and the index of the element.
+    Break(Raw, u64),
+    /// At the element that was looked for, with its index.
+    Found(u64),
+}
+
+/// The value of a section with `within`.
+pub(super) fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -> Value {
+    let how = how.map_or_else(|| ruby.qnil().as_value(), |how| registry::symbol(ruby, how).as_value());
+    let before = before.map_or_else(|| ruby.qnil().as_value(), |before| before.as_value());
+    ruby.ary_new_from_values(&[how, value, before]).as_value()
+}
+
+impl Section<'_> {
+    /// Writes back, and gives the section's value.
+    pub(super) fn unpack(
+        &self,
+        unpacker: &Unpacker<'_>,
+        exit: Option<EarlyExit>,
+        len: usize,
+        result: ResultLocation,
+        stays: bool,
+    ) -> Result<Value, Error> {
+        let mut before = None;
+        let (how, value) = match (exit, &unpacker.plan.result) {
+            (Some(EarlyExit::Break(raw, index)), slot) => {
+                // A column that is reduced, or that a buffer holds, has no rows here.
+                if let (true, Some(slot), ResultLocation::Column, None) =
+                    (self.wrapped, slot, &result, self.settings.reduce)
+                {
+                    before = Some(unpacker.results(slot, index as usize)?);
+                }
+                (Some("left"), crate::ruby::reflect::value(raw))
+            }
+            (Some(EarlyExit::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
+            (None, Some(_)) if let ResultLocation::Reduced(reduced) = result => {
+                let reduction = self.settings.reduce.unwrap_or(Reduction::Count);
+                (Some("reduced"), collect::reduced_value(self.ruby, reduction, reduced)?)
+            }
+            (None, Some(_)) if let ResultLocation::Buffer(dtype, buffer) = result => {
+                (None, buffer::wrap(self.ruby, dtype, buffer).as_value())
+            }
+            (None, Some(_)) if let ResultLocation::Masked(dtype, buffer, marks) = result => {
+                let place = Placement::as_left(self.ruby, &marks)?;
+                let clock = &mut Clock::stopped();
+                (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
+            }
+            (None, Some(slot)) => {
+                let joined = if self.settings.join { unpacker.joined(slot, len)? } else { None };
+                let value = match joined {
+                    Some((dtype, rows)) => {
+                        buffer::wrap(self.ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
+                    }
+                    None => unpacker.results(slot, len)?.as_value(),
+                };
+                (None, value)
+            }
+            (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
+            (None, None) => (None, self.base),
+        };
+        let mut locals = Vec::new();
+        let path = &self.site.source.unit.source.path;
+        for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
+            let start = self.captures.get(self.ruby, &accumulator.name)?;
+            if let Some(value) = unpacker.combined(accumulator, slot, start, len, path)? {
+                unpacker.holder.add(self.ruby, value.as_raw());
+                locals.push((accumulator.name.clone(), value));
+            }
+        }
+        if stays { unpacker.fill_new() } else { unpacker.write_back(unpacker.look()) }?;
+        unpacker.schema.roots.iter().try_for_each(|root| live_world::write_class_variable(self.ruby, &root.root))?;
+        for (name, value) in locals {
+            self.captures.set(self.ruby, &name, value)?;
+        }
+        let bare = !self.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
+        Ok(if bare { value } else { ended(self.ruby, how, value, before) })
+    }
+
+    /// Where results go: to a buffer, unless they must become an Array.
+    pub(super) fn result_buffer(
+        &self,
+        into: Results,
+        slot: &SlotPlan,
+        schema: &Schema,
+        limit: Key,
+        packed: &mut Packed,
+    ) -> Result<ResultLocation, Error> {
+        // A program that only raises has no results of another kind.
+        let none = || schema.is_endless.then_some(if let Results::As(dtype) = into { dtype } else { Dtype::F64 });
+        let Some(dtype) = is_dtype(into, slot).or_else(none) else {
+            if into == Results::Numbers || self.settings.holes {
+                return Ok(ResultLocation::Column);
+            }
+            let source = &self.site.source.unit.source;
+            let message =
+                "what this block gives is of several kinds, or of one that an array on the device cannot hold";
+            let diagnostic = Diagnostic::new(source, self.site.source.unit.body.span, message)
+                .because("an array on the device holds Integers, or Floats, or true and false")
+                .advise("convert them in the block (to_f, to_i), have map give an array of objects (dtype: :object), or use an Array");
+            return Err(errors::core(self.ruby, diagnostic.into()));
+        };
+        let len = self.len();
+        // Elements behind a break are not run.
+        let write = if limit == Key::NONE { Write::All } else { Write::Some };
+        let buffer = Arc::new(Buffer::zeroed(dtype.storage(), len));
+        match (slot.value, slot.repr) {
+            (Some(column), _) => packed.residents.push(Resident { column, buffer: buffer.clone(), write }),
+            // All results are one and the same value.
+            (None, Repr::Unit(Unit::True)) => {
+                let mut column = HostColumn::zeroed(dtype.storage(), len);
+                column.view_mut::<u8>().fill(1);
+                buffer.replace(column);
+            }
+            (None, _) => {}
+        }
+        let Some(column) = schema.marks else { return Ok(ResultLocation::Buffer(dtype, buffer)) };
+        let marks = Arc::new(Buffer::zeroed(Dtype::Bool.storage(), len));
+        packed.residents.push(Resident { column, buffer: marks.clone(), write });
+        Ok(ResultLocation::Masked(dtype, buffer, marks))
+    }
+}
