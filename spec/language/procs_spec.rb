@@ -331,3 +331,173 @@ RSpec.describe "Lambdas that call themselves where the block makes them" do
     expect(&code).to raise_error(Ikra::CompileError, /variables from around it are not known/)
   end
 end
+
+module Procs
+  # An object with Method objects, and methods that take them as blocks.
+  class Tally
+    attr_accessor :count
+
+    def initialize(count) = @count = count
+
+    def plus(x) = x + @count
+    def scaled(x, by = 2, plus: 0) = (x * by) + @count + plus
+    def add(x) = @count += x
+    def method_missing(name, *) = name == :ghost ? 1 : super
+    def respond_to_missing?(name, all = false) = name == :ghost || super
+
+    def called(&block) = block_given? ? block.call(@count) : -1
+    def yielding = block_given? ? yield(@count) : -1
+    def passing(&) = yielding(&)
+    def own(x) = called(&method(:plus)) + yielding(&method(:secret)) + passing(&method(:plus)) + x
+
+    protected def kin(x) = x - @count
+    private def secret(x) = x * 100
+  end
+
+  class Odd
+    def method(x) = x * 2
+  end
+
+  def self.partial(code, x) = code.curry[x]
+  def self.both(f, g) = (f.(1) * 100) + g.(1)
+  def self.taken(&block) = [block.arity, block.lambda?, block.curry(2)[6][3]]
+  def self.down(n) = n.zero? ? 0 : n.method(:+).(down(n - 1))
+end
+
+RSpec.describe "Curried Procs" do
+  def refused(pattern, &block)
+    expect { [1, 2].pmap(backend: :reference, &block) }.to raise_error(Ikra::CompileError, pattern)
+  end
+
+  add = ->(a, b) { a + b }
+  triple = lambda { |a, b, c| [a, b, c] }
+  minus = proc { |a, b| (a || 0) - (b || 0) }
+
+  on_every_backend do
+    it "keep their arguments until they have enough" do
+      expect { |x| f = ->(a, b) { a * x + b }; [f.curry[x][2], f.curry.(x, 2), f.curry[][x][][2], f.curry(2)[x][3], [1, 2, 3].map(&f.curry[x])] }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x| f = triple.curry; g = f.(x, 2); h = f[1]; [g.(3), h[x, 9], h[x][8], f.(x, 5, 6), triple.curry[x][2].call(3)] }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x| inc = add.curry[1]; ten = add.curry[10]; [inc.(x), ten.(x), inc.(ten.(x)), [x, 5].sum(&inc), (inc >> ten).(x), (add.curry[x] << ten).(5)] }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x|
+        [[3, 4].inject(x, &add.curry), [3, 4].each_with_index.map(&add.curry), add.curry[x].curry[2], Procs.partial(add, x).(1), Procs.both(Procs.partial(add, x), add.curry[7])]
+      }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x| [1, 2].sum { |i| f = add.curry[i * x]; [5, 6].sum { |y| f[y] } } }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x| f = x == 1 ? add.curry[x] : ->(y) { y * 7 }; g = add.curry[x] if x == 1; [f.(3), g ? g.(1) : 0, [x].map(&f)] }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "take optional and splat parameters, and keywords, as Ruby counts them" do
+      expect { |x|
+        f = ->(a, b = 3) { a + b }; g = ->(a, *rest) { [a, rest.sum] }; h = ->(a, b, k: 1) { a + b + k }
+        [f.curry[x], f.curry(2)[x][9], g.curry[x], g.curry(3)[x][2][3], h.curry[x][2]]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x|
+        [minus.curry[x][2], minus.curry[x][2, 3], minus.curry(3)[x][2][9], minus.curry(1)[x], minus.curry[x][nil], :+.to_proc.curry(2)[x][3], :succ.to_proc.curry[x]]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x|
+        [add.arity, minus.arity, add.curry.arity, (add >> minus).arity, :+.to_proc.arity, ->(a, b = 1) { a + b }.arity, proc { |a, *b| [a, b] }.arity, ->(a, k:) { a + k }.arity, x]
+      }.to be_same_as_ruby.over(1)
+      expect { |x| [add.curry.lambda?, minus.curry.lambda?, minus.curry[x].lambda?] }.to be_same_as_ruby.over(1)
+    end
+
+    it "raise as they do in Ruby" do
+      expect { |x| add.curry(3)[x] }.to be_same_as_ruby.over(1)
+      expect { |x| add.curry(1)[x] }.to be_same_as_ruby.over(1)
+      expect { |x| add.curry(2, 2)[x] }.to be_same_as_ruby.over(1)
+      expect { |x| add.curry[x][2, 3] }.to be_same_as_ruby.over(1)
+      expect { |x| ->(a, b = 1) { a + b }.curry(3)[x] }.to be_same_as_ruby.over(1)
+      expect { |x| ->(a, *b) { [a, b] }.curry(0)[x] }.to be_same_as_ruby.over(1)
+      expect { |x| :+.to_proc.curry[x] }.to be_same_as_ruby.over(1)
+      expect { |x| f = ->(a, b) { a / b }.curry[6]; begin; f[x]; rescue ZeroDivisionError; -1; end }.to be_same_as_ruby.over(0, 2)
+      expect { |x| f = add.curry[x]; f.(1) }.to be_same_as_ruby.over(1, nil)
+    end
+  end
+
+  it "are refused where two would need one place" do
+    refused(/makes a Proc again while an earlier one is still held/) { |x| f = nil; [1, 2].each { |i| g = add.curry[i]; f ||= g }; f.(x) }
+    refused(/makes a Proc again while an earlier one is still held/) { |x| f = nil; i = 0; while i < 2; g = add.curry[i]; f ||= g; i += 1; end; f.(x) }
+    refused(/makes a Proc again while an earlier one is still held/) { |x| f = nil; [1, 2].each { |i| g = Procs.partial(add, i); f ||= g }; f.(x) }
+    refused(/makes a Proc again while an earlier one is still held/) { |x| h = nil; g = ->(n) { h = add.curry[n]; 0 }; g.(x); Procs.both(h, (g.(9); h)) }
+    refused(/outlives the run of the block that makes it/) { |x| g = ->(n) { add.curry[n] }; Procs.both(g.(x), g.(x + 1)) }
+    refused(/changes the length of an array that others may hold/) { |x| a = [1]; f = ->(list, y) { list.include?(y) }.curry[a]; a << x; f.(x) }
+  end
+
+  it "are refused where the number of arguments is not known, with keywords, and as elements" do
+    refused(/kernels know curry only with a literal Integer/) { |x| add.curry(x)[1][2] }
+    refused(/kernels pass no keywords to curried Procs/) { |x| ->(a, k: 1) { a + k }.curry(2)[x, k: 2] }
+    refused(/kernels do not know how many arguments this takes/) { |x| Math.method(:hypot).curry(2)[x][4] }
+    refused(/kernels keep no blocks or lambdas in objects and arrays/) { |x| [1, 2].map(&add.curry).size + x }
+  end
+end
+
+RSpec.describe "Method objects that a block makes" do
+  def refused(pattern, &block)
+    expect { [1, 2].pmap(backend: :reference, &block) }.to raise_error(Ikra::CompileError, pattern)
+  end
+
+  on_every_backend do
+    it "call the method of their receiver" do
+      expect { |x|
+        f = x.method(:*); y = x; x = 100; [f.(2), 5.method(:+).call(y), [1, 2].map(&5.method(:-)), y.method(:succ).(), x, y.method(:between?)[0, 2], y.method(:==) === y]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x|
+        [Math.method(:sqrt).(x * x), [1.0, x].map(&Math.method(:sqrt)), Integer.method(:sqrt).(x), [1, x].map(&Procs::Tally.method(:new)).map(&:count), Procs.method(:down).(x), Procs.down(x)]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x|
+        list = [3, x]
+        [[1, 2, 3].select(&[2, 3].method(:include?)), list.method(:[]).(1), "abc".method(:size).call, (1..3).method(:include?).(x), nil.method(:nil?).(), :a.method(:==).(:a)]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x|
+        o = Procs::Tally.new(x); f = o.method(:add); f.(1); f.(2); o.method(:count=).call(o.count * 2)
+        [o.count, o.method(:scaled).(3), o.method(:scaled).(3, 5), o.method(:scaled).(3, plus: 1)]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x| o = Procs::Tally.new(x); [o.method(:kin).(1), o.method(:secret).(1), o.own(x), o.called(&:succ), o.called] }.to be_same_as_ruby.over(1, 4)
+      expect { |x| sum = 0; 3.times { |i| f = i.method(:+); sum += f.(x) }; [sum, [1, 2].zip([3, 4]).map { |a, b| a.method(:+).(b) }, Procs::Odd.new.method(x)] }.to be_same_as_ruby.over(1, 4)
+    end
+
+    it "become blocks and Procs, and are composed and curried" do
+      expect { |x|
+        o = Procs::Tally.new(x); f = o.method(:plus)
+        [o.called(&f), o.yielding(&x.method(:+)), o.passing(&f), [1, 2].sum(&f), f.to_proc.(1), f.to_proc.lambda?, Procs.taken(&o.method(:scaled))]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x|
+        o = Procs::Tally.new(x); f = o.method(:plus) >> x.method(:*) >> Math.method(:sqrt) >> :floor.to_proc
+        [f.(1), f.lambda?, [1, 2].map(&f), (x.method(:-) << :abs.to_proc << :-@.to_proc).(3)]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x| o = Procs::Tally.new(x); [o.method(:scaled).curry(2)[x][3], o.method(:plus).curry[x], o.method(:scaled).to_proc.curry[2], x.method(:+).curry[1]] }.to be_same_as_ruby.over(1, 4)
+      expect { |x|
+        f = x > 1 ? x.method(:+) : x.method(:-); g = x > 1 ? 2.method(:*) : ->(y) { y - 1 }; h = (x > 1 ? x : 2.5).method(:+); [f.(1), g.(x), [1, 2].map(&g), h.(1)]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x| [lambda(&x.method(:+)).(1), proc(&:succ).(x), x.method(:+).to_proc.method(:call).(2)] }.to be_same_as_ruby.over(1, 4)
+    end
+
+    it "say what they are" do
+      expect { |x|
+        o = Procs::Tally.new(x)
+        [o.method(:plus).arity, o.method(:scaled).arity, o.method(:count).arity, o.method(:count=).arity, 5.method(:+).arity,
+         o.method(:plus).name, 5.method(:+).name, o.method(:count).receiver.count, x.method(:+).receiver]
+      }.to be_same_as_ruby.over(1, 4)
+      expect { |x| [Procs::Tally.new(x).method(:plus).owner == Procs::Tally, 5.method(:+).owner == Integer, 2.5.method(:clamp).owner == Comparable] }.to be_same_as_ruby.over(1)
+    end
+
+    it "raise as they do in Ruby" do
+      expect { |x| 6.method(:/).(x) }.to be_same_as_ruby.over(2, 0)
+      expect { |x| x.method(:+).call }.to be_same_as_ruby.over(2)
+      expect { |x| x.method(:+).call(1, 2) }.to be_same_as_ruby.over(2)
+      expect { |x| Procs::Tally.new(1).method(:plus).call(1, x) }.to be_same_as_ruby.over(2)
+    end
+  end
+
+  it "are refused where kernels do not know the method, or Ruby would raise" do
+    refused(/Integer defines no method nope/) { |x| x.method(:nope).call }
+    refused(/defines no method ghost/) { |x| Procs::Tally.new(x).method(:ghost).call }
+    refused(/kernels do not know Array#push/) { |x| [1].method(:push).call(x) }
+    refused(/kernels do not know Kernel#puts/) { |x| x.method(:puts).call }
+    refused(/kernels do not know unbind of a Method object/) { |x| x.method(:+).unbind; x }
+    refused(/kernels do not know == of a Method object/) { |x| x.method(:+) == x.method(:+) }
+    refused(/kernels know method with a literal Symbol only/) { |x| x.method("succ").call }
+    refused(/kernels do not know the Method object of block_given\?/) { |x| method(:block_given?).call || x }
+    refused(/makes a Proc again while an earlier one is still held/) { |x| f = nil; 3.times { |i| g = i.method(:+); f ||= g }; f.(x) }
+    refused(/outlives the run of the block that makes it/) { |x| make = ->(n) { n.method(:+) }; make.(x).(1) }
+    refused(/changes the length of an array that others may hold/) { |x| a = [1]; f = a.method(:include?); a << x; f.(x) }
+  end
+end

@@ -40,8 +40,18 @@ pub struct ProcInfo {
     /// The body that contains it.
     pub home: SpecId,
     pub kind: ProcKind,
+    /// The types of the values that it keeps ([`super::kept`]).
+    pub kept: Vec<Ty>,
+    /// The call that made it, if it keeps values.
+    pub at: Span,
     /// The join of the results of all its runs.
     pub result: Ty,
+}
+
+impl ProcInfo {
+    pub fn new(home: SpecId, kind: ProcKind) -> Self {
+        Self { home, kind, kept: Vec::new(), at: Span::default(), result: Ty::never() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +63,16 @@ pub enum ProcKind {
     Symbol(Name),
     /// `method(:name)` of the body's own `self`.
     Method(Name),
+    /// `receiver.method(:name)`, which keeps its receiver.
+    Bound(Name),
+    /// `method(:name).to_proc`, also for a Method object after `&`.
+    Converted(ProcId),
+    /// `f.curry`, which keeps its arguments so far, and calls `of` when it has enough.
+    Curried {
+        of: ProcId,
+        needs: usize,
+        lambda: bool,
+    },
     /// `f >> g`: the second is called with the result of the first.
     Composed {
         first: ProcId,
@@ -69,7 +89,7 @@ impl ProcKind {
     /// Whether it may be a Method object, which is not a Proc.
     pub fn is_method(&self) -> bool {
         match self {
-            ProcKind::Method(_) => true,
+            ProcKind::Method(_) | ProcKind::Bound(_) => true,
             ProcKind::Outside(_, code) => code.is_method,
             _ => false,
         }
@@ -78,9 +98,13 @@ impl ProcKind {
     pub fn is_lambda(&self) -> bool {
         match self {
             ProcKind::Block(_) | ProcKind::Live(_) => false,
-            ProcKind::Composed { lambda, .. } => *lambda,
+            ProcKind::Composed { lambda, .. } | ProcKind::Curried { lambda, .. } => *lambda,
             ProcKind::Outside(_, code) => code.lenient.is_none(),
-            ProcKind::Lambda(_) | ProcKind::Symbol(_) | ProcKind::Method(_) => true,
+            ProcKind::Lambda(_)
+            | ProcKind::Symbol(_)
+            | ProcKind::Method(_)
+            | ProcKind::Bound(_)
+            | ProcKind::Converted(_) => true,
         }
     }
 }
@@ -135,7 +159,7 @@ impl Analysis<'_> {
             return *id;
         }
         let id = ProcId::new(self.procs.len());
-        self.procs.push(ProcInfo { home, kind: kind(), result: Ty::never() });
+        self.procs.push(ProcInfo::new(home, kind()));
         self.proc_index.insert((home, at), id);
         id
     }
@@ -263,6 +287,9 @@ impl Analysis<'_> {
             ProcKind::Lambda(block) if block.params.required.len() == 1 => Pairs::Yes,
             ProcKind::Lambda(_)
             | ProcKind::Method(_)
+            | ProcKind::Bound(_)
+            | ProcKind::Converted(_)
+            | ProcKind::Curried { .. }
             | ProcKind::Composed { .. }
             | ProcKind::Outside(..)
             | ProcKind::Live(_) => Pairs::Unknown,
@@ -319,7 +346,7 @@ impl Walker<'_, '_> {
                 .advise("call the method once with the block and once without, in an if")
                 .into());
         }
-        Ok(Some(ty))
+        Ok(Some(self.an.as_block(ty)))
     }
 
     /// Interprets a method's body in place of a call.
@@ -466,7 +493,15 @@ impl Walker<'_, '_> {
         if all != old {
             self.an.lifted_gives_more(id);
         }
-        Ok(if env.dead { Ty::never() } else { all })
+        // whether it calls another Proc depends on the number of arguments
+        let own = matches!(self.an.proc_info(id).kind, ProcKind::Curried { .. } | ProcKind::Converted(_));
+        Ok(if env.dead {
+            Ty::never()
+        } else if own {
+            ty
+        } else {
+            all
+        })
     }
 
     fn run_proc(&mut self, id: ProcId, args: &Args, span: Span, env: &mut Env) -> Result<Ty> {
@@ -490,6 +525,17 @@ impl Walker<'_, '_> {
         }
         if let ProcKind::Outside(root, code) = &info.kind {
             return self.call_outside((root, code), args, span, env);
+        }
+        match &info.kind {
+            ProcKind::Converted(of) => return self.call_proc(*of, args, true, span, env),
+            ProcKind::Curried { .. } => return self.call_curried(id, args, span, env),
+            ProcKind::Bound(name) => {
+                self.is_at_hand(id, span)?;
+                let at = self.assumption(span);
+                let name = format!("{NAMED}{name}");
+                return self.dispatch(&info.kept[0], &name, args, true, span, &at, env);
+            }
+            _ => {}
         }
         if let ProcKind::Composed { first, second, .. } = info.kind {
             let between = self.call_proc(first, args, true, span, env)?;
@@ -540,9 +586,13 @@ impl Walker<'_, '_> {
                 let receiver = self.self_type(span)?;
                 self.dispatch(&receiver, name, args, true, span, &at, env)
             }
-            ProcKind::Symbol(_) | ProcKind::Composed { .. } | ProcKind::Outside(..) | ProcKind::Live(_) => {
-                Ok(Ty::never())
-            }
+            ProcKind::Symbol(_)
+            | ProcKind::Bound(_)
+            | ProcKind::Converted(_)
+            | ProcKind::Curried { .. }
+            | ProcKind::Composed { .. }
+            | ProcKind::Outside(..)
+            | ProcKind::Live(_) => Ok(Ty::never()),
         };
         self.running.pop();
         self.leave_home(entered);
@@ -572,6 +622,7 @@ impl Walker<'_, '_> {
     /// A block's variables are places in the environment of the body that contains it, and the next run uses the same
     /// places. A closure of an earlier run would read what a later run has assigned.
     fn check_closures(&self, block: &Block, ty: &Ty, env: &Env) -> Result<()> {
+        self.leaves_no_kept(block, ty)?;
         let mut own = block.params.locals();
         own.extend(&block.locals);
         if own.is_empty() || !self.an.writes_procs(self.here.id) {
@@ -599,6 +650,14 @@ impl Walker<'_, '_> {
             }
             ProcInfo { kind: ProcKind::Composed { first, second, .. }, .. } => {
                 [*first, *second].into_iter().find_map(|part| self.closure_over(part, block, own))
+            }
+            ProcInfo { kind: ProcKind::Converted(of), .. } => self.closure_over(*of, block, own),
+            ProcInfo { kind: ProcKind::Curried { of, .. }, kept, .. } => {
+                let kept = kept.iter().flat_map(|ty| &ty.procs);
+                std::iter::once(of).chain(kept).find_map(|part| self.closure_over(*part, block, own))
+            }
+            ProcInfo { kind: ProcKind::Bound(_), kept, .. } => {
+                kept.iter().flat_map(|ty| &ty.procs).find_map(|part| self.closure_over(*part, block, own))
             }
             _ => None,
         }
@@ -748,6 +807,15 @@ impl Walker<'_, '_> {
         place_of(&self.here.unit, self.here.site.as_ref(), span)
     }
 
+    /// `proc(&f)` and `lambda(&f)`, which give `f` back.
+    pub(super) fn proc_of_block(&mut self, name: &str, block: &Ty, span: Span) -> Result<Ty> {
+        let lambdas = block.procs.iter().all(|id| self.an.proc_info(*id).kind.is_lambda());
+        if name == "proc" || name == "lambda" && lambdas {
+            return Ok(block.clone());
+        }
+        Err(self.error(span, format!("{name} needs a literal block")).advise("write -> { … }").into())
+    }
+
     /// `f >> g` and `f << g`: each pair that is composed is a Proc of its own.
     pub(super) fn compose(&mut self, receiver: Atom, receiver_first: bool, args: &Args, span: Span) -> Result<Ty> {
         let given = args.positional.first().cloned().unwrap_or_default();
@@ -784,6 +852,10 @@ impl Walker<'_, '_> {
                     return Ok(None);
                 }
             }
+        }
+        if let ProcKind::Method(name) = &kind {
+            let receiver = self.self_type_for(call)?;
+            self.has_method(&receiver, name, call.name_span)?;
         }
         Ok(Some(Ty::proc(self.an.proc(self.here.id, at, || kind))))
     }

@@ -85,6 +85,18 @@ pub enum Builtin {
     },
     BlockGiven,
     IsLambda,
+    /// `f.curry`, `f.curry(n)`
+    Curry,
+    /// `arity` of a Proc or Method object.
+    ProcArity,
+    /// `to_proc` of a Method object.
+    MethodToProc,
+    /// `name` of a Method object.
+    MethodName,
+    /// `owner` of a Method object.
+    MethodOwner,
+    /// `receiver` of a Method object.
+    MethodReceiver,
     /// `send` with a literal Symbol (`public`: `public_send`).
     Send {
         public: bool,
@@ -333,6 +345,7 @@ impl Builtin {
             | Send { .. }
             | MethodMissing
             | MakeProc
+            | Curry
             | Refuse(..)
             | New
             | StructInitialize
@@ -448,7 +461,9 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             "<<" => Some(Compose { receiver_first: false }),
             "to_proc" => Some(Itself),
             "lambda?" => Some(IsLambda),
-            "nil?" | "!" | "is_a?" | "kind_of?" | "instance_of?" | "class" | "itself" => None,
+            "curry" => Some(Curry),
+            "arity" => Some(ProcArity),
+            "nil?" | "!" | "method" | "is_a?" | "kind_of?" | "instance_of?" | "class" | "itself" => None,
             // a Proc's identity is not a value in kernels
             _ => return None,
         },

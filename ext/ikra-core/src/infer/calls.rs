@@ -99,7 +99,14 @@ impl Target {
         match self {
             Target::Builtin(builtin) => {
                 !builtin.iterates()
-                    && !matches!(builtin, Builtin::ProcCall | Builtin::Compose { .. } | Builtin::Send { .. })
+                    && !matches!(
+                        builtin,
+                        Builtin::ProcCall
+                            | Builtin::Compose { .. }
+                            | Builtin::Send { .. }
+                            | Builtin::Curry
+                            | Builtin::MakeProc
+                    )
             }
             Target::Reader(_) | Target::Writer(_) => true,
             Target::Ruby(_) | Target::Proc(_) | Target::Handler(_) | Target::NoMethod { .. } | Target::Refused(_) => {
@@ -364,8 +371,19 @@ fn is_protected(fact: &MethodFact) -> bool {
     }
 }
 
-/// The methods of Method objects that kernels know.
-const METHOD_OBJECTS: &[&str] = &["call", "()", "===", "[]", ">>", "<<", "to_proc", "nil?", "!", "itself"];
+/// The methods of Method objects that kernels know, as Procs have them.
+const METHOD_OBJECTS: &[&str] = &["call", "()", "===", "[]", ">>", "<<", "curry", "arity", "nil?", "!", "itself"];
+
+/// What only Method objects have. `is_own`: the program itself makes the object.
+fn of_method_object(name: &str, is_own: bool, is_bound: bool) -> Option<Builtin> {
+    match name {
+        "to_proc" => Some(Builtin::MethodToProc),
+        "name" if is_own => Some(Builtin::MethodName),
+        "owner" if is_own => Some(Builtin::MethodOwner),
+        "receiver" if is_bound => Some(Builtin::MethodReceiver),
+        _ => None,
+    }
+}
 
 impl Analysis<'_> {
     /// Whether a kind of receiver has no such method: the call raises NoMethodError.
@@ -394,6 +412,10 @@ impl Analysis<'_> {
             && primitive(name).is_none()
             && !METHOD_OBJECTS.contains(&name)
         {
+            let bound = matches!(self.proc_info(id).kind, super::blocks::ProcKind::Bound(_));
+            if let Some(builtin) = of_method_object(name, self.method_name(id).is_some(), bound) {
+                return Ok(Target::Builtin(builtin));
+            }
             return Err(Refusal::new(format!("kernels do not know {name} of a Method object"))
                 .because("they know what it calls, and nothing else of it")
                 .advise("ask it in Ruby, before the call, and capture the answer"));
@@ -891,12 +913,8 @@ impl Analysis<'_> {
             New | Allocate => return Err(Refusal::new(format!("kernels do not know {name} here"))),
             Initialize => Ty::nil(),
             Itself => Ty::of(atom, reach),
-            MakeProc if name == "method" => {
-                return Err(Refusal::new("kernels know Method objects of self and with a literal Symbol only")
-                    .advise("write a lambda that calls it: ->(x) { receiver.name(x) }"));
-            }
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
-            ProcCall | Compose { .. } | Staged | BlockGiven | Send { .. } => {
+            ProcCall | Compose { .. } | Staged | BlockGiven | Send { .. } | Curry => {
                 unreachable!("asked where the block is known")
             }
             ArrayPut => {
@@ -1018,6 +1036,28 @@ impl Analysis<'_> {
             Doubt => match atoms[0] {
                 Atom::True => Ty::prim(Prims::TRUE),
                 Atom::False => Ty::prim(Prims::FALSE),
+                _ => Ty::never(),
+            },
+            ProcArity => {
+                if let Atom::Proc(id) = atom {
+                    self.arity(from, id)?;
+                }
+                Ty::int()
+            }
+            MethodToProc => match atom {
+                Atom::Proc(id) => Ty::proc(self.converted(id)),
+                _ => Ty::never(),
+            },
+            MethodName => Ty::sym(),
+            MethodOwner => match atom {
+                Atom::Proc(id) => Ty::module(self.method_owner(id).ok_or_else(|| {
+                    Refusal::new("kernels do not know the owner of this Method object")
+                        .because("its receiver may be of several classes")
+                })?),
+                _ => Ty::never(),
+            },
+            MethodReceiver => match atom {
+                Atom::Proc(id) => self.proc_info(id).kept.first().cloned().unwrap_or_default(),
                 _ => Ty::never(),
             },
             IsLambda => match atom {

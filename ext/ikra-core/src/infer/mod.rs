@@ -13,6 +13,7 @@ pub mod blocks;
 pub mod builtins;
 pub mod calls;
 pub mod compare;
+pub mod kept;
 mod library;
 pub mod lifted;
 mod locals;
@@ -271,6 +272,8 @@ pub struct Analysis<'w> {
     outside_index: HashMap<Root, ProcId>,
     /// Procs composed of two: by the first, the second, and the one that is the receiver.
     composed_index: HashMap<(ProcId, ProcId, ProcId), ProcId>,
+    /// Procs made of another Proc, or of a receiver.
+    derived: HashMap<kept::Derived, ProcId>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
     /// For a method that is called on a Range object as on a Range in registers: why kernels cannot do that. The error
     /// is raised at run time.
@@ -336,6 +339,7 @@ pub fn analyse<'w>(
         proc_index: HashMap::new(),
         outside_index: HashMap::new(),
         composed_index: HashMap::new(),
+        derived: HashMap::new(),
         inlinings: HashMap::new(),
         lacking: HashMap::new(),
         growing: BTreeSet::new(),
@@ -385,6 +389,7 @@ impl Analysis<'_> {
         self.proc_index.clear();
         self.outside_index.clear();
         self.composed_index.clear();
+        self.derived.clear();
         self.inlinings.clear();
         self.lifted.restart();
         self.lacking.clear();
@@ -500,6 +505,7 @@ impl Analysis<'_> {
         }
         for proc in self.procs.iter_mut().chain(self.held_procs.values_mut()) {
             proc.result = self.facts.resolve(&proc.result);
+            proc.kept.iter_mut().for_each(|ty| *ty = self.facts.resolve(ty));
         }
         self.lifted.resolve(self.facts);
         // as above, the later one wins

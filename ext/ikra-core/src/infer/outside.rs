@@ -50,7 +50,7 @@ impl Analysis<'_> {
             ProcKind::Outside(root.clone(), code)
         };
         let id = ProcId::new(self.procs.len());
-        self.procs.push(ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
+        self.procs.push(ProcInfo::new(Self::BLOCK, kind));
         self.outside_index.insert(root.clone(), id);
         Some(Ty::proc(id))
     }
@@ -70,7 +70,7 @@ impl Analysis<'_> {
             place: "an object or array".into(),
         })?;
         let kind = ProcKind::Outside(root.clone(), code);
-        self.held_procs.insert(id, ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
+        self.held_procs.insert(id, ProcInfo::new(Self::BLOCK, kind));
         self.outside_index.insert(root, id);
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Analysis<'_> {
         let lambda = self.proc_info(first).kind.is_lambda();
         let id = ProcId::new(self.procs.len());
         let kind = ProcKind::Composed { first, second, lambda };
-        self.procs.push(ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
+        self.procs.push(ProcInfo::new(Self::BLOCK, kind));
         self.composed_index.insert((first, second, receiver), id);
         id
     }

@@ -61,6 +61,10 @@ impl Body<'_, '_> {
         }
         let val = self.held(node)?;
         let ty = self.ty(node);
+        let block = self.an.as_block(ty.clone());
+        if let ([id], true) = (&*block.procs, block != ty) {
+            return Ok(unit(*id));
+        }
         Ok((!ty.procs.is_empty()).then_some((val, ty)))
     }
 
@@ -334,8 +338,20 @@ impl Body<'_, '_> {
         if let ProcKind::Outside(root, code) = &info.kind {
             return self.call_outside((root, code), args, keywords, span, result);
         }
+        match &info.kind {
+            ProcKind::Converted(of) => return self.call_proc(*of, args, keywords, span, result),
+            ProcKind::Curried { .. } => return self.call_curried(id, args, span, result),
+            ProcKind::Bound(name) => {
+                let Some((receiver, ty, _)) = self.kept_values(id).into_iter().next() else { return Ok(()) };
+                let name = format!("{NAMED}{name}");
+                let answer = self.call_values((receiver, &ty), &name, args, keywords, true, span, span)?;
+                into(self, answer);
+                return Ok(());
+            }
+            _ => {}
+        }
         if let ProcKind::Composed { first, second, .. } = info.kind {
-            let ty = self.an.proc_info(first).result.clone();
+            let ty = self.an.result_of(first, (self.here.spec, span), args.len());
             let between = self.result_place(&ty, span)?;
             self.call_proc(first, args, keywords, span, Some(&between))?;
             if ty.is_never() {
@@ -370,13 +386,76 @@ impl Body<'_, '_> {
                 let answer = self.call_values((receiver, &ty), name, args, keywords, true, span, span);
                 answer.map(|answer| into(self, answer))
             }
-            ProcKind::Symbol(_) | ProcKind::Composed { .. } | ProcKind::Outside(..) | ProcKind::Live(_) => Ok(()),
+            ProcKind::Symbol(_)
+            | ProcKind::Bound(_)
+            | ProcKind::Converted(_)
+            | ProcKind::Curried { .. }
+            | ProcKind::Composed { .. }
+            | ProcKind::Outside(..)
+            | ProcKind::Live(_) => Ok(()),
         };
         (self.cx.path, self.cx.line) = at;
         if let Some(k) = entered {
             std::mem::swap(&mut self.here, &mut self.others[k]);
         }
         outcome
+    }
+
+    /// Makes the places of what Procs keep, and clears them.
+    ///
+    /// # Errors
+    /// A type that mixes exceptions with other kinds.
+    pub fn declare_kept(&mut self) -> Result<()> {
+        let function = self.an.host(self.here.spec);
+        for (id, types) in self.an.kept_in(function) {
+            // a call that is never reached
+            if types.iter().any(Ty::is_never) {
+                continue;
+            }
+            let mut places = Vec::new();
+            for ty in &types {
+                let place = self.result_place(ty, self.here.unit.body.span)?;
+                self.clear(&place);
+                places.push(place);
+            }
+            self.kept.insert(id, places);
+        }
+        Ok(())
+    }
+
+    /// Makes a Proc that keeps these values.
+    pub fn keep(&mut self, id: ProcId, values: &[Val]) -> Val {
+        for (place, val) in self.kept.get(&id).cloned().unwrap_or_default().iter().zip(values) {
+            self.store(place, *val);
+        }
+        Val::Unit(Unit::Proc(id))
+    }
+
+    /// The values that a Proc keeps.
+    pub fn kept_values(&self, id: ProcId) -> Vec<Arg> {
+        let places = self.kept.get(&id).into_iter().flatten();
+        places.zip(&self.an.proc_info(id).kept).map(|(place, ty)| (self.load(place), ty.clone(), None)).collect()
+    }
+
+    /// Calls the code of a curried Proc, or keeps more of its arguments.
+    fn call_curried(&mut self, id: ProcId, args: &[Arg], span: Span, result: Option<&Place>) -> Result<()> {
+        let ProcKind::Curried { of, needs, lambda } = self.an.proc_info(id).kind else { return Ok(()) };
+        let all = [self.kept_values(id), args.to_vec()].concat();
+        if self.an.is_complete(id, args.len()) {
+            return self.call_proc(of, &all, &[], span, result);
+        }
+        let made = if args.is_empty() {
+            Val::Unit(Unit::Proc(id))
+        } else {
+            let kind = || ProcKind::Curried { of, needs, lambda };
+            let made = self.an.keeping((self.here.spec, span), Some(id), all.len(), kind);
+            let values: Vec<Val> = all.iter().map(|arg| arg.0).collect();
+            self.keep(made, &values)
+        };
+        if let Some(place) = result {
+            self.store(place, made);
+        }
+        Ok(())
     }
 
     /// Calls the function of a lambda that calls itself.

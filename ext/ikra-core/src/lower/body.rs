@@ -64,6 +64,8 @@ pub struct Body<'p, 'w> {
     pub others: Vec<Here>,
     /// The target of `break` in each literal block.
     pub block_exits: HashMap<ProcId, (LabelId, Place)>,
+    /// The places of the values that Procs keep, which the function makes.
+    pub kept: HashMap<ProcId, Vec<Place>>,
     pub frames: Vec<Frame>,
     pub contributions: Vec<Contributions>,
     pub rescue: super::rescue::Pending,
@@ -92,6 +94,7 @@ impl<'p, 'w> Body<'p, 'w> {
             here: Here { site, ..Here::new(spec, unit, section) },
             others: Vec::new(),
             block_exits: HashMap::new(),
+            kept: HashMap::new(),
             frames: Vec::new(),
             contributions: Vec::new(),
             rescue: super::rescue::Pending::default(),

@@ -159,9 +159,15 @@ impl Body<'_, '_> {
                 self.an.staged_type(self.here.spec, types, &at).map_err(|r| self.refused(r, how.span))?
             }
             Target::Builtin(Builtin::ProcCall) => match atom {
-                Atom::Proc(id) => self.an.proc_info(id).result.clone(),
+                Atom::Proc(id) => self.an.result_of(id, (self.here.spec, how.span), types.positional.len()),
                 _ => Ty::never(),
             },
+            Target::Builtin(Builtin::Curry) => match atom {
+                Atom::Proc(of) => self.curried(of, types, how.span)?.map_or_else(|_| Ty::never(), Ty::proc),
+                _ => Ty::never(),
+            },
+            Target::Builtin(Builtin::MakeProc) if name == "method" => Ty::proc(self.method_object(types, how.span)),
+            Target::Builtin(Builtin::MakeProc) => block.map_or_else(Ty::never, |(_, ty)| ty.clone()),
             Target::Builtin(Builtin::Compose { receiver_first }) => {
                 self.composed(*receiver_first, atom, types).map_or_else(Ty::never, Ty::proc)
             }
@@ -872,6 +878,21 @@ impl Body<'_, '_> {
             Target::Builtin(Builtin::Compose { receiver_first }) => {
                 Ok(self.composed(*receiver_first, atom, types).map(|id| Val::Unit(Unit::Proc(id))))
             }
+            Target::Builtin(Builtin::Curry) => {
+                let Atom::Proc(of) = atom else { return Ok(None) };
+                match self.curried(of, types, span)? {
+                    Ok(id) => Ok(Some(Val::Unit(Unit::Proc(id)))),
+                    Err(message) => {
+                        self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+                        Ok(None)
+                    }
+                }
+            }
+            Target::Builtin(Builtin::MakeProc) if name == "method" => {
+                let id = self.method_object(types, span);
+                Ok(Some(self.keep(id, &[receiver])))
+            }
+            Target::Builtin(Builtin::MakeProc) => Ok(block.map(|(val, _)| val)),
             Target::Proc(id) => {
                 self.call_proc(*id, args, keywords, span, Some(place))?;
                 Ok(None)
@@ -917,6 +938,21 @@ impl Body<'_, '_> {
                 Ok(None)
             }
         }
+    }
+
+    /// `f.curry`
+    fn curried(&mut self, of: ProcId, types: &Args, span: Span) -> Result<std::result::Result<ProcId, String>> {
+        let answer = self.an.curried((self.here.spec, span), of, types);
+        answer.map_err(|refusal| self.refused(refusal, span))
+    }
+
+    /// The Method object that a call of `method` makes.
+    fn method_object(&mut self, types: &Args, span: Span) -> ProcId {
+        let name = match types.literals.first() {
+            Some(Some(Literal::Sym(name))) => name.clone(),
+            _ => "".into(),
+        };
+        self.an.keeping((self.here.spec, span), None, 1, || ProcKind::Bound(name))
     }
 
     /// `f >> g` and `f << g`.

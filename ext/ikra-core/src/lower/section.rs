@@ -149,6 +149,7 @@ fn method_function(an: &mut Analysis<'_>, t: &mut Tables, shared: &mut Shared, s
     for _ in 0..stage.as_ref().map_or(0, |(distances, _)| *distances) {
         body.cx.b.param(Scalar::I64, Some("away".into()));
     }
+    body.declare_kept()?;
     body.declare_locals()?;
     body.bind_params(params, &bindings, &values)?;
     let val = body.eval(&unit.body)?;
@@ -387,6 +388,7 @@ fn ticks(
 
 fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], index: Operand) -> Result<()> {
     let unit = body.here.unit.clone();
+    body.declare_kept()?;
     body.declare_block_locals()?;
     let held = |slot: &Slot| if entry.holes.is_some() { Repr::Union } else { slot.repr };
     let place = entry.result.as_ref().map(|slot| body.place(Form::One(held(slot)), None));

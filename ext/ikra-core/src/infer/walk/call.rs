@@ -264,6 +264,21 @@ impl Walker<'_, '_> {
             (Target::Builtin(Builtin::Compose { receiver_first }), None) => {
                 self.compose(atom, *receiver_first, args, span)
             }
+            (Target::Builtin(Builtin::Curry), _) => match atom {
+                Atom::Proc(id) => self.curry(id, args, span, env),
+                _ => Ok(Ty::never()),
+            },
+            (Target::Builtin(Builtin::MakeProc), None) if name == "method" => {
+                self.method_object(&Ty::of(atom, reach), args, span, env)
+            }
+            (Target::Builtin(Builtin::MakeProc), Some(block)) => self.proc_of_block(name, block, span),
+            (Target::Builtin(Builtin::MethodReceiver), None) => {
+                if let Atom::Proc(id) = atom {
+                    self.is_at_hand(id, span)?;
+                }
+                let answer = self.an.reached(self.here.id, target, (atom, reach), name, args, at);
+                self.refused(answer, span)
+            }
             (Target::Proc(id), None) => self.call_proc(*id, args, !args.void, span, env),
             (Target::Builtin(Builtin::BlockGiven), _) => {
                 if self.here.unit.name.is_none() && self.here.unit.outer_block.is_none() {

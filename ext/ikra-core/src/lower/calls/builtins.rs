@@ -16,7 +16,7 @@ use crate::lower::numbers;
 use crate::lower::tables::Form;
 use crate::lower::value::Val;
 use crate::types::numeric::{Conversion, Kind as Number, Method};
-use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty};
+use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty, Unit};
 
 impl Body<'_, '_> {
     /// Rounds an operand or result of a numeric method to the section's `precision`. Intermediate values of Ruby's own
@@ -219,6 +219,32 @@ impl Body<'_, '_> {
                 _ => Some(receiver),
             },
             IsCopied => Some(Val::bool(!is_immutable(atom))),
+            ProcArity => match atom {
+                Atom::Proc(id) => {
+                    let arity = self.an.arity(self.here.spec, id).map_err(|refusal| self.refused(refusal, span))?;
+                    Some(Val::int(arity))
+                }
+                _ => None,
+            },
+            MethodToProc => match atom {
+                Atom::Proc(id) => Some(Val::Unit(Unit::Proc(self.an.converted(id)))),
+                _ => None,
+            },
+            MethodName => match atom {
+                Atom::Proc(id) => {
+                    let name = self.an.method_name(id);
+                    name.map(|name| Val::Sym(Operand::I64(crate::world::symbol_hash(&name))))
+                }
+                _ => None,
+            },
+            MethodOwner => match atom {
+                Atom::Proc(id) => self.an.method_owner(id).map(|owner| Val::Unit(Unit::Module(owner))),
+                _ => None,
+            },
+            MethodReceiver => match atom {
+                Atom::Proc(id) => self.kept_values(id).first().map(|(val, ..)| *val),
+                _ => None,
+            },
             IsLambda => match atom {
                 Atom::Proc(id) => Some(Val::bool(self.an.proc_info(id).kind.is_lambda())),
                 _ => None,
@@ -258,6 +284,7 @@ impl Body<'_, '_> {
             | NeedsArray
             | MakeProc
             | ProcCall
+            | Curry
             | Compose { .. }
             | Staged
             | BlockGiven
