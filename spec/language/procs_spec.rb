@@ -262,10 +262,6 @@ RSpec.describe "Captured Procs and Method objects" do
     refused(/this would leave the method that made the captured proc/) { |x| leaving.(x) }
     up = Procs.adder(1)
     refused(/kernels do not know Proc#==/) { |x| x == 1 && up == up }
-    curried = ->(x, y) { x + y }.curry[1]
-    refused(/kernels cannot hold a Proc, which curried is/) { |x| curried.(x) }
-    root = Math.method(:sqrt)
-    refused(/kernels cannot hold a Method, which root is/) { |x| root.(x) }
     taking = ->(x, &b) { b.(x) }
     refused(/kernels pass no blocks to Procs/) { |x| taking.(x) { |y| y } }
   end
@@ -499,5 +495,74 @@ RSpec.describe "Method objects that a block makes" do
     refused(/makes a Proc again while an earlier one is still held/) { |x| f = nil; 3.times { |i| g = i.method(:+); f ||= g }; f.(x) }
     refused(/outlives the run of the block that makes it/) { |x| make = ->(n) { n.method(:+) }; make.(x).(1) }
     refused(/changes the length of an array that others may hold/) { |x| a = [1]; f = a.method(:include?); a << x; f.(x) }
+  end
+end
+
+RSpec.describe "Captured Procs and Method objects that Ruby's own code has made" do
+  def refused(pattern, &block)
+    expect { [1, 2].pmap(backend: :reference, &block) }.to raise_error(Ikra::CompileError, pattern)
+  end
+
+  up = ->(x) { x + 1 }
+  twice = proc { |x| x * 2 }
+  add = ->(a, b) { a + b }
+  tally = Procs::Tally.new(7)
+
+  on_every_backend do
+    it "are curried Procs with their arguments so far" do
+      inc = add.curry[1]
+      all = add.curry
+      triple = ->(a, b, c) { [a, b, c] }.curry[0.5, [1, 2]]
+      some = proc { |a, b| (a || 0) - (b || 0) }.curry[5]
+      given = ->(f, x) { f.(x) }.curry[up]
+      expect { |x| [inc.(x), [x, 2].sum(&inc), all[x][2], all.(x, 5), triple.(x), some.(x), some.(x, 9), given.(x), (inc >> up).(x), inc.curry[x]] }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x| inc.(x, 2) }.to be_same_as_ruby.over(1)
+    end
+
+    it "are compositions" do
+      both = up >> twice
+      other = up << twice >> tally.method(:plus)
+      signs = :abs.to_proc >> :succ.to_proc
+      all = [up, twice, up].inject(:>>) >> add.curry[3] >> Math.method(:sqrt)
+      expect { |x| [both.(x), other[x], signs.(-x), all.(x), [x, 2].map(&both), both.lambda?, other.lambda?, (twice >> up).lambda?, both.arity] }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x| both.(x, 2) }.to be_same_as_ruby.over(1)
+      down = nil
+      step = ->(x) { x <= 0 ? 0 : down.(x - 1) }
+      down = step >> up
+      expect { |x| down.(x) }.to be_same_as_ruby.over(3)
+    end
+
+    it "are Method objects of Ruby's own methods, and the Procs made of Method objects" do
+      root = Math.method(:sqrt)
+      five = 5.method(:+)
+      within = [1, 3].method(:include?)
+      lookup = { 1 => 5 }.method(:[])
+      count = tally.method(:count)
+      plus = tally.method(:plus).to_proc
+      expect { |x| [root.(x), [1, x].map(&root), five.(x), five === x, [1, 2, 3].select(&within), lookup.(x), count.(), plus.(x), plus.lambda?, plus.arity] }.to be_same_as_ruby.over(1, 4)
+      expect { |x| [five.name, five.receiver, five.arity, five.owner == Integer, root.to_proc.(x), (root >> :floor.to_proc).(x)] }.to be_same_as_ruby.over(1, 4)
+      expect { |x| five.(x, 1) }.to be_same_as_ruby.over(1)
+    end
+  end
+
+  it "are others at the next call, with other values" do
+    run = ->(f) { [3].pmap(backend: :cpu) { |x| f.(x) }.first }
+    codes = [add.curry[1], add.curry[2.5], up >> twice, twice >> up, 5.method(:+), 6.method(:+), 6.method(:*), add.curry[10], up, :succ.to_proc >> up]
+    expect(codes.map(&run)).to eql(codes.map { |f| f.(3) })
+    changing = 2.method(:pow)
+    expect(run.(changing)).to eq(8)
+  end
+
+  it "are refused where kernels do not know what they consist of" do
+    callable = up >> Struct.new(:by) { def call(x) = x * by }.new(3)
+    refused(/kernels cannot hold a Proc, which callable is/) { |x| callable.(x) }
+    long = Array.new(17) { up }.inject(:>>)
+    refused(/kernels cannot hold a Proc, which long is/) { |x| long.(x) }
+    output = $stdout.method(:puts)
+    refused(/kernels cannot hold an IO, which self of a Proc is/) { |x| output.(x) }
+    kept = [up >> twice]
+    refused(/kernels cannot hold a Proc, which an element of an array is/) { |x| kept[0].(x) }
+    ghost = tally.method(:ghost)
+    expect([1].pmap(backend: :reference) { |x| ghost.() + x }).to eq([2])
   end
 end

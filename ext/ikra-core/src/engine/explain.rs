@@ -15,7 +15,8 @@ use crate::syntax::ast::{Kind, LocalId, Name, NodeId, Origin, Params, Pattern, T
 use crate::syntax::{given_at, visit, written};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{
-    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Place, Receiver, Root, World,
+    ClassInfo, ConstId, Construction, Derivation, Facts, MethodFact, MethodSource, Opaque, Outside, Place, Receiver,
+    Root, World,
 };
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -580,6 +581,9 @@ impl World for Asked<'_> {
     }
     fn outside(&mut self, root: &Root) -> Option<Outside> {
         self.ask(|w| w.outside(root))
+    }
+    fn derived(&mut self, root: &Root) -> Option<Derivation> {
+        self.ask(|w| w.derived(root))
     }
     fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
         self.ask(|w| w.symbol_proc(root))

@@ -32,7 +32,7 @@ const MAX_OF_ONE: usize = 8;
 const MAX_NESTED_LAMBDAS: usize = 3;
 
 /// The most Procs that may be composed into one.
-const MAX_COMPOSED: usize = 16;
+pub(super) const MAX_COMPOSED: usize = 16;
 
 /// A block, lambda or Method object that the program contains or captures.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub struct ProcInfo {
     /// The body that contains it.
     pub home: SpecId,
     pub kind: ProcKind,
+    /// Values from outside that it has, before those that it keeps.
+    pub roots: Vec<Root>,
     /// The types of the values that it keeps ([`super::kept`]).
     pub kept: Vec<Ty>,
     /// The call that made it, if it keeps values.
@@ -50,7 +52,7 @@ pub struct ProcInfo {
 
 impl ProcInfo {
     pub fn new(home: SpecId, kind: ProcKind) -> Self {
-        Self { home, kind, kept: Vec::new(), at: Span::default(), result: Ty::never() }
+        Self { home, kind, roots: Vec::new(), kept: Vec::new(), at: Span::default(), result: Ty::never() }
     }
 }
 
@@ -533,7 +535,8 @@ impl Walker<'_, '_> {
                 self.is_at_hand(id, span)?;
                 let at = self.assumption(span);
                 let name = format!("{NAMED}{name}");
-                return self.dispatch(&info.kept[0], &name, args, true, span, &at, env);
+                let values = self.values_of(id, span)?;
+                return self.dispatch(&values[0], &name, args, true, span, &at, env);
             }
             _ => {}
         }

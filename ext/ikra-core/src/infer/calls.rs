@@ -1057,7 +1057,7 @@ impl Analysis<'_> {
                 _ => Ty::never(),
             },
             MethodReceiver => match atom {
-                Atom::Proc(id) => self.proc_info(id).kept.first().cloned().unwrap_or_default(),
+                Atom::Proc(id) => self.values_of(from, id)?.first().cloned().unwrap_or_default(),
                 _ => Ty::never(),
             },
             IsLambda => match atom {

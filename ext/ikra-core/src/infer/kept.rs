@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::id::{ClassId, ProcId};
 use crate::syntax::ast::{Block, NAMED, Name, Params};
 use crate::types::{Atom, Prims, Ty};
-use crate::world::Root;
+use crate::world::{Opaque, Root};
 
 /// The identity of a Proc that is made of another Proc, or of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -144,10 +144,11 @@ impl Analysis<'_> {
             ProcKind::Converted(of) => self.result_of(of, (from, span), given),
             ProcKind::Curried { .. } if given == 0 && !self.is_complete(id, given) => Ty::proc(id),
             ProcKind::Curried { of, .. } if self.is_complete(id, given) => {
-                self.result_of(of, (from, span), info.kept.len() + given)
+                self.result_of(of, (from, span), info.roots.len() + info.kept.len() + given)
             }
             ProcKind::Curried { .. } => {
-                let key = Derived::Keeping { home: from, at: span, of: Some(id), count: info.kept.len() + given };
+                let count = info.roots.len() + info.kept.len() + given;
+                let key = Derived::Keeping { home: from, at: span, of: Some(id), count };
                 self.derived.get(&key).map_or_else(Ty::never, |id| Ty::proc(*id))
             }
             _ => info.result.clone(),
@@ -157,7 +158,8 @@ impl Analysis<'_> {
     /// Whether a curried Proc calls its code when it is given a number of arguments.
     pub fn is_complete(&self, id: ProcId, given: usize) -> bool {
         let info = self.proc_info(id);
-        matches!(info.kind, ProcKind::Curried { needs, .. } if info.kept.len() + given >= needs)
+        let given = info.roots.len() + info.kept.len() + given;
+        matches!(info.kind, ProcKind::Curried { needs, .. } if given >= needs)
     }
 
     /// `f.curry` and `f.curry(n)`. The inner error is the message of Ruby's ArgumentError.
@@ -249,13 +251,27 @@ impl Analysis<'_> {
         Ok(if exact { least } else { -least - 1 })
     }
 
+    /// The types of the values that a Proc has: those from outside, and those that it keeps.
+    ///
+    /// # Errors
+    /// A value from outside that kernels cannot hold.
+    pub fn values_of(&mut self, from: SpecId, id: ProcId) -> std::result::Result<Vec<Ty>, Opaque> {
+        let ProcInfo { roots, kept, .. } = self.proc_info(id).clone();
+        let mut values = Vec::new();
+        for root in &roots {
+            values.push(self.root(from, root)?);
+        }
+        values.extend(kept);
+        Ok(values)
+    }
+
     /// The type of a Method object's receiver.
     fn receiver_of_method(&mut self, id: ProcId) -> Ty {
-        let ProcInfo { home, kind, kept, .. } = self.proc_info(id).clone();
+        let ProcInfo { home, kind, .. } = self.proc_info(id).clone();
         match kind {
             ProcKind::Method(_) if self.spec(home).key.method.is_some() => self.spec(home).key.self_ty.clone(),
             ProcKind::Method(_) => self.root(home, &Root::SelfObject).unwrap_or_default(),
-            _ => kept.first().cloned().unwrap_or_default(),
+            _ => self.values_of(home, id).ok().and_then(|values| values.first().cloned()).unwrap_or_default(),
         }
     }
 
@@ -340,8 +356,7 @@ impl Walker<'_, '_> {
 
     /// A call of a curried Proc: of its code, or to keep more arguments.
     pub(super) fn call_curried(&mut self, id: ProcId, args: &Args, span: Span, env: &mut Env) -> Result<Ty> {
-        let ProcInfo { kind, kept, .. } = self.an.proc_info(id).clone();
-        let ProcKind::Curried { of, needs, lambda } = kind else { return Ok(Ty::never()) };
+        let ProcKind::Curried { of, needs, lambda } = self.an.proc_info(id).kind else { return Ok(Ty::never()) };
         if !args.keywords.is_empty() {
             return Err(self
                 .error(span, "kernels pass no keywords to curried Procs")
@@ -350,7 +365,7 @@ impl Walker<'_, '_> {
                 .into());
         }
         self.is_at_hand(id, span)?;
-        let all = [kept, args.positional.clone()].concat();
+        let all = [self.values_of(id, span)?, args.positional.clone()].concat();
         if self.an.is_complete(id, args.positional.len()) {
             return self.call_proc(of, &Args::of(all), true, span, env);
         }
@@ -360,6 +375,12 @@ impl Walker<'_, '_> {
         let kind = || ProcKind::Curried { of, needs, lambda };
         let made = self.an.keeping((self.here.id, span), Some(id), all.len(), kind);
         self.keep_values(made, &all, span, env)
+    }
+
+    /// The types of the values that a Proc has.
+    pub(super) fn values_of(&mut self, id: ProcId, span: Span) -> Result<Vec<Ty>> {
+        let answer = self.an.values_of(self.here.id, id);
+        self.opaque(answer, span)
     }
 
     /// The type of a Proc that keeps these values from here on.

@@ -5,7 +5,7 @@
 //! the section reads anew. Not here: blocks that the program itself contains ([`super::blocks`]).
 
 use super::accumulate;
-use super::blocks::{ProcInfo, ProcKind};
+use super::blocks::{MAX_COMPOSED, ProcInfo, ProcKind};
 use super::calls::{Answer, Args, Refusal, Target};
 use super::walk::{Env, FrameKind, State, Walker};
 use super::{Analysis, SpecId};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::id::{MethodId, ProcId};
 use crate::syntax::ast::{LocalId, Name, NodeId, Origin};
 use crate::types::{Atom, Reach, Ty};
-use crate::world::{Assumption, Lenient, Opaque, Outside, Root, well_known};
+use crate::world::{Assumption, Derivation, Lenient, Opaque, Outside, Root, well_known};
 
 /// The most runs of one captured Proc's code that may be inlined into one another.
 const MAX_NESTED: usize = 4;
@@ -41,7 +41,7 @@ impl Analysis<'_> {
         } else if let Some(name) = self.world.symbol_proc(root) {
             ProcKind::Symbol(name)
         } else {
-            let code = self.world.outside(root)?;
+            let Some(code) = self.world.outside(root) else { return self.derived_from(root) };
             if let Some(same) = &code.same_as {
                 let ty = self.outside(same)?;
                 self.outside_index.extend(ty.procs.first().map(|id| (root.clone(), *id)));
@@ -49,10 +49,49 @@ impl Analysis<'_> {
             }
             ProcKind::Outside(root.clone(), code)
         };
+        Some(Ty::proc(self.add_outside(root, ProcInfo::new(Self::BLOCK, kind))))
+    }
+
+    fn add_outside(&mut self, root: &Root, info: ProcInfo) -> ProcId {
         let id = ProcId::new(self.procs.len());
-        self.procs.push(ProcInfo::new(Self::BLOCK, kind));
+        self.procs.push(info);
         self.outside_index.insert(root.clone(), id);
-        Some(Ty::proc(id))
+        id
+    }
+
+    /// The type of a root that is a Proc or Method object which Ruby's own code has made.
+    fn derived_from(&mut self, root: &Root) -> Option<Ty> {
+        if root.enclosing().filter(|outer| matches!(outer, Root::Part(..))).count() >= MAX_COMPOSED {
+            return None;
+        }
+        let derivation = self.world.derived(root)?;
+        let part = |at: usize| Root::Part(Box::new(root.clone()), at);
+        let code = |an: &mut Self, at: usize| match *an.outside(&part(at))?.procs {
+            [id] => Some(id),
+            _ => None,
+        };
+        let (kind, roots) = match derivation {
+            Derivation::Converted => {
+                let method = code(self, 0)?;
+                let id = self.converted(method);
+                self.outside_index.insert(root.clone(), id);
+                return Some(Ty::proc(id));
+            }
+            Derivation::Composed { lambda } => {
+                let (first, second) = (code(self, 0)?, code(self, 1)?);
+                if self.parts(first) + self.parts(second) > MAX_COMPOSED {
+                    return None;
+                }
+                (ProcKind::Composed { first, second, lambda }, Vec::new())
+            }
+            Derivation::Curried { given, needs, lambda } => {
+                let kind = ProcKind::Curried { of: code(self, 0)?, needs, lambda };
+                (kind, (1..=given).map(part).collect())
+            }
+            Derivation::Method(name) => (ProcKind::Bound(name), vec![Root::SelfOf(Box::new(root.clone()))]),
+        };
+        let info = ProcInfo { roots, ..ProcInfo::new(Self::BLOCK, kind) };
+        Some(Ty::proc(self.add_outside(root, info)))
     }
 
     /// Asks for the code of a Proc that objects or arrays hold, when the analysis first meets it.

@@ -366,7 +366,7 @@ impl Walker<'_, '_> {
         })
     }
 
-    fn opaque<T>(&self, answer: std::result::Result<T, Opaque>, span: Span) -> Result<T> {
+    pub(super) fn opaque<T>(&self, answer: std::result::Result<T, Opaque>, span: Span) -> Result<T> {
         self.refused(answer.map_err(Refusal::from), span)
     }
 

@@ -9,7 +9,7 @@ use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{MethodId, ProcId};
-use crate::infer::blocks::{Inlining, Pairs, ProcKind, place_of};
+use crate::infer::blocks::{Inlining, Pairs, ProcInfo, ProcKind, place_of};
 use crate::infer::calls::{Args, Target, bind, rest_positions};
 use crate::infer::lifted::LiftedCall;
 use crate::infer::outside::receiver_of;
@@ -342,7 +342,7 @@ impl Body<'_, '_> {
             ProcKind::Converted(of) => return self.call_proc(*of, args, keywords, span, result),
             ProcKind::Curried { .. } => return self.call_curried(id, args, span, result),
             ProcKind::Bound(name) => {
-                let Some((receiver, ty, _)) = self.kept_values(id).into_iter().next() else { return Ok(()) };
+                let Some((receiver, ty, _)) = self.kept_values(id)?.into_iter().next() else { return Ok(()) };
                 let name = format!("{NAMED}{name}");
                 let answer = self.call_values((receiver, &ty), &name, args, keywords, true, span, span)?;
                 into(self, answer);
@@ -431,16 +431,26 @@ impl Body<'_, '_> {
         Val::Unit(Unit::Proc(id))
     }
 
-    /// The values that a Proc keeps.
-    pub fn kept_values(&self, id: ProcId) -> Vec<Arg> {
+    /// The values that a Proc has: those from outside, and those that it keeps.
+    ///
+    /// # Errors
+    /// A value from outside that kernels cannot hold.
+    pub fn kept_values(&mut self, id: ProcId) -> Result<Vec<Arg>> {
+        let ProcInfo { roots, kept, .. } = self.an.proc_info(id).clone();
+        let mut values = Vec::new();
+        for root in &roots {
+            let ty = self.an.root(self.here.spec, root).unwrap_or_default();
+            values.push((self.root(root, &ty, "a Proc's value")?, ty, None));
+        }
         let places = self.kept.get(&id).into_iter().flatten();
-        places.zip(&self.an.proc_info(id).kept).map(|(place, ty)| (self.load(place), ty.clone(), None)).collect()
+        values.extend(places.zip(kept).map(|(place, ty)| (self.load(place), ty, None)));
+        Ok(values)
     }
 
     /// Calls the code of a curried Proc, or keeps more of its arguments.
     fn call_curried(&mut self, id: ProcId, args: &[Arg], span: Span, result: Option<&Place>) -> Result<()> {
         let ProcKind::Curried { of, needs, lambda } = self.an.proc_info(id).kind else { return Ok(()) };
-        let all = [self.kept_values(id), args.to_vec()].concat();
+        let all = [self.kept_values(id)?, args.to_vec()].concat();
         if self.an.is_complete(id, args.len()) {
             return self.call_proc(of, &all, &[], span, result);
         }

@@ -152,6 +152,8 @@ pub enum Root {
     Ivar(Box<Root>, Name),
     /// The lambda that a *live* object ([`World::live`]) returns for one of its methods.
     Member(Box<Root>, Name),
+    /// A Proc or another value of which Ruby's own code has made a Proc, by its position ([`Derivation`]).
+    Part(Box<Root>, usize),
     /// A Proc or Method object that objects and arrays hold, by its number ([`crate::id::ProcId::held`]).
     Held(u32),
 }
@@ -161,9 +163,11 @@ impl Root {
     pub fn enclosing(&self) -> impl Iterator<Item = &Root> {
         fn inner(root: &Root) -> Option<&Root> {
             match root {
-                Root::Within(inner, _) | Root::Ivar(inner, _) | Root::Member(inner, _) | Root::SelfOf(inner) => {
-                    Some(inner)
-                }
+                Root::Within(inner, _)
+                | Root::Ivar(inner, _)
+                | Root::Member(inner, _)
+                | Root::Part(inner, _)
+                | Root::SelfOf(inner) => Some(inner),
                 Root::Element | Root::SelfObject | Root::Capture(_) | Root::Const(_) | Root::Held(_) => None,
             }
         }
@@ -182,6 +186,19 @@ pub struct Outside {
     pub same_as: Option<Root>,
     /// Whether it is a Method object.
     pub is_method: bool,
+}
+
+/// How Ruby's own code has made a Proc or Method object, which has no source. Its parts are [`Root::Part`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Derivation {
+    /// `f >> g`: the part that is called first, then the other.
+    Composed { lambda: bool },
+    /// `f.curry`: the code, then a number of arguments. It calls the code when it has as many as it needs.
+    Curried { given: usize, needs: usize, lambda: bool },
+    /// `to_proc` of a Method object, which is the part.
+    Converted,
+    /// A Method object of Ruby's own method, with its name.
+    Method(Name),
 }
 
 /// The most different Procs at one place. A call of the place chooses among the code of all of them.
@@ -251,6 +268,10 @@ pub trait World {
     fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId>;
     /// The code of a root that is a Proc or a Method object. None: it is neither, or has no source.
     fn outside(&mut self, root: &Root) -> Option<Outside>;
+    /// For a root that is a Proc or Method object without source: how Ruby has made it.
+    fn derived(&mut self, _root: &Root) -> Option<Derivation> {
+        None
+    }
     /// For a root that is a Proc made from a Symbol (`&:name`): the method that it calls.
     fn symbol_proc(&mut self, root: &Root) -> Option<Name>;
     /// Whether a root is a *live* object. Kernels cannot hold it, but for each method that they may call, it returns a

@@ -9,6 +9,7 @@
 //! a method obeys. So this file reads the structures in which Ruby 3.1 to 3.4 keeps both:
 //!
 //! * A Proc's data (`rb_proc_t`): `self`, the environment, the code, and the kind, each a word.
+//! * The code of a Proc of C: the function and the object that it gets, the third and fourth word.
 //! * An environment: its flags at 0; at -1 the environment around it; at -2 the method entry or the scope
 //!   (`rb_cref_t`). A method's environment has none around it. It has the method's block at -1, a Proc or a Symbol once
 //!   any Proc of the method exists.
@@ -45,6 +46,7 @@ const IMEMO_SHIFT: u32 = 12;
 const IMEMO_MASK: usize = 0xf;
 const CREF: usize = 1;
 const SVAR: usize = 2;
+const IFUNC: usize = 4;
 const ENTRY: usize = 6;
 const ISEQ: usize = 7;
 /// An environment has none around it.
@@ -111,6 +113,20 @@ fn data(object: Raw) -> Option<usize> {
     }
     let embedded = VERSION.1 >= 3 && word(object, 3) & EMBEDDED != 0;
     Some(if embedded { object + 4 * size_of::<usize>() } else { word(object, 4) })
+}
+
+/// The function of C that a Proc calls, and the object that the function gets. None: it is another Proc.
+pub fn native(block: Value) -> Option<(usize, Raw)> {
+    const OF_C: usize = 1;
+    if !is_known() || magnus::block::Proc::from_value(block).is_none() {
+        return None;
+    }
+    let data = data(block.as_raw())?;
+    let code = word(data, 2);
+    if word(data, 3) & 0xffff_ffff != OF_C || imemo(code) != Some(IFUNC) {
+        return None;
+    }
+    Some((word(code, 2), word(code, 3) as Raw))
 }
 
 /// The environment of a Proc that is written in Ruby.

@@ -7,6 +7,7 @@
 
 pub mod constants;
 pub mod deferred_error;
+pub mod derivation;
 pub mod dtype;
 pub mod encode;
 pub mod environment;

@@ -13,7 +13,8 @@ use ikra_core::error::Result as CoreResult;
 use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
 use ikra_core::syntax::ast::Name;
 use ikra_core::world::{
-    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root, World,
+    ClassInfo, ConstId, Construction, Derivation, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root,
+    World,
 };
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
@@ -268,6 +269,9 @@ impl World for Remote<'_> {
     }
     fn outside(&mut self, root: &Root) -> Option<Outside> {
         self.ask(|w| w.outside(root))
+    }
+    fn derived(&mut self, root: &Root) -> Option<Derivation> {
+        self.ask(|w| w.derived(root))
     }
     fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
         self.ask(|w| w.symbol_proc(root))

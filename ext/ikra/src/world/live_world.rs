@@ -8,6 +8,7 @@
 
 use crate::marshal::held_procs;
 use crate::ruby::constants::{From, method_nesting};
+use crate::ruby::derivation;
 use crate::ruby::environment::InForce;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::iseq::{self, Sequence};
@@ -25,8 +26,8 @@ use ikra_core::source::Source;
 use ikra_core::syntax::ast::{Name, variable_of};
 use ikra_core::syntax::{self, given_at};
 use ikra_core::world::{
-    ClassInfo, ConstId, Construction, Facts, Lenient, MethodFact, MethodSource, Opaque, Outside, Receiver, Root, World,
-    well_known,
+    ClassInfo, ConstId, Construction, Derivation, Facts, Lenient, MethodFact, MethodSource, Opaque, Outside, Receiver,
+    Root, World, well_known,
 };
 use magnus::block::Proc;
 use magnus::prelude::*;
@@ -240,6 +241,8 @@ pub struct Guards {
     refined: Vec<(MethodId, u64)>,
     /// Procs made of Symbols, with the names.
     symbols: Vec<(Root, String)>,
+    /// Procs and Method objects that Ruby's own code has made, with how.
+    derived: Vec<(Root, Derivation)>,
     live: Vec<Root>,
     /// The section asked whether an exception was being handled, and none was.
     unhandled: bool,
@@ -270,6 +273,12 @@ impl Guards {
         for (root, name) in &self.symbols {
             let Some(block) = Proc::from_value(captured(ruby, captures, root)?) else { return Ok(false) };
             if crate::world::block::symbol_of(block)?.as_ref() != Some(name) {
+                return Ok(false);
+            }
+        }
+        for (root, derivation) in &self.derived {
+            let now = derivation::of(ruby, captured(ruby, captures, root)?)?;
+            if now.as_ref().map(|(now, _)| now) != Some(derivation) {
                 return Ok(false);
             }
         }
@@ -398,6 +407,11 @@ pub fn captured(ruby: &Ruby, captures: &Captures, root: &Root) -> Result<Value, 
                 return Ok(ruby.qnil().as_value());
             }
             object.funcall("__kernel", (registry::symbol(ruby, name),))
+        }
+        Root::Part(root, at) => {
+            let code = captured(ruby, captures, root)?;
+            let parts = derivation::of(ruby, code)?.map(|(_, parts)| parts).unwrap_or_default();
+            Ok(parts.get(*at).copied().unwrap_or_else(|| ruby.qnil().as_value()))
         }
         Root::SelfOf(root) => {
             let code = captured(ruby, captures, root)?;
@@ -957,6 +971,15 @@ impl World for LiveWorld<'_> {
         }
     }
 
+    fn derived(&mut self, root: &Root) -> Option<Derivation> {
+        self.goes_on()?;
+        let code = captured(self.ruby, self.captures, root);
+        let found = derivation::of(self.ruby, self.caught(code)?);
+        let (derivation, _) = self.caught(found)??;
+        self.guards.derived.push((root.clone(), derivation.clone()));
+        Some(derivation)
+    }
+
     fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
         self.goes_on()?;
         let code = captured(self.ruby, self.captures, root);
@@ -1005,6 +1028,7 @@ impl World for LiveWorld<'_> {
             }
             Root::Capture(name) if given_at(name).is_some() => "an argument".to_string(),
             Root::Capture(name) | Root::Within(_, name) => name.to_string(),
+            Root::Part(..) => "a value that a Proc has".to_string(),
             Root::Held(_) => "a Proc that an object or array holds".to_string(),
             Root::Const(id) => NUMBERS.lock().consts[id.index()].name.clone(),
             Root::SelfOf(_) => "self of a Proc".to_string(),

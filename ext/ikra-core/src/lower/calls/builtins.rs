@@ -242,7 +242,7 @@ impl Body<'_, '_> {
                 _ => None,
             },
             MethodReceiver => match atom {
-                Atom::Proc(id) => self.kept_values(id).first().map(|(val, ..)| *val),
+                Atom::Proc(id) => self.kept_values(id)?.first().map(|(val, ..)| *val),
                 _ => None,
             },
             IsLambda => match atom {
