@@ -545,6 +545,22 @@ RSpec.describe "Captured Procs and Method objects that Ruby's own code has made"
     end
   end
 
+  on_every_backend do
+    it "are blocks of sections" do
+      codes = [add.curry[1], add.curry[2.5], up >> twice, twice >> up, 5.method(:+), Math.method(:sqrt), Math.method(:sqrt).to_proc, :abs.to_proc >> up]
+      expect(codes.map { |f| [1, 4].pmap(backend: backend, &f) }).to eql(codes.map { |f| [1, 4].map(&f) })
+      odd = ->(x) { x.odd? } >> ->(y) { !y }
+      expect([1, 4].pselect(backend: backend, &odd)).to eq([4])
+      expect([3, 1, 2].preduce(backend: backend, &add.curry)).to eq(6)
+      expect([5, 6].pmap(backend: backend).with_index(&add.curry)).to eq([5, 7])
+      list = [Procs::Tally.new(1), Procs::Tally.new(5)]
+      list.peach(backend: backend, &(->(one) { one.add(1) && one } >> ->(one) { one.add(10) }))
+      expect(list.map(&:count)).to eq([12, 16])
+      expect { [1, 0].pmap(backend: backend, &6.method(:/)) }.to raise_error(ZeroDivisionError)
+      expect { [[1, 2]].pmap(backend: backend, &(add >> up)) }.to raise_error(ArgumentError, "wrong number of arguments (given 1, expected 2)")
+    end
+  end
+
   it "are others at the next call, with other values" do
     run = ->(f) { [3].pmap(backend: :cpu) { |x| f.(x) }.first }
     codes = [add.curry[1], add.curry[2.5], up >> twice, twice >> up, 5.method(:+), 6.method(:+), 6.method(:*), add.curry[10], up, :succ.to_proc >> up]

@@ -10,8 +10,12 @@ pub mod print;
 pub mod visit;
 mod wrap;
 
-pub use lower::{Form, Item, Members, outline, parse_block, parse_expression, parse_method, symbol_block};
+pub use lower::{
+    Form, Item, Members, native_block, outline, parse_block, parse_expression, parse_method, symbol_block,
+};
 /// The name of the captured local that holds the block of the method around a block. No program can name it.
 pub const OUTER_BLOCK: &str = "&";
+/// The name of the captured local that holds a section's block itself, which has no text.
+pub const OWN_BLOCK: &str = "&&";
 
 pub use wrap::{Wrapping, given, given_at, wrap, written};

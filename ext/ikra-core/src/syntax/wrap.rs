@@ -5,6 +5,7 @@
 //! stays a literal block of the unit. So its parameters, its locals and those around it mean what they mean in any
 //! block. Invariant: positions in the unit are the user's; the added nodes have the position of the whole block.
 
+use super::OWN_BLOCK;
 use super::ast::{Arg, Block, Call, Kind, Local, LocalId, Name, Node, NodeId, Origin, Params, Pattern, Unit};
 use crate::diagnostic::Span;
 use std::sync::Arc;
@@ -38,11 +39,12 @@ pub fn wrap(unit: Unit, wrapping: &Wrapping) -> Unit {
         local.origin = Origin::Inner;
     }
     let own = |(i, local): (usize, &Local)| (local.origin != Origin::Captured).then(|| LocalId::new(i));
-    let mut block = match &unit.symbol {
-        Some(name) => {
-            let name = Kind::Sym(name.clone());
-            Given::Argument(wrap.node(name))
-        }
+    let itself = match unit.body.kind {
+        Kind::Local(local) if *wrap.locals[local.index()].name == *OWN_BLOCK => Some(Kind::Local(local)),
+        _ => unit.symbol.clone().map(Kind::Sym),
+    };
+    let mut block = match itself {
+        Some(itself) => Given::Argument(wrap.node(itself)),
         None => {
             let locals = wrap.locals.iter().enumerate().filter_map(own).collect();
             let (params, body, span) = (unit.params, unit.body, wrap.whole);

@@ -402,7 +402,7 @@ fn section_of(
     let wrapped = within.is_some();
     let (mut within, given) = Within::of(within, finds)?;
     let captures = captures.with(given);
-    if captures.is_lambda() && within.methods.is_empty() {
+    if within.methods.is_empty() && (captures.is_lambda() || captures.is_native()?) {
         within = Within { methods: smallvec![(names::LAMBDA.into_id_with(ruby).as_raw(), 0)], finds };
     }
     let site =

@@ -5,6 +5,7 @@
 //! ([`crate::ruby::iseq`]).
 
 use crate::ruby::constants::method_nesting;
+use crate::ruby::derivation;
 use crate::ruby::environment::{self, InForce};
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
@@ -35,6 +36,8 @@ pub enum Key {
     Iseq(Raw, u64),
     /// `&:name`.
     Symbol(String),
+    /// A Proc that Ruby's own code has made ([`derivation`]), which is captured as it is.
+    Native,
     /// `&method(:name)`: class of the receiver, file and line of the method.
     Method(Raw, String, u32),
 }
@@ -62,9 +65,12 @@ pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
         let class = receiver.class();
         return Ok(Identified { key: Key::Method(class.as_raw(), path, line), holds: Some(class.as_value()) });
     }
+    if derivation::of(ruby, block.as_value())?.is_some() {
+        return Ok(Identified { key: Key::Native, holds: None });
+    }
     let shown: String = block.funcall("inspect", ())?;
     Err(Failure::NoSource(format!(
-        "{shown} has no source to compile: it is a method of C, made of a Hash, by >> or <<, or refined. Write the call out in a block: `{{ |x| … }}`"
+        "{shown} has no source to compile: it is made of a Hash or by C, or refined. Write the call out in a block: `{{ |x| … }}`"
     )))
 }
 
@@ -93,6 +99,10 @@ pub fn read(ruby: &Ruby, key: &Key, captures: &Captures, within: Option<&Wrappin
             let text = format!("&:{name}");
             let source = Arc::new(Source::whole(&format!("<internal:{text}>"), &text, 1));
             (syntax::symbol_block(&source, name), live_world::scope(&[]))
+        }
+        Key::Native => {
+            let source = Arc::new(Source::whole("<internal:&block>", "&block", 1));
+            (syntax::native_block(&source), live_world::scope(&[]))
         }
         Key::Method(_, path, line) => read_method(ruby, captures, path, *line)?,
     };
@@ -214,9 +224,22 @@ impl Captures {
         self.block.is_lambda()
     }
 
+    /// Whether the block is a Proc of Ruby's own code, without a place in a file.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn is_native(&self) -> Result<bool, Error> {
+        let block = self.block.as_value();
+        Ok(environment::native(block).is_some() && block.funcall::<_, _, Value>("source_location", ())?.is_nil())
+    }
+
     fn binding(&self) -> Result<Option<Value>, Error> {
         if let Some(binding) = self.binding.get() {
             return Ok(Some(*binding));
+        }
+        // nor has one that Ruby's own code has made, but a method that is written in Ruby
+        if self.is_native()? {
+            return Ok(None);
         }
         // `&:name`, which is a lambda, has none
         if self.block.is_lambda() && symbol_of(self.block)?.is_some() {
@@ -247,6 +270,9 @@ impl Captures {
                 (0, Some(index)) => ruby.into_value(index),
                 _ => reflect::value(self.given.get(at).copied().unwrap_or(heap::NIL)),
             });
+        }
+        if name == syntax::OWN_BLOCK {
+            return Ok(self.block.as_value());
         }
         if name == syntax::OUTER_BLOCK {
             let Some(given) = environment::outer_block(self.block.as_value()) else {

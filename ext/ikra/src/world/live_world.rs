@@ -1026,6 +1026,7 @@ impl World for LiveWorld<'_> {
             Root::Capture(name) | Root::Within(_, name) if **name == *syntax::OUTER_BLOCK => {
                 "the block of the method around it".to_string()
             }
+            Root::Capture(name) if **name == *syntax::OWN_BLOCK => "the block".to_string(),
             Root::Capture(name) if given_at(name).is_some() => "an argument".to_string(),
             Root::Capture(name) | Root::Within(_, name) => name.to_string(),
             Root::Part(..) => "a value that a Proc has".to_string(),

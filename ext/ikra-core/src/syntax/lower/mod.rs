@@ -154,6 +154,15 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
     }
 }
 
+/// The unit of a block without text: its body is the Proc. Only an operation can run it ([`crate::syntax::wrap`]).
+pub fn native_block(source: &Arc<Source>) -> Unit {
+    let mut unit = symbol_block(source, "call");
+    unit.locals.push(super::ast::Local { name: crate::syntax::OWN_BLOCK.into(), origin: Origin::Captured });
+    unit.body.kind = Kind::Local(LocalId::new(unit.locals.len() - 1));
+    unit.symbol = None;
+    unit
+}
+
 /// The slice, extended to a `->` right before it.
 fn with_arrow(source: &Source) -> Range<usize> {
     let slice = source.slice.clone();
