@@ -143,6 +143,25 @@ RSpec.describe "Captured Procs and Method objects" do
       }.to each_same_as_ruby(ticks: 3) { |rule| rule.step }
     end
 
+    it "chooses among captured Procs in an array that the block makes" do
+      up = ->(x) { x + 1 }
+      twice = proc { |x| x * 2 }
+      go = Procs::Scale.new(7).method(:go)
+      expect { |x| [[up, twice, go][x % 3].(x), [up, twice].map { |f| f.(x) }, [[up, twice], [twice, go]][x % 2].sum { |f| f.(x) }] }.to be_same_as_ruby.over(1, 2, 3)
+      expect { |x| [up, twice, up].inject(x) { |y, f| f.(y) } }.to be_same_as_ruby.over(1, 2, 3)
+      expect { |x| f, g = x > 1 ? [up, twice] : [twice, up]; list = [f.(x), g.(x)]; h = (up if x > 1); h ? list + [h].map { |one| one.(x) } : list }.to be_same_as_ruby.over(1, 2)
+      expect { |x| [1, 2, x].map { |y| [up, twice].each { |f| y = f.(y) }; y } }.to be_same_as_ruby.over(1, 2)
+      expect([0].pmap(backend: backend) { |i| [up, go, i] }).to eq([[up, go, 0]])
+    end
+
+    it "sees other captured Procs in such an array at the next call" do
+      run = ->(f, g) { [0, 1].pmap(backend: backend) { |i| [f, g][i].(10) } }
+      one = Procs.adder(1)
+      pairs = [[one, Procs.adder(2.5)], [Procs.adder(2.5), one], [one, one], [->(x) { -x }, one], [Procs::Scale.new(3).method(:go), one]]
+      expect(pairs.map { |f, g| run.(f, g) }).to eql(pairs.map { |pair| pair.map { |f| f.(10) } })
+      70.times { |i| expect(run.(Procs.adder(i), one)).to eq([10 + i, 11]) } if backend == :reference
+    end
+
     it "stores Procs that are held already, and gives them back" do
       rules = [->(x) { -x }, ->(x) { x + 9 }]
       expect { |run| run.peach(list = [Procs::Rule.new(1, rules[0]), Procs::Rule.new(2, rules[1])]) { |rule| rule.code = rules[1] }; list.map { |rule| rules.index(rule.code) } }

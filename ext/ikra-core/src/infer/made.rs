@@ -433,7 +433,7 @@ impl Walker<'_, '_> {
             if env.dead {
                 return Ok(Ty::never());
             }
-            types.push(ty);
+            types.push(self.an.as_element(ty));
         }
         self.array_of(&types, node.span)
     }

@@ -274,6 +274,8 @@ pub struct Analysis<'w> {
     composed_index: HashMap<(ProcId, ProcId, ProcId), ProcId>,
     /// Procs made of another Proc, or of a receiver.
     derived: HashMap<kept::Derived, ProcId>,
+    /// The numbers of captured Procs that become elements of arrays. They are kept when analysis begins again.
+    numbers: HashMap<Root, Option<u32>>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
     /// For a method that is called on a Range object as on a Range in registers: why kernels cannot do that. The error
     /// is raised at run time.
@@ -340,6 +342,7 @@ pub fn analyse<'w>(
         outside_index: HashMap::new(),
         composed_index: HashMap::new(),
         derived: HashMap::new(),
+        numbers: HashMap::new(),
         inlinings: HashMap::new(),
         lacking: HashMap::new(),
         growing: BTreeSet::new(),

@@ -94,6 +94,23 @@ impl Analysis<'_> {
         Some(Ty::proc(self.add_outside(root, info)))
     }
 
+    /// The type of a value that an array is to hold: a captured Proc becomes one that arrays hold, with a number.
+    pub fn as_element(&mut self, ty: Ty) -> Ty {
+        let [id] = *ty.procs else { return ty };
+        let ProcKind::Outside(root, _) = &self.proc_info(id).kind else { return ty };
+        if ty.atoms().len() != 1 || id.held_number().is_some() {
+            return ty;
+        }
+        let root = root.clone();
+        let number = match self.numbers.get(&root) {
+            Some(number) => *number,
+            None => self.world.number_of_proc(&root),
+        };
+        self.numbers.insert(root, number);
+        let held = number.map(ProcId::held).filter(|held| self.meet_held_proc(*held).is_ok());
+        held.map_or(ty, Ty::proc)
+    }
+
     /// Asks for the code of a Proc that objects or arrays hold, when the analysis first meets it.
     ///
     /// # Errors

@@ -237,7 +237,13 @@ impl Body<'_, '_> {
     pub fn array_literal(&mut self, node: &Node, items: &[Node]) -> Result<Val> {
         let mut vals = Vec::new();
         for item in items {
-            vals.push(self.held(item)?);
+            let val = self.held(item)?;
+            let ty = self.ty(item);
+            let element = self.an.as_element(ty.clone());
+            vals.push(match *element.procs {
+                [id] if element != ty => Val::Unit(Unit::Proc(id)),
+                _ => val,
+            });
             if self.is_never(item) || self.cx.b.ended() {
                 return Ok(Val::NEVER);
             }

@@ -272,6 +272,10 @@ pub trait World {
     fn derived(&mut self, _root: &Root) -> Option<Derivation> {
         None
     }
+    /// The number of a root that is a Proc or Method object with source, as of one that objects and arrays hold.
+    fn number_of_proc(&mut self, _root: &Root) -> Option<u32> {
+        None
+    }
     /// For a root that is a Proc made from a Symbol (`&:name`): the method that it calls.
     fn symbol_proc(&mut self, root: &Root) -> Option<Name>;
     /// Whether a root is a *live* object. Kernels cannot hold it, but for each method that they may call, it returns a

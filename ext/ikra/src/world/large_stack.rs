@@ -273,6 +273,9 @@ impl World for Remote<'_> {
     fn derived(&mut self, root: &Root) -> Option<Derivation> {
         self.ask(|w| w.derived(root))
     }
+    fn number_of_proc(&mut self, root: &Root) -> Option<u32> {
+        self.ask(|w| w.number_of_proc(root))
+    }
     fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
         self.ask(|w| w.symbol_proc(root))
     }

@@ -21,7 +21,7 @@ use crate::world::large_stack;
 use crate::world::observe::{Observer, Refusal};
 use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
-use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
+use ikra_core::id::{ArrayKind, ClassId, MethodId, ProcId, ScopeId};
 use ikra_core::source::Source;
 use ikra_core::syntax::ast::{Name, variable_of};
 use ikra_core::syntax::{self, given_at};
@@ -241,6 +241,8 @@ pub struct Guards {
     refined: Vec<(MethodId, u64)>,
     /// Procs made of Symbols, with the names.
     symbols: Vec<(Root, String)>,
+    /// Captured Procs that the section puts into arrays, with their numbers.
+    numbered: Vec<(Root, u32)>,
     /// Procs and Method objects that Ruby's own code has made, with how.
     derived: Vec<(Root, Derivation)>,
     live: Vec<Root>,
@@ -273,6 +275,11 @@ impl Guards {
         for (root, name) in &self.symbols {
             let Some(block) = Proc::from_value(captured(ruby, captures, root)?) else { return Ok(false) };
             if crate::world::block::symbol_of(block)?.as_ref() != Some(name) {
+                return Ok(false);
+            }
+        }
+        for (root, number) in &self.numbered {
+            if held_procs::find(captured(ruby, captures, root)?.as_raw()) != Some(ProcId::held(*number)) {
                 return Ok(false);
             }
         }
@@ -969,6 +976,15 @@ impl World for LiveWorld<'_> {
                 None
             }
         }
+    }
+
+    fn number_of_proc(&mut self, root: &Root) -> Option<u32> {
+        self.goes_on()?;
+        let code = captured(self.ruby, self.captures, root);
+        let number = self.observer.number_of_proc(self.caught(code)?.as_raw());
+        let number = self.caught(number)??.held_number()?;
+        self.guards.numbered.push((root.clone(), number));
+        Some(number)
     }
 
     fn derived(&mut self, root: &Root) -> Option<Derivation> {

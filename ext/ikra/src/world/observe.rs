@@ -202,6 +202,14 @@ pub struct Observer {
 }
 
 impl Observer {
+    /// The number of a Proc or Method object, as of one that objects and arrays hold.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn number_of_proc(&self, value: Raw) -> std::result::Result<Option<ProcId>, Error> {
+        held_procs::number(value, self.columns_stay)
+    }
+
     pub fn new(ruby: &Ruby, columns_stay: fn() -> bool) -> Self {
         Self {
             columns_stay,
