@@ -42,7 +42,7 @@ pub struct ProcInfo {
     pub kind: ProcKind,
     /// Values from outside that it has, before those that it keeps.
     pub roots: Vec<Root>,
-    /// The types of the values that it keeps ([`super::kept`]).
+    /// The types of the values that it keeps ([`super::bound_procs`]).
     pub kept: Vec<Ty>,
     /// The call that made it, if it keeps values.
     pub at: Span,

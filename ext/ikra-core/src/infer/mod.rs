@@ -10,10 +10,10 @@
 pub mod accumulate;
 pub mod append;
 pub mod blocks;
+pub mod bound_procs;
 pub mod builtins;
 pub mod calls;
 pub mod compare;
-pub mod kept;
 mod library;
 pub mod lifted;
 mod locals;
@@ -273,7 +273,7 @@ pub struct Analysis<'w> {
     /// Procs composed of two: by the first, the second, and the one that is the receiver.
     composed_index: HashMap<(ProcId, ProcId, ProcId), ProcId>,
     /// Procs made of another Proc, or of a receiver.
-    derived: HashMap<kept::Derived, ProcId>,
+    derived: HashMap<bound_procs::Derived, ProcId>,
     /// The numbers of captured Procs that become elements of arrays. They are kept when analysis begins again.
     numbers: HashMap<Root, Option<u32>>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
