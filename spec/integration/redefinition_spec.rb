@@ -68,6 +68,20 @@ RSpec.describe "Redefined methods" do
     same "class Module; def ===(_) = true; end", "[a.all?(String), a.any?(Float)]"
   end
 
+  it "as Kernel#hash are asked where Ruby asks them" do
+    output = run_ruby(<<~RUBY)
+      blocks = [proc { |x| [x, x].uniq }, proc { |x| [x].include?(1) }, proc { |x| [x] == [1] }]
+      expected = blocks.map { |block| [1, 2].map(&block) }
+      calls = 0
+      own = Kernel.instance_method(:hash)
+      Kernel.define_method(:hash) { calls += 1; nil }
+      answers = blocks.map { |block| [1, 2].pmap(backend: :reference, &block) rescue $!.class.name }
+      Kernel.define_method(:hash, own)
+      p(answers.zip(expected).map { |answer, ruby| answer == ruby || answer == "Ikra::CompileError" }, calls)
+    RUBY
+    expect(output).to eq "[true, true, true]\n0\n"
+  end
+
   it "of an enumerable class are not asked by Enumerable, but for each" do
     same <<~RUBY, "Pair.new(a[0], 9).then { |q| [q.sort, q.minmax, q.first(1), q.to_a, q.reverse_each { |x| x }.class == Pair] }"
       class Pair

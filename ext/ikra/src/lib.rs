@@ -41,7 +41,7 @@ use device::backends;
 use magnus::{Error, Object, Ruby, function};
 use marshal::graph_cache;
 use report::{explain, profile};
-use ruby::{derivation, environment, errors, fiber, holder, iseq, reflect, registry, reserve};
+use ruby::{derivation, environment, errors, fiber, holder, iseq, question, reflect, registry, reserve};
 use section::{collect, engine, over, pending, random};
 use world::{hashes, live_world};
 
@@ -154,6 +154,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;
     reflect::init(ruby)?;
+    question::init(ruby)?;
     iseq::init(ruby)?;
     environment::init(ruby)?;
     derivation::init(ruby)

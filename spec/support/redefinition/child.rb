@@ -237,6 +237,7 @@ module Redefinition
       next @refused += 1 if ikra[i].is_a?(Ikra::CompileError)
       next @equal += 1 if same?(ruby[i], ikra[i]) && same?(ruby_inputs[i], ikra_inputs[i])
 
+      @wrong += 1
       puts "#{owner}##{name} #{variant} program #{PROGRAMS[i].last}: Ruby #{shown(ruby[i])}, Ikra #{shown(ikra[i])}"
     end
   end
@@ -249,7 +250,7 @@ module Redefinition
     a.inspect == b.inspect
   end
 
-  @equal = @refused = 0
+  @equal = @refused = @wrong = 0
 
   OWNERS = [Integer, Float, String, Array, Hash, Range, Symbol, Kernel, Comparable, Enumerable].freeze
   # Kernel's functions, where the programs call them.
@@ -257,7 +258,7 @@ module Redefinition
 
   VARIANTS = %w[constant nil counting].freeze
 
-  # `variant`: one of these, or `each` for all in turn.
+  # `variant`: one of these, or `each` for all in turn. Gives whether no answer was wrong.
   def self.run(backend, variant)
     Ikra.configure { |config| config.backend = backend.to_sym }
     $stdout.sync = true
@@ -267,7 +268,8 @@ module Redefinition
       names.each_with_index { |name, i| compare(owner, name, variant == "each" ? VARIANTS[i % 3] : variant) }
     end
     puts "equal #{@equal}, refused #{@refused}"
+    @wrong == 0
   end
 end
 
-Redefinition.run(*ARGV) if $PROGRAM_NAME == __FILE__
+exit(Redefinition.run(*ARGV)) if $PROGRAM_NAME == __FILE__

@@ -10,9 +10,11 @@
 
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::reflect;
-use crate::ruby::registry;
+use crate::ruby::registry::{self, Kept};
 use magnus::rb_sys::{AsRawValue, protect};
+use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, RString, Ruby, Value};
+use once_cell::sync::OnceCell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
@@ -34,6 +36,22 @@ pub fn own<T>(
     }
 }
 
+/// `{ Object => :never }`. It is made once, since Ruby asks a class that becomes a key for `hash`, which a program may
+/// redefine.
+static NEVER: OnceCell<Kept> = OnceCell::new();
+
+/// Makes what questions need.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    let never = ruby.hash_new();
+    never.aset(ruby.class_object(), ruby.to_symbol("never"))?;
+    never.freeze();
+    let _ = NEVER.set(Kept::new(never.as_value()));
+    Ok(())
+}
+
 struct Asked<F, T> {
     question: Option<F>,
     answer: Option<thread::Result<T>>,
@@ -53,12 +71,11 @@ fn uninterrupted<T>(ruby: &Ruby, work: impl FnOnce() -> T) -> Result<T, Error> {
     fn function<F: FnOnce() -> T, T>(_: &Asked<F, T>) -> unsafe extern "C" fn(Raw, Raw, c_int, *const Raw, Raw) -> Raw {
         ask::<F, T>
     }
-    let never = ruby.hash_new();
-    never.aset(ruby.class_object(), ruby.to_symbol("never"))?;
-    let (never, id) = (never.as_raw(), registry::id(ruby, "handle_interrupt"));
+    let never = NEVER.get().expect("made when Ikra is loaded").raw();
+    let id = registry::id(ruby, "handle_interrupt");
     let mut asked = Asked { question: Some(work), answer: None };
     let ask = function(&asked);
-    // SAFETY: `asked` and `never` outlive the call; what is raised when it ends, which is what waited, is caught.
+    // SAFETY: `asked` and `NEVER` outlive the call; what is raised when it ends, which is what waited, is caught.
     protect(|| unsafe {
         rb_sys::rb_block_call(rb_sys::rb_cThread, id, 1, &raw const never, Some(ask), (&raw mut asked) as Raw)
     })?;
