@@ -164,6 +164,10 @@ RSpec.describe "Arrays" do
       expect { |x| a = list.dup; (a[0..1], b), c = [[x, x], 7], 8; [a, b, c] }.to be_same_as_ruby.over(1)
     end
 
+    it "made without a length do not run the block" do
+      expect { |x| [Array.new { |i| i + x }, Array.new(x) { |i| i + x }] }.to be_same_as_ruby.over(2)
+    end
+
     it "keeps its length where others may hold it" do
       expect([[1, 2, 3], [4, 5, 6]]).to each_same_as_ruby { |a| a[0..1] = [8, 9]; a[2, 1] = a[0, 1] }
       expect { |x| a = [x, 2, 3]; b = a; a[1, 2] = [8, 9]; c = [1, 2, 3]; c.each { |y| c[0, 1] = [y] }; [a, b, c] }.to be_same_as_ruby.over(1)

@@ -73,6 +73,16 @@ RSpec.describe "Attributes" do
       expect { |point| point.name }.to be_same_as_ruby.over(points)
     end
 
+    it "takes no keywords, which Ruby counts as one more argument" do
+      points = [Attributes::Point.new(1, 2)]
+      expect { |point| point.x(a: 1) }.to be_same_as_ruby.over(points)
+      expect { |point| point.x(1, a: 1) }.to be_same_as_ruby.over(points)
+      expect { |point| point.send(:x=, 1, a: 1) }.to be_same_as_ruby.over(points)
+      expect { |point| point.x(**{}) }.to be_same_as_ruby.over(points)
+      expect { |point| Attributes::Point.allocate(a: point.x) }.to be_same_as_ruby.over(points)
+      expect { points.pmap(backend: backend) { |point| point.send(:x=, a: 1) } }.to raise_error(Ikra::CompileError, /make no Hash of keywords/)
+    end
+
     it "may be private" do
       points = [Attributes::Point.new(1, 2)]
       expect { |point| point.secret }.to be_same_as_ruby.over(points)

@@ -303,6 +303,14 @@ impl Builtin {
         )
     }
 
+    /// The number of positional arguments of a method, by the name that it is called by.
+    pub fn arity_by_name(self, name: &str) -> std::ops::RangeInclusive<usize> {
+        match (self, name) {
+            (Self::RangeStep, "%") => 1..=1,
+            _ => self.arity(),
+        }
+    }
+
     /// The number of positional arguments.
     pub fn arity(self) -> std::ops::RangeInclusive<usize> {
         use Builtin::*;
@@ -632,6 +640,9 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         )),
         (_, "__cover_form") => {
             Some(Builtin::Refuse("kernels do not know whether a Range has a Complex", "compare its real part"))
+        }
+        (_, "__no_member_text") => {
+            Some(Builtin::Refuse("kernels do not know members of Structs by a String", "write the name as a Symbol"))
         }
         (_, "__keyed") => Some(Builtin::Lacks("eql?", "hash")),
         (_, "__fill_form") => {

@@ -693,6 +693,12 @@ impl Analysis<'_> {
                     Err(_) => Ty::never(),
                 }
             }
+            Target::Writer(_) if given == 0 && !args.keywords.is_empty() => {
+                return Err(Refusal::new(format!("kernels make no Hash of keywords, which {name} takes"))
+                    .advise("make it before the section"));
+            }
+            // Ruby makes one more argument of keywords
+            Target::Reader(_) | Target::Writer(_) if !args.keywords.is_empty() => Ty::never(),
             Target::Reader(ivar) if given == 0 => {
                 let ty = self.read_field(from, atom, reach, ivar)?;
                 if atom == Atom::Object(well_known::COMPLEX) && ty.objects.contains(&well_known::RATIONAL) {
@@ -1532,6 +1538,8 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
         (_, _, "===") => helper("__covers"),
         (Atom::Int | Atom::Float | Atom::Nil, Atom::Int | Atom::Float | Atom::Nil, "bsearch") => helper("__bsearch"),
         (Atom::Int, Atom::Float, "__list_step" | "__step_size") => None,
+        // Ruby has a formula for two Integers, and else asks for each element
+        (Atom::Int, Atom::Float, "sum") => crate::prelude::find("", "Enumerable", name).map(RangeForm::Helper),
         (Atom::Int | Atom::Float, Atom::Int | Atom::Float, "step" | "%") => {
             Some(RangeForm::Registers(Prims::FLOAT_RANGE))
         }

@@ -305,6 +305,9 @@ impl Analysis<'_> {
                 let given = args.positional.len() + usize::from(!args.keywords.is_empty());
                 format!("wrong number of arguments (given {given}, expected 0)")
             }
+            _ if crate::prelude::expects_one(method) => {
+                format!("wrong number of arguments (given {}, expected 1)", args.positional.len())
+            }
             _ => message,
         }
     }

@@ -373,7 +373,7 @@ impl Walker<'_, '_> {
         self.an.born(class, builtin == Builtin::Allocate)?;
         let object = Ty::object(class, Reach::Fresh);
         if builtin == Builtin::Allocate {
-            return Ok(if args.positional.is_empty() { object } else { Ty::never() });
+            return Ok(if args.positional.is_empty() && args.keywords.is_empty() { object } else { Ty::never() });
         }
         let mut args = Args { void: true, ..args.clone() };
         match self.an.data_members(class, args.positional.len(), !args.keywords.is_empty()) {
@@ -390,7 +390,10 @@ impl Walker<'_, '_> {
 
     /// `Array.new`, `Array.new(n)`, `Array.new(n, x)`, `Array.new(n) { |i| … }`.
     fn new_array(&mut self, args: &Args, block: Option<&Ty>, span: Span, env: &mut Env) -> Result<Ty> {
-        if let (Some(block), Some(method)) = (block, array_builder()) {
+        if !args.positional.is_empty()
+            && args.keywords.is_empty()
+            && let (Some(block), Some(method)) = (block, array_builder())
+        {
             return self.inline(method, Ty::module(well_known::ARRAY), args, Some(block.clone()), span, env);
         }
         let ty = match args.positional.as_slice() {

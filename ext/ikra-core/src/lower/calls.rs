@@ -67,6 +67,14 @@ impl Args {
     }
 }
 
+/// A number of arguments, as Ruby's message about a wrong one says it.
+fn expected(arity: &std::ops::RangeInclusive<usize>) -> String {
+    match arity.start() == arity.end() {
+        true => arity.start().to_string(),
+        false => format!("{}..{}", arity.start(), arity.end()),
+    }
+}
+
 impl Body<'_, '_> {
     /// The error of a refusal at a position.
     pub fn refused(&self, refusal: Refusal, span: Span) -> crate::error::Error {
@@ -621,7 +629,8 @@ impl Body<'_, '_> {
             let val = self.bool_val(val, &ty);
             return Ok((val, ty));
         }
-        if let Some(slot) = self.shared_reader(&targets, args)
+        if keywords.is_empty()
+            && let Some(slot) = self.shared_reader(&targets, args)
             && let Val::Ref(_, id) = receiver
         {
             let val = self.load_slot(&slot, id);
@@ -723,7 +732,8 @@ impl Body<'_, '_> {
         let written = name;
         let name = plain(written);
         let wrong_count = |s: &mut Self, expected: &str| {
-            let message = format!("wrong number of arguments (given {}, expected {expected})", args.len());
+            let given = args.len() + usize::from(!keywords.is_empty());
+            let message = format!("wrong number of arguments (given {given}, expected {expected})");
             s.trap(Trap::Raise { class: "ArgumentError", message }, None);
             Ok(None)
         };
@@ -856,10 +866,12 @@ impl Body<'_, '_> {
                 self.trap(Trap::refusal(message.clone()), None);
                 Ok(None)
             }
-            Target::Reader(ivar) if args.is_empty() => Ok(Some(self.read_field(atom, receiver, ivar))),
+            Target::Reader(ivar) if args.is_empty() && keywords.is_empty() => {
+                Ok(Some(self.read_field(atom, receiver, ivar)))
+            }
             Target::Reader(_) => wrong_count(self, "0"),
             Target::Writer(ivar) => match args {
-                [(val, ..)] => {
+                [(val, ..)] if keywords.is_empty() => {
                     self.write_field((atom, reach), receiver, ivar, *val);
                     Ok(Some(*val))
                 }
@@ -911,20 +923,14 @@ impl Body<'_, '_> {
             }
             Target::Builtin(builtin) if builtin.iterates() && block.is_some() => {
                 let Some(block) = block else { return Ok(None) };
-                self.iterate(*builtin, reach, receiver, args, keywords, &block, span, place)?;
+                self.iterate(*builtin, name, reach, receiver, args, keywords, &block, span, place)?;
                 Ok(None)
             }
             Target::Ruby(method) => {
                 self.call_method(*method, (atom, reach), receiver, name, args, keywords, types, span)
             }
             Target::Builtin(builtin) if !builtin.arity().contains(&args.len()) => {
-                let arity = builtin.arity();
-                let expected = if arity.start() == arity.end() {
-                    arity.start().to_string()
-                } else {
-                    format!("{}..{}", arity.start(), arity.end())
-                };
-                wrong_count(self, &expected)
+                wrong_count(self, &expected(&builtin.arity()))
             }
             Target::Builtin(builtin) => {
                 let mut chosen = Vec::new();

@@ -36,6 +36,7 @@ impl Body<'_, '_> {
         if class == well_known::ARRAY
             && builtin == Builtin::New
             && block.is_some()
+            && !types.positional.is_empty()
             && let Some(method) = array_builder()
         {
             return self.outcome(&Target::Ruby(method), (atom, Reach::Any), "new", types, block, how);
@@ -86,6 +87,7 @@ impl Body<'_, '_> {
         if class == well_known::ARRAY
             && builtin == Builtin::New
             && block.is_some()
+            && !args.is_empty()
             && let Some(method) = array_builder()
         {
             let (receiver, types) =
@@ -95,9 +97,9 @@ impl Body<'_, '_> {
         if class == well_known::ARRAY && builtin == Builtin::New {
             return self.new_array(args, how);
         }
-        let wrong = if builtin == Builtin::Allocate { !args.is_empty() } else { false };
-        if wrong {
-            let message = format!("wrong number of arguments (given {}, expected 0)", args.len());
+        let given = args.len() + usize::from(!keywords.is_empty());
+        if builtin == Builtin::Allocate && given > 0 {
+            let message = format!("wrong number of arguments (given {given}, expected 0)");
             self.trap(Trap::Raise { class: "ArgumentError", message }, None);
             return Ok(None);
         }

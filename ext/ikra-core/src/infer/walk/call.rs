@@ -171,7 +171,7 @@ impl Walker<'_, '_> {
         match (target, block) {
             (Target::Builtin(Builtin::MakeValue), _) => {
                 let Atom::Module(class) = atom else { return Ok(Ty::never()) };
-                if args.positional.len() != crate::world::values::parts(class).len() {
+                if args.positional.len() != crate::world::values::parts(class).len() || !args.keywords.is_empty() {
                     let class = self.an.describe(atom);
                     return Err(self
                         .error(span, format!("kernels know this of {class} only with both arguments"))
@@ -491,7 +491,7 @@ impl Walker<'_, '_> {
                 .advise("write out what the keyword asks for")
                 .into());
         }
-        let wrong_count = !builtin.arity().contains(&args.positional.len());
+        let wrong_count = !builtin.arity_by_name(name).contains(&args.positional.len());
         if wrong_count {
             env.dead = true;
             return Ok(Ty::never());

@@ -147,6 +147,12 @@ impl Body<'_, '_> {
             },
             KeyMissing => {
                 let Some((_, key)) = first else { return Ok(None) };
+                if numbers::carried(key).is_err() {
+                    let message =
+                        "kernels do not know KeyError of a Range that is made in the section, whose message shows it";
+                    self.trap(Trap::refusal(message), None);
+                    return Ok(None);
+                }
                 let ((hash, mut words), (repr, more)) = (self.trap_operand(receiver), self.trap_operand(key));
                 words.extend(more);
                 let site = self.cx.site(Trap::KeyMissing, vec![hash, repr]);

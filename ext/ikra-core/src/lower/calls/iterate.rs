@@ -18,6 +18,7 @@ impl Body<'_, '_> {
     pub(super) fn iterate(
         &mut self,
         builtin: Builtin,
+        name: &str,
         reach: Reach,
         receiver: Val,
         args: &[Arg],
@@ -27,9 +28,10 @@ impl Body<'_, '_> {
         place: &Place,
     ) -> Result<()> {
         use Builtin::*;
-        if !builtin.arity().contains(&args.len()) {
+        let arity = builtin.arity_by_name(name);
+        if !arity.contains(&args.len()) {
             let message =
-                format!("wrong number of arguments (given {}, expected {})", args.len(), builtin.arity().start());
+                format!("wrong number of arguments (given {}, expected {})", args.len(), super::expected(&arity));
             self.trap(Trap::Raise { class: "ArgumentError", message }, None);
             return Ok(());
         }
