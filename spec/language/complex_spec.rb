@@ -92,6 +92,16 @@ RSpec.describe "Complex numbers" do
     end
   end
 
+  on_every_backend do
+    it "divide by numbers only" do
+      expect { |z| [z.fdiv(2), z.fdiv(0.5)] }.to be_same_as_ruby.over(Complex(1, 2), Complex(1.5, -2))
+      [nil, :a, "a", [1], true].each do |other|
+        expect { |z| z.fdiv(other) }.to be_same_as_ruby.over(Complex(1, 2))
+        expect { |z| z.fdiv(other) }.to be_same_as_ruby.over(Complex(1.5, 2))
+      end
+    end
+  end
+
   it "are refused where Ruby would make Rationals" do
     expect { [Complex(1, 2)].pmap { |z| z / Complex(3, 4) } }.to raise_error(Ikra::CompileError, /Rational/)
     expect { [2].pmap { |x| x**1i } }.to raise_error(Ikra::CompileError, /do not know \*\* with a Complex/)

@@ -1,5 +1,23 @@
 # frozen_string_literal: true
 
+module OwnEnumerable
+  class Triple
+    include Enumerable
+
+    attr_reader :asked
+
+    def initialize(a, b, c) = (@a, @b, @c, @asked = a, b, c, 0)
+
+    def each
+      @asked += 1
+      yield @a
+      yield @b
+      yield @c
+      self
+    end
+  end
+end
+
 RSpec.describe "Enumerable in kernels" do
   ints = [3, 1, 4, 1, 5, 9, 2, 6]
   floats = [0.1, 0.2, 0.3, 1e100, -1e100, 5.5]
@@ -105,6 +123,34 @@ RSpec.describe "Enumerable in kernels" do
   end
 
   on_every_backend do
+    it "of a program's own class says how many arguments it expects as Ruby does" do
+      triples = [OwnEnumerable::Triple.new(3, 1, 2)]
+      expect { |t| t.count(1, 2) }.to be_same_as_ruby.over(triples)
+      expect { |t| t.first(1, 2) }.to be_same_as_ruby.over(triples)
+      expect { |t| t.max(1, 2) }.to be_same_as_ruby.over(triples)
+    end
+
+    it "of a program's own class looks at a count before it asks for elements" do
+      expect do |run|
+        triples = [OwnEnumerable::Triple.new(3, 1, 2), OwnEnumerable::Triple.new(1, 1.0, 1)]
+        run.pmap(triples) { |t| [t.min(0), t.max(0) { |a, b| b <=> a }, t.min_by(0) { |x| x }, t.max_by(0) { |x| x }, t.asked, t.min(2), t.asked] }
+      end.to be_same_as_ruby
+      expect { |t| t.min(-1) }.to be_same_as_ruby.over([OwnEnumerable::Triple.new(3, 1, 2)])
+    end
+
+    it "compares pairs in minmax and minmax_by" do
+      triples = [OwnEnumerable::Triple.new(3, 1, 2), OwnEnumerable::Triple.new(1, 1.0, 1), OwnEnumerable::Triple.new(2, 3, 3.0)]
+      expect { |t| [t.minmax, t.minmax { |a, b| b <=> a }, t.minmax_by { |x| x % 3 }, t.minmax { |_, _| 1 }, t.minmax { |_, _| -1 }, t.minmax { |_, _| 0 }] }
+        .to be_same_as_ruby.over(triples)
+      # the line of an exception is that of the call, and in Ruby that of the `yield`
+      expect { |t| (t.minmax rescue :raised) }.to be_same_as_ruby.over([OwnEnumerable::Triple.new(1, nil, 2)])
+      expect { |t| (t.minmax rescue :raised) }.to be_same_as_ruby.over([OwnEnumerable::Triple.new(1, 2, nil)])
+      expect { |t| (t.minmax rescue :raised) }.to be_same_as_ruby.over([OwnEnumerable::Triple.new(1.0, Float::NAN, 2.0)])
+      expect { |t| (t.minmax_by { |x| x } rescue :raised) }.to be_same_as_ruby.over([OwnEnumerable::Triple.new(nil, 2, 1)])
+      expect { |x| [x, 2, 1].minmax_by { |y| y } }.to be_same_as_ruby.over(nil)
+      expect { |x| [[x, 2, 1].minmax_by { |y| y % 3 }, [x].minmax_by { |y| y }, [x, 5, x].minmax_by { 1 }] }.to be_same_as_ruby.over(4, 7)
+    end
+
     it "raises ArgumentError where Ruby's own methods do not take so many arguments either" do
       list = [3, 1, 2]
       expect { |_| list.reverse(1) }.to be_same_as_ruby.over(1)

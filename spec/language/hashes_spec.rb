@@ -143,6 +143,24 @@ RSpec.describe "Hashes" do
     end
   end
 
+  on_every_backend do
+    it "find with what is called where nothing is found" do
+      hash = { 1 => 2, 3 => 4 }
+      none = -> { :none }
+      expect { |x| [hash.find(none) { |k, _| k > x }, hash.detect(none) { |k, v| k + v == x }, hash.find(nil) { |k, _| k > x }] }.to be_same_as_ruby.over(0, 2, 5)
+      expect { |x| hash.find(x) { |k, _| k > x } }.to be_same_as_ruby.over(1, 2)
+      expect { |x| hash.find(x) { |k, _| k > x } }.to be_same_as_ruby.over(5)
+      expect { |x| hash.find(x, 2) { |k, _| k > x } }.to be_same_as_ruby.over(1)
+      expect { |x| hash.count(x, 2) }.to be_same_as_ruby.over(1)
+    end
+
+    it "do not name a Range that they lack" do
+      hash = { 1 => 2 }
+      expect { [1].pmap(backend: backend) { |x| hash.fetch(x..2) } }.to raise_error(Ikra::CompileError, /KeyError of a Range/)
+      expect { |x| [hash.fetch(x..2, 5), hash.fetch(x..2) { x }] }.to be_same_as_ruby.over(1)
+    end
+  end
+
   it "that kernels cannot hold are refused" do
     [[{ (1..2) => 2 }, /a Hash with a Range as a key/], [{ [2**70] => 1 }, /an Integer beyond 64 bits as a key/], [{ [Float::NAN] => 1 }, /NaN as a key/],
      [{ Tables::Keyed.new(1) => 2 }, /a Hash with a Tables::Keyed as a key/], [{ [Tables::Keyed.new(1)] => 2 }, /a Hash with a Tables::Keyed as a key/],

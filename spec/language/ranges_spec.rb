@@ -1,6 +1,12 @@
 # frozen_string_literal: true
 
 module Ranges
+  # Has an order among numbers, on its own side of `<=>`.
+  class Weight
+    def initialize(grams) = @grams = grams
+    def <=>(other) = @grams <=> other
+  end
+
   class Span
     attr_accessor :range, :last
 
@@ -135,8 +141,51 @@ RSpec.describe "Ranges" do
       expect { |r| [r.cover?(r), r.cover?(2..3), r.cover?(2...4), r.cover?(1.5..2.0)] }.to be_same_as_ruby.over(1..3, 1...3, 1.5..2.5, 2..2.5, 0.5...4, 2.., nil..3, nil...4)
     end
 
+    it "without a beginning ask their argument, and an argument that is no number is not in others" do
+      weights = [Ranges::Weight.new(2), Ranges::Weight.new(3), Ranges::Weight.new(4), 2.5, nil, "a", :a, [1], 1..2]
+      expect { |x| [(..3).cover?(x), (...3) === x, (..3.5).include?(x)] }.to be_same_as_ruby.over(*weights[..2])
+      expect { |x| [(..3) === x, (...3) === x, (1..) === x, (nil..nil) === x, (0..9) === x] }.to be_same_as_ruby.over(*weights)
+    end
+
+    it "look at themselves before their arguments" do
+      [1.., 1.0.., 1..3, 1..3.5, 1.5..3, 1.5..3.5, ...2, nil..nil, 1.5...3.5].each do |range|
+        expect { |x| range.min(x, 2) { |a, b| a <=> b } }.to be_same_as_ruby.over(1)
+        expect { |x| range.max(x, 2) { |a, b| a <=> b } }.to be_same_as_ruby.over(1)
+        next if [Integer, Float].any? { |number| number === range.begin && number === range.end }
+
+        expect { |x| range.min(x, 2) }.to be_same_as_ruby.over(1)
+        expect { |x| range.max(x, 2) }.to be_same_as_ruby.over(1)
+      end
+      expect { |x| [(1.5..3).max(x), (1.5..3).max(x) { |a, b| a <=> b }, (1.5..3).min(x) { |a, b| a <=> b }] }.to be_same_as_ruby.over(0)
+      expect { |x| (1.5..3).max(x) }.to be_same_as_ruby.over(-1)
+      expect { |x| (1.5..3).min(x) }.to be_same_as_ruby.over(0)
+      expect { |x| (x..).min(1) }.to be_same_as_ruby.over(1.5)
+      expect { |x| (x..nil).minmax }.to be_same_as_ruby.over(nil)
+      expect { |x| (x...2).minmax }.to be_same_as_ruby.over(nil)
+    end
+
+    it "say how many arguments they expect as Ruby does" do
+      expect { |x| (1..3.5).count(x, 2) }.to be_same_as_ruby.over(1)
+      expect { |x| (1..).first(x, 2) }.to be_same_as_ruby.over(1)
+      expect { |x| (1..3).step(x, 2) { |y| y } }.to be_same_as_ruby.over(1)
+      expect { |x| (1..x).%() { |y| y } }.to be_same_as_ruby.over(1)
+      expect { |x| 1.step(x, 2, 3) { |y| y } }.to be_same_as_ruby.over(1)
+      expect { |x| (1..x).end(1, a: 2) }.to be_same_as_ruby.over(2.5)
+    end
+
+    it "of two Integers coerce the start of sum, and others add it up" do
+      expect { |x| [(1..5).sum(x), (5..1).sum(x), (1..5.5).sum(x), (1..5).sum(x) { |y| y * x }] }.to be_same_as_ruby.over(1, 0.5, -3)
+      expect { |x| (5..1).sum(x) }.to be_same_as_ruby.over(nil, :a, [1])
+      expect { |x| (1..5).sum(x) }.to be_same_as_ruby.over("1.5", "-2")
+      expect { |x| (1..5).sum(Rational(x, 2)) }.to be_same_as_ruby.over(1)
+      [nil, :a, [1], true, "1.5x"].each do |start|
+        expect { |x| (1..5).sum(x) }.to be_same_as_ruby.over(start)
+        expect { |x| (1..5.5).sum(x) }.to be_same_as_ruby.over(start) unless start.is_a?(String)
+      end
+    end
+
     it "without any end have nothing to iterate over" do
-      expect { |x| (nil..nil).cover?(x) && (nil..nil) === x }.to be_same_as_ruby.over(1)
+      expect { |x| (nil..nil).cover?(x) && (nil..nil) === x }.to be_same_as_ruby.over(1, nil, "a", :a, [1])
       expect { |x| (nil..nil).include?(x) }.to be_same_as_ruby.over(1)
       expect { |x| (nil..nil).member?(x) }.to be_same_as_ruby.over(nil)
     end

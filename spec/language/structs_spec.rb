@@ -212,6 +212,10 @@ RSpec.describe "Structs" do
     end
   end
 
+  it "take no Strings as names of members" do
+    expect { [Structs::Point.new(1, 2)].pmap { |p| p.dig("x") } }.to raise_error(Ikra::CompileError, /members of Structs by a String/)
+  end
+
   it "are not written by all elements at once" do
     shared = Structs::Point.new(1, 2)
     expect { [1, 2].peach { |i| shared[:x] = i } }.to raise_error(Ikra::CompileError, /every element writes x of the same/)

@@ -227,14 +227,6 @@ class Array
     sign < 0 ? sorted.reverse : sorted
   end
 
-  def __extremes_count(count)
-    n = __int(count)
-    raise ArgumentError, "negative size (#{n})" if n < 0
-    raise ArgumentError, "too big size" if n > 1_152_921_504_606_846_975
-
-    n
-  end
-
   # Brings the least of `length` elements before the others, so that `n` are apart, as Ruby does. Another list follows.
   # The block compares. Gives the place of the last pivot.
   def __split_around(other, length, n, sign)

@@ -267,6 +267,8 @@ class Complex
   end
 
   def fdiv(number)
+    return __uncoercible(number) unless number.is_a?(Numeric)
+
     Complex.__make(__real.fdiv(number), __imaginary.fdiv(number))
   end
 

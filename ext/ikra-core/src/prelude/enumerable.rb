@@ -182,12 +182,20 @@ module Enumerable
     f += whole if ahead && whole != 0
     f + c
   end
+  alias __sum sum
+
+  # What `min(count)` and the like choose from. Ruby looks at the count before it asks for elements.
+  def __sought(count)
+    out = []
+    each { |x| out << x } if __extremes_count(count) > 0
+    out
+  end
 
   def min(count = (one = true))
     unless one || count.nil?
-      return to_a.min(count) { |a, b| yield(a, b) } if block_given?
+      return __sought(count).min(count) { |a, b| yield(a, b) } if block_given?
 
-      return to_a.min(count)
+      return __sought(count).min(count)
     end
     best = nil
     none = true
@@ -206,9 +214,9 @@ module Enumerable
 
   def max(count = (one = true))
     unless one || count.nil?
-      return to_a.max(count) { |a, b| yield(a, b) } if block_given?
+      return __sought(count).max(count) { |a, b| yield(a, b) } if block_given?
 
-      return to_a.max(count)
+      return __sought(count).max(count)
     end
     best = nil
     none = true
@@ -226,7 +234,7 @@ module Enumerable
   end
 
   def min_by(count = (one = true))
-    return to_a.min_by(count) { |x| yield(x) } unless one || count.nil?
+    return __sought(count).min_by(count) { |x| yield(x) } unless one || count.nil?
 
     best = nil
     least = nil
@@ -243,7 +251,7 @@ module Enumerable
   end
 
   def max_by(count = (one = true))
-    return to_a.max_by(count) { |x| yield(x) } unless one || count.nil?
+    return __sought(count).max_by(count) { |x| yield(x) } unless one || count.nil?
 
     best = nil
     greatest = nil
@@ -316,9 +324,42 @@ module Enumerable
   end
 
   def minmax
-    return to_a.minmax { |a, b| yield(a, b) } if block_given?
+    return __minmax { |a, b| __order(yield(a, b), a, b) } if block_given?
 
-    to_a.minmax
+    __minmax { |a, b| a.__compared(b) }
+  end
+
+  # Of each pair, the lesser one is compared with the least, and the greater one with the greatest.
+  def __minmax
+    least = nil
+    greatest = nil
+    none = true
+    half = false
+    last = nil
+    each do |x|
+      if half
+        half = false
+        order = yield(last, x)
+        low = order > 0 ? x : last
+        high = order < 0 ? x : last
+        if none
+          least = low
+          greatest = high
+          none = false
+        else
+          least = low if yield(low, least) < 0
+          greatest = high if yield(high, greatest) > 0
+        end
+      else
+        half = true
+        last = x
+      end
+    end
+    if half
+      least = last if none || yield(last, least) < 0
+      greatest = last if none || yield(last, greatest) > 0
+    end
+    [least, greatest]
   end
 
   def minmax_by
@@ -327,17 +368,34 @@ module Enumerable
     least = nil
     greatest = nil
     none = true
+    half = false
+    last = nil
+    key = nil
     each do |x|
       v = yield(x)
-      if none || v.__below?(least)
-        min = x
-        least = v
+      if half
+        half = false
+        order = key.__compared(v)
+        low = order > 0 ? v : key
+        high = order < 0 ? v : key
+        if none || low.__below?(least)
+          min = order > 0 ? x : last
+          least = low
+        end
+        if none || high.__above?(greatest)
+          max = order < 0 ? x : last
+          greatest = high
+        end
+        none = false
+      else
+        half = true
+        last = x
+        key = v
       end
-      if none || v.__above?(greatest)
-        max = x
-        greatest = v
-      end
-      none = false
+    end
+    if half
+      min = last if none || key.__below?(least)
+      max = last if none || key.__above?(greatest)
     end
     [min, max]
   end

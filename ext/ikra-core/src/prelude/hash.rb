@@ -107,9 +107,9 @@ class Hash
     out
   end
 
-  def find
+  def find(otherwise = nil)
     each { |key, value| return [key, value] if yield(key, value) }
-    nil
+    otherwise.nil? ? nil : otherwise.call
   end
   alias detect find
 

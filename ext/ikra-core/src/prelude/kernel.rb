@@ -134,6 +134,15 @@ module Kernel
     out
   end
 
+  # How many `min(count)` and the like give.
+  def __extremes_count(count)
+    n = __int(count)
+    raise ArgumentError, "negative size (#{n})" if n < 0
+    raise ArgumentError, "too big size" if n > 1_152_921_504_606_846_975
+
+    n
+  end
+
   # `Array.new(count) { … }`
   def __new_array(length)
     __no_list(length)

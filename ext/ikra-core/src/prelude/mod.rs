@@ -204,6 +204,14 @@ pub fn instead_of_longer(name: &str) -> Option<&'static str> {
     LONGER.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
 }
 
+/// Methods that take one argument or none, of which Ruby's message says that one is expected.
+const EXPECTING_ONE: &[&str] = &["Enumerable#count", "Hash#count", "Range#count", "Range#__first"];
+
+/// Whether the message about a wrong number of arguments says that one is expected.
+pub fn expects_one(method: MethodId) -> bool {
+    label(method).is_some_and(|label| EXPECTING_ONE.contains(&label))
+}
+
 /// Whether a method of Ruby's own, called without a block, always returns an Enumerator.
 pub fn needs_block(method: MethodId) -> bool {
     let Some(method) = method.0.checked_sub(FIRST).and_then(|at| PRELUDE.methods.get(at as usize)) else {

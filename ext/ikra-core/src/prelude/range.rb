@@ -4,15 +4,23 @@
 # are of Ranges that are objects, whose ends may be any numbers, or nil.
 class Range
   def __covers(value)
-    return false unless value.is_a?(Numeric)
-
-    __cover_form if value.is_a?(Complex)
     from = __begin
     to = __end
-    return false unless from.nil? || from <= value
+    unless from.nil?
+      __cover_form if value.is_a?(Complex)
+      order = from.__asked <=> value
+      return false if order.nil? || order > 0
+    end
     return true if to.nil?
 
-    __exclude_end ? value < to : value <= to
+    __cover_form if value.is_a?(Complex)
+    # none of these is comparable with a number
+    return false if value.nil? || value.is_a?(String) || value.is_a?(Symbol) || value.is_a?(Array) || value.is_a?(Module)
+
+    order = value.__asked <=> to
+    return false if order.nil?
+
+    __exclude_end ? order.__asked < 0 : !(order.__asked > 0)
   end
 
   def __includes(value)
@@ -61,22 +69,34 @@ class Range
     __exclude_end ? list.take_while { |x| x < to } : list.take_while { |x| x <= to }
   end
 
-  # Of Ranges of Integers with so many, and of all others.
-  def min(count = (one = true))
+  # Of Ranges of Integers with so many, and of all others. Ruby looks at the Range first, and then at the arguments.
+  def min(count = (one = true), *more)
     least = self.begin
     greatest = self.end
     raise RangeError, "cannot get the minimum of beginless range" if least.nil?
 
     if block_given?
       raise RangeError, "cannot get the minimum of endless range with custom comparison method" if greatest.nil?
+      raise ArgumentError, "wrong number of arguments (given #{more.size + 1}, expected 0..1)" if more.size > 0
+
+      if least.is_a?(Float)
+        return [] if !one && !count.nil? && __extremes_count(count) == 0
+        raise TypeError, "can't iterate from Float"
+      end
       return to_a.min { |a, b| yield(a, b) } if one || count.nil?
 
-      return to_a.min(count) { |a, b| yield(a, b) }
+      return __sought(count).min(count) { |a, b| yield(a, b) }
     end
     unless one
+      raise ArgumentError, "wrong number of arguments (given #{more.size + 1}, expected 1)" if more.size > 0
+
+      if least.is_a?(Float)
+        length = __int(count)
+        length.__negative_size if length < 0
+        raise TypeError, "can't iterate from Float"
+      end
       return __first(count) if greatest.nil?
 
-      raise TypeError, "can't iterate from Float" if least.is_a?(Float)
       return first(count)
     end
     return least if greatest.nil?
@@ -84,7 +104,7 @@ class Range
     least > greatest || exclude_end? && least == greatest ? nil : least
   end
 
-  def max(count = (one = true))
+  def max(count = (one = true), *more)
     least = self.begin
     greatest = self.end
     raise RangeError, "cannot get the maximum of endless range" if greatest.nil?
@@ -93,10 +113,15 @@ class Range
       if least.nil?
         raise RangeError, "cannot get the maximum of beginless range with custom comparison method"
       end
-      raise TypeError, "can't iterate from Float" if least.is_a?(Float)
+      raise ArgumentError, "wrong number of arguments (given #{more.size + 1}, expected 0..1)" if more.size > 0
+
+      if least.is_a?(Float)
+        return [] if !one && !count.nil? && __extremes_count(count) == 0
+        raise TypeError, "can't iterate from Float"
+      end
       return block_given? ? to_a.max { |a, b| yield(a, b) } : to_a.max if one || count.nil?
 
-      return block_given? ? to_a.max(count) { |a, b| yield(a, b) } : to_a.max(count)
+      return block_given? ? __sought(count).max(count) { |a, b| yield(a, b) } : __sought(count).max(count)
     end
     return nil if !least.nil? && least > greatest
 
@@ -113,7 +138,9 @@ class Range
   def minmax
     return to_a.minmax { |a, b| yield(a, b) } if block_given?
 
-    [min, max]
+    # Ruby asks for the greatest first
+    greatest = max
+    [min, greatest]
   end
 
   def last(count)
@@ -175,6 +202,21 @@ class Range
       end
     end
     n
+  end
+
+  # Of two Integers Ruby knows the sum, and coerces it and the start, as `+` of a number does.
+  def sum(start = 0)
+    if block_given?
+      __sum(start) { |x| yield(x) }
+    elsif start.is_a?(Integer) || start.is_a?(Float) || self.begin.is_a?(Float)
+      __sum(start)
+    elsif size == 0
+      start
+    elsif start.is_a?(Rational)
+      start.to_f + __sum(0)
+    else
+      Float(start) + __sum(0)
+    end
   end
 
   def inject(start = (none = true))

@@ -27,6 +27,7 @@ class Struct
   end
 
   def dig(member, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
+    __no_member_text if member.is_a?(String)
     n = member.is_a?(Symbol) ? __place(member) : __int(member)
     n += __size if n < 0 && !member.is_a?(Symbol)
     return nil if n < 0 || n >= __size
