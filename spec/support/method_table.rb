@@ -91,7 +91,7 @@ module MethodTable
 
   ARGUMENTS = [
     "", "1", "0", "-1", "100", "2.5", "nil", "true", ":a", '"a"', "[1, 2]", "[]", "1..2", "0.5..2", "1..", "Rational(1, 2)", "1i", "x", "1, 2", "0, nil", "1, 2.5",
-    "-1, 1", "1..2, 1", "0, 1, 2", ":a, :b", "[[1, 2]]", "Own.new(1)", "Plain.new(1)", "Converted.new", "Integer", "HASH", "1, a: 2"
+    "-1, 1", "1..2, 1", "0, 1, 2", ":a, :b", "[[1, 2]]", "Own.new(1)", "Plain.new(1)", "Converted.new", "Integer", "HASH", "1, a: 2", "a: 1"
   ].freeze
   BLOCKS = ["{ |a| a }", "{ |a, b| a }", "{ 1 }", "{ nil }", "{ |a, b| b }", "{ |a| a == 1 }", "{ |*a| a }"].freeze
   WITH_BLOCK = ["", "1", "[1, 2]", "-1", "nil", "1, 2"].freeze
@@ -109,7 +109,7 @@ module MethodTable
     /arrays do not grow in kernels/ => "arrays do not grow",
     /\AArray\.new\(.*, .*\) \{|\Ax\.new\(.*,.*\) \{.*Array/m => "Array.new with a value and a block",
     /\Ax\.(?:&|-|\||difference|intersection|union)\(x\) where x is .*NaN/ => "NaN has no identity",
-    /\Ax\.sort!?\(\) \{|\Ax\.minmax_by\(\) \{/ => "which elements Ruby compares first shows in the words of exceptions",
+    /\Ax\.sort(?:!|_by)?\(\) \{/ => "which elements Ruby compares first shows in the words of exceptions",
     /do not track the identity/ => "the identity of large numbers",
     /\Ax\.(?:numerator|denominator|fdiv|pow|\*\*|\[\])\(.*IntegerOverflow/ => "Integers and Rationals leave 64 bits on the way to an answer that does not",
     /\Ax\.digits\(.*wrong number of arguments/m => "digits of a negative Integer looks at its arguments first",
@@ -163,16 +163,18 @@ module MethodTable
 
     def forms(group, name)
       call = functions?(group) ? name : "x.#{name}"
-      plain = ARGUMENTS.map { |arguments| "#{call}(#{arguments})" }
+      plain = ARGUMENTS.map { |arguments| setter?(name) ? "x.send(:#{name}, #{arguments})" : "#{call}(#{arguments})" }
       many = group.make.call.any? { |value| value.respond_to?(:each) }
       return plain if name == :loop
 
-      # A block after an assignment is a syntax error.
-      return plain if group.name == "large Integers" || open?(group) || name.end_with?("=") && name.match?(/\w/)
+      return plain if group.name == "large Integers" || open?(group) || setter?(name)
 
       blocks = WITH_BLOCK.product(many ? BLOCKS : BLOCKS.first(2)).map { |arguments, block| "#{call}(#{arguments}) #{block}" }
       (plain + blocks).reject { |code| code.match?(/\.cycle\((nil)?\) |\.step\(.* \{|<<\(x\)/) }
     end
+
+    # An assignment takes one argument. So `send` calls such a method.
+    def setter?(name) = name.match?(/\w=\z/)
 
     def functions?(group) = group.name.start_with?("functions")
 
