@@ -164,8 +164,18 @@ RSpec.describe "Arrays" do
       expect { |x| a = list.dup; (a[0..1], b), c = [[x, x], 7], 8; [a, b, c] }.to be_same_as_ruby.over(1)
     end
 
-    it "made without a length do not run the block" do
+    it "made without a length, or of an Array, do not run the block" do
       expect { |x| [Array.new { |i| i + x }, Array.new(x) { |i| i + x }] }.to be_same_as_ruby.over(2)
+      expect { |x| [Array.new([x, 2]) { |i| i + x }] }.to be_same_as_ruby.over(2)
+    end
+
+    it "made with a block take no other value, and at most two arguments" do
+      verbose, $VERBOSE = $VERBOSE, nil
+      expect { |x| Array.new(x, 7) { |i| i + x } }.to be_same_as_ruby.over(2)
+      expect { |x| Array.new([x], 7) { |i| i + x } }.to be_same_as_ruby.over(2)
+      expect { |x| Array.new(x, 7, 8) { |i| i + x } }.to be_same_as_ruby.over(2)
+    ensure
+      $VERBOSE = verbose
     end
 
     it "keeps its length where others may hold it" do

@@ -1,6 +1,28 @@
 # frozen_string_literal: true
 
 module OwnEnumerable
+  # `each` gives `count` Integers, whatever `size` says.
+  class Sized
+    include Enumerable
+
+    attr_reader :size
+
+    def initialize(count, size) = (@count, @size = count, size)
+
+    def each
+      i = 0
+      while i < @count
+        yield i
+        i += 1
+      end
+      self
+    end
+  end
+
+  class Secret < Sized
+    private :size
+  end
+
   class Triple
     include Enumerable
 
@@ -136,6 +158,12 @@ RSpec.describe "Enumerable in kernels" do
         run.pmap(triples) { |t| [t.min(0), t.max(0) { |a, b| b <=> a }, t.min_by(0) { |x| x }, t.max_by(0) { |x| x }, t.asked, t.min(2), t.asked] }
       end.to be_same_as_ruby
       expect { |t| t.min(-1) }.to be_same_as_ruby.over([OwnEnumerable::Triple.new(3, 1, 2)])
+    end
+
+    it "asks an object for its size in each_slice and each_cons" do
+      sized = [[5, 2], [5, 9], [5, nil], [5, 0], [5, -1], [5, 1.5], [2, 3]].flat_map { |of| [OwnEnumerable::Sized.new(*of), OwnEnumerable::Secret.new(*of)] }
+      expect { |x| list = []; x.each_slice(3) { |part| list << part.dup }; list }.to be_same_as_ruby.over(sized)
+      expect { |x| list = []; x.each_cons(3) { |part| list << part.dup }; list }.to be_same_as_ruby.over(sized)
     end
 
     it "compares pairs in minmax and minmax_by" do

@@ -143,6 +143,8 @@ RSpec.describe "Integers" do
       expect { |x| x.digits(-3) }.to be_same_as_ruby.over(-1, 1)
       expect { |x| x.digits(16.9) }.to be_same_as_ruby.over(10, 255)
       expect { |x| x.digits(true) }.to be_same_as_ruby.over(1)
+      expect { |x| x.digits(2, 3) }.to be_same_as_ruby.over(-1)
+      expect { |x| x.digits(2, 3) }.to be_same_as_ruby.over(1)
     end
   end
 end

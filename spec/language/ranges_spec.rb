@@ -164,6 +164,15 @@ RSpec.describe "Ranges" do
       expect { |x| (x...2).minmax }.to be_same_as_ruby.over(nil)
     end
 
+    it "of Floats look at arguments before they are iterated" do
+      [0, -1, :a, nil, [1]].each do |count|
+        expect { |x| (1.5..3.5).max(x) }.to be_same_as_ruby.over(count)
+        expect { |x| (1.5..3.5).min(x) }.to be_same_as_ruby.over(count)
+      end
+      expect { [1].pmap(backend: backend) { |x| (1.5..3.5).zip(x) { |a| a } } }.to raise_error(Ikra::CompileError, /zip with Arrays and Ranges/)
+      expect { [1].pmap(backend: backend) { |x| (1.5..3.5).each_cons(x) { |a| a } } }.to raise_error(Ikra::CompileError, /each_cons of a Range that begins with a Float/)
+    end
+
     it "say how many arguments they expect as Ruby does" do
       expect { |x| (1..3.5).count(x, 2) }.to be_same_as_ruby.over(1)
       expect { |x| (1..).first(x, 2) }.to be_same_as_ruby.over(1)

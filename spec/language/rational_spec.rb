@@ -88,6 +88,8 @@ RSpec.describe "Rational numbers" do
       expect { |x| [case x when 1..1 then :range when 2r then :two when Rational then :rational else :other end] }.to be_same_as_ruby.over(1, 2, 3)
       expect { |x| [x.clamp(0, 1/2r), x.clamp(nil, 1), x.clamp(1, nil), x.clamp(-1.5, 3)] }.to be_same_as_ruby.over(*some)
       expect { |x| [x.clamp(1, 0)] }.to be_same_as_ruby.over(1r)
+      expect { |x| x.clamp(1..2, 1) }.to be_same_as_ruby.over(1r)
+      expect { |x| x.clamp("a", 1) }.to be_same_as_ruby.over(1r)
     end
 
     it "raise what Ruby raises for what is no number" do

@@ -107,14 +107,11 @@ module MethodTable
   # Known differences and their reasons: the code, and what Ikra says.
   KNOWN = {
     /arrays do not grow in kernels/ => "arrays do not grow",
-    /\AArray\.new\(.*, .*\) \{|\Ax\.new\(.*,.*\) \{.*Array/m => "Array.new with a value and a block",
     /\Ax\.(?:&|-|\||difference|intersection|union)\(x\) where x is .*NaN/ => "NaN has no identity",
     /\Ax\.sort(?:!|_by)?\(\) \{/ => "which elements Ruby compares first shows in the words of exceptions",
     /do not track the identity/ => "the identity of large numbers",
     /\Ax\.(?:numerator|denominator|fdiv|pow|\*\*|\[\])\(.*IntegerOverflow/ => "Integers and Rationals leave 64 bits on the way to an answer that does not",
-    /\Ax\.digits\(.*wrong number of arguments/m => "digits of a negative Integer looks at its arguments first",
     /\Ax\.\[\]\(nil\) where x is \d{19}/ => "the words of [] of an Integer beyond 62 bits",
-    /of Ranges of Floats|where x is \d\.\d\.\./ => "Float Ranges raise before arguments are checked, and where Ruby gives an Enumerator",
     /cycle\([^)]+\) of|each_with_object\([^)]*\) of|cycle\([^)]+\) where/ => "arguments are checked before Ruby gives an Enumerator",
     /undefined method [`'].*for (an instance of (?:Array|Range)|\[\]:Array)/ => "messages show Ranges, and arrays without elements, that are made in the section"
   }.freeze

@@ -641,6 +641,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__cover_form") => {
             Some(Builtin::Refuse("kernels do not know whether a Range has a Complex", "compare its real part"))
         }
+        (_, "__cons_form") => Some(Builtin::Refuse(
+            "kernels do not know each_cons of a Range that begins with a Float",
+            "a Range of Floats has no elements",
+        )),
         (_, "__no_member_text") => {
             Some(Builtin::Refuse("kernels do not know members of Structs by a String", "write the name as a Symbol"))
         }

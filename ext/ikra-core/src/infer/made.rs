@@ -390,7 +390,7 @@ impl Walker<'_, '_> {
 
     /// `Array.new`, `Array.new(n)`, `Array.new(n, x)`, `Array.new(n) { |i| … }`.
     fn new_array(&mut self, args: &Args, block: Option<&Ty>, span: Span, env: &mut Env) -> Result<Ty> {
-        if !args.positional.is_empty()
+        if (1..=2).contains(&args.positional.len())
             && args.keywords.is_empty()
             && let (Some(block), Some(method)) = (block, array_builder())
         {

@@ -198,6 +198,7 @@ impl Analysis<'_> {
         let number = matches!(atom, Atom::Int | Atom::Float);
         let range = matches!(atom, Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE));
         let asked: &[&str] = match (owner, name) {
+            ("Enumerable", "each_slice" | "each_cons") if is_core(atom) => &["each", "size"],
             ("Enumerable", _) if is_core(atom) => &["each"],
             ("Array", "sort_by!") => &["sort_by", "each"],
             ("Hash", "[]" | "dig" | "values_at") => &["default"],

@@ -36,7 +36,7 @@ impl Body<'_, '_> {
         if class == well_known::ARRAY
             && builtin == Builtin::New
             && block.is_some()
-            && !types.positional.is_empty()
+            && (1..=2).contains(&types.positional.len())
             && let Some(method) = array_builder()
         {
             return self.outcome(&Target::Ruby(method), (atom, Reach::Any), "new", types, block, how);
@@ -87,7 +87,7 @@ impl Body<'_, '_> {
         if class == well_known::ARRAY
             && builtin == Builtin::New
             && block.is_some()
-            && !args.is_empty()
+            && (1..=2).contains(&args.len())
             && let Some(method) = array_builder()
         {
             let (receiver, types) =

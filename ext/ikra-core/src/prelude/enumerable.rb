@@ -530,10 +530,21 @@ module Enumerable
     out
   end
 
+  # Ruby asks an object for its size, and makes no slices that are longer.
+  def __limit
+    return nil if is_a?(Array) || is_a?(Range) || is_a?(Hash)
+    return nil unless self.__asked.respond_to?(:size, true)
+
+    limit = self.__asked.size
+    limit.is_a?(Integer) && limit >= 0 ? limit : nil
+  end
+
   def each_slice(length)
     count = __int(length)
     raise ArgumentError, "invalid slice size" if count <= 0
 
+    limit = __limit
+    count = limit if !limit.nil? && limit < count
     slice = []
     each do |x|
       slice << x
@@ -550,6 +561,10 @@ module Enumerable
     count = __int(length)
     raise ArgumentError, "invalid size" if count <= 0
 
+    __cons_form if is_a?(Range) && self.begin.is_a?(Float)
+    limit = __limit
+    return self if !limit.nil? && limit < count
+
     list = []
     each do |x|
       list << x
@@ -562,6 +577,10 @@ module Enumerable
   end
 
   def zip(second = (one = true), third = (two = true), *more)
+    # Ruby looks at the arguments before it asks for elements
+    second.__nth(0) unless one
+    third.__nth(0) unless two
+    more.each { |list| list.__nth(0) unless list.nil? }
     i = -1
     if !one && !two && more.size > 0
       if block_given?

@@ -11,9 +11,10 @@ class Integer
     [q, r]
   end
 
-  def digits(base = 10)
+  def digits(base = 10, *more)
     raise Math::DomainError, "out of domain" if self < 0
 
+    raise ArgumentError, "wrong number of arguments (given #{more.size + 1}, expected 0..1)" if more.size > 0
     raise TypeError, "no implicit conversion of nil into Integer" if base.nil?
 
     base = __int(base)

@@ -144,7 +144,9 @@ module Kernel
   end
 
   # `Array.new(count) { … }`
-  def __new_array(length)
+  def __new_array(length, _default = (alone = true))
+    return length.dup if alone && length.is_a?(Array)
+
     __no_list(length)
     count = __int(length)
     raise ArgumentError, "negative array size" if count < 0

@@ -268,7 +268,7 @@ class Rational
 
   def clamp(least, greatest = __clamp_form)
     # raises it in the words of the Ruby that runs
-    0.clamp(1, 0) if !least.nil? && !greatest.nil? && least > greatest
+    0.clamp(1, 0) if !least.nil? && !greatest.nil? && least.__above?(greatest)
     return least if !least.nil? && self < least
 
     !greatest.nil? && self > greatest ? greatest : self
