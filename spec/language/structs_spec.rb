@@ -212,8 +212,9 @@ RSpec.describe "Structs" do
     end
   end
 
-  it "take no Strings as names of members" do
+  it "take no Strings as names of members, and no Ranges" do
     expect { [Structs::Point.new(1, 2)].pmap { |p| p.dig("x") } }.to raise_error(Ikra::CompileError, /members of Structs by a String/)
+    expect { [Structs::Point.new(1, 2)].pmap { |p| p.values_at(0..1) } }.to raise_error(Ikra::CompileError, /values_at of a Struct with a Range/)
   end
 
   it "are not written by all elements at once" do

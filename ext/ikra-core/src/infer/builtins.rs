@@ -645,6 +645,13 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "kernels do not know each_cons of a Range that begins with a Float",
             "a Range of Floats has no elements",
         )),
+        (_, "__block_form") => Some(Builtin::Refuse(
+            "this method without a block gives an Enumerator, which kernels do not know",
+            "give it a block",
+        )),
+        (_, "__member_parts") => {
+            Some(Builtin::Refuse("kernels do not know values_at of a Struct with a Range", "write to_a.values_at(…)"))
+        }
         (_, "__no_member_text") => {
             Some(Builtin::Refuse("kernels do not know members of Structs by a String", "write the name as a Symbol"))
         }

@@ -71,6 +71,7 @@ module Enumerable
   alias detect find
 
   def find_index(item = (none = true))
+    __block_form if none && !block_given?
     i = 0
     each do |x|
       if none

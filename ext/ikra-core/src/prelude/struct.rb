@@ -23,7 +23,10 @@ class Struct
   alias values to_a
 
   def values_at(*places)
-    places.map { |at| self[__int(at)] }
+    places.map do |at|
+      __member_parts if at.is_a?(Range)
+      self[__int(at)]
+    end
   end
 
   def dig(member, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
