@@ -68,6 +68,23 @@ RSpec.describe "Redefined methods" do
     same "class Module; def ===(_) = true; end", "[a.all?(String), a.any?(Float)]"
   end
 
+  it "that Ruby's eval asks are refused" do
+    output = run_ruby(<<~RUBY)
+      module Subject
+        BLOCK = proc { |x| (list = []; 3.times { |a| list.push(x.size) }; list) }
+      end
+      module Kernel; alias own_respond_to? respond_to?; def respond_to?(name = 1, *) = name; end
+      answer = begin
+        [[1, 2], []].pmap(&Subject::BLOCK)
+      rescue StandardError => e
+        e
+      end
+      module Kernel; alias respond_to? own_respond_to?; end
+      p answer.class
+    RUBY
+    expect(output).to eq "Ikra::CompileError\n"
+  end
+
   it "as Kernel#hash are asked where Ruby asks them" do
     output = run_ruby(<<~RUBY)
       blocks = [proc { |x| [x, x].uniq }, proc { |x| [x].include?(1) }, proc { |x| [x] == [1] }]

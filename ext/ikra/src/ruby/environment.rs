@@ -24,6 +24,7 @@
 #![allow(unsafe_code, reason = "this file reads environments and scopes, which no function of Ruby gives")]
 
 use crate::ruby::heap::{self, Raw};
+use crate::ruby::question;
 use crate::ruby::reflect;
 use crate::ruby::registry::{self, names};
 use magnus::prelude::*;
@@ -246,7 +247,7 @@ impl InForce {
             return Ok(Self::Unknown);
         }
         let binding: Value = code.funcall(*names::BINDING, ())?;
-        let used: RArray = binding.funcall("eval", ("::Module.used_modules",))?;
+        let used: RArray = question::evaluated(ruby, binding, "::Module.used_modules")?;
         let own = own_module(ruby)?;
         let others = used.into_iter().any(|module| Some(module.as_raw()) != own);
         Ok(if others { Self::Unknown } else { Self::NONE })

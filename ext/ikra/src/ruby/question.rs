@@ -8,12 +8,14 @@
 //! exceptions, and are not used.
 #![allow(unsafe_code, reason = "rb_block_call takes a C function; see SAFETY at each")]
 
+use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw};
+use crate::ruby::iseq::Failure;
 use crate::ruby::reflect;
 use crate::ruby::registry::{self, Kept};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::ReprValue;
-use magnus::{Error, ExceptionClass, RString, Ruby, Value};
+use magnus::{Error, ExceptionClass, RArray, RString, Ruby, Value};
 use once_cell::sync::OnceCell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -83,6 +85,21 @@ fn uninterrupted<T>(ruby: &Ruby, work: impl FnOnce() -> T) -> Result<T, Error> {
         Ok(answer) => Ok(answer),
         Err(panic) => resume_unwind(panic),
     }
+}
+
+/// The modules that a text gives in a binding. To compile it, Ruby asks methods that a program may have redefined, such
+/// as `respond_to?`.
+///
+/// # Errors
+/// A CompileError for what they raise, and what arrives.
+pub fn evaluated(ruby: &Ruby, binding: Value, text: &str) -> Result<RArray, Error> {
+    let eval = || binding.funcall::<_, _, RArray>("eval", (text,));
+    own(ruby, ruby.exception_standard_error(), eval)?.map_err(|error| {
+        let raised = error.to_string();
+        let raised = raised.lines().next().unwrap_or_default();
+        let message = format!("Ikra asks for {text} at the block, and Ruby raised {raised}");
+        errors::source(ruby, Failure::NoSource(message))
+    })
 }
 
 /// What `to_s` of a value gives.

@@ -10,6 +10,7 @@ use crate::ruby::environment::{self, InForce};
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::iseq::{Failure, Sequence, seen_locals};
+use crate::ruby::question;
 use crate::ruby::reflect;
 use crate::ruby::registry::{self, keep, names};
 use crate::world::large_stack;
@@ -320,9 +321,9 @@ impl Captures {
         Ok(names.into_iter().filter_map(|name| reflect::symbol_name(name).ok()).collect())
     }
 
-    fn scope(&self, _ruby: &Ruby) -> Result<ScopeId, Error> {
+    fn scope(&self, ruby: &Ruby) -> Result<ScopeId, Error> {
         let Some(binding) = self.binding()? else { return Ok(live_world::scope(&[])) };
-        let nesting: RArray = binding.funcall("eval", ("::Module.nesting",))?;
+        let nesting: RArray = question::evaluated(ruby, binding, "::Module.nesting")?;
         let mut modules = Vec::with_capacity(nesting.len());
         for module in nesting {
             keep(module);
