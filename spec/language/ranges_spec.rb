@@ -1,6 +1,24 @@
 # frozen_string_literal: true
 
 module Ranges
+  Three = Struct.new(:a, :b, :c)
+
+  # Has the methods by which Ruby's C code knows a Range.
+  class Like
+    include Enumerable
+
+    attr_reader :begin, :end
+
+    def initialize(first, last) = (@begin, @end = first, last)
+    def exclude_end? = false
+
+    def each
+      yield 7
+      yield 8
+      self
+    end
+  end
+
   # Has an order among numbers, on its own side of `<=>`.
   class Weight
     def initialize(grams) = @grams = grams
@@ -162,6 +180,19 @@ RSpec.describe "Ranges" do
       expect { |x| (x..).min(1) }.to be_same_as_ruby.over(1.5)
       expect { |x| (x..nil).minmax }.to be_same_as_ruby.over(nil)
       expect { |x| (x...2).minmax }.to be_same_as_ruby.over(nil)
+    end
+
+    it "are not what objects with their methods are, which Ruby takes for them" do
+      list = [1, 2, 3, 4]
+      like = Ranges::Like.new(1, 2)
+      {
+        -> { like.sum } => 3, -> { list[like] } => [2, 3], -> { list.values_at(like) } => [2, 3], -> { list.dup.tap { |l| l[like] = 9 } } => [1, 9, 4],
+        -> { "hello"[like] } => "el", -> { 5[like] } => 2, -> { 5.clamp(like) } => 2, -> { 5.5.clamp(like) } => 2, -> { Ranges::Three.new(1, 2, 3).values_at(like) } => [2, 3]
+      }.each do |block, answer|
+        expect(block.call).to eq answer
+        expect { [0].pmap(backend: backend) { |_| block.call } }.to raise_error(Ikra::CompileError, /do not take Ranges::Like for a Range/)
+      end
+      expect { |x| [x.sum { |y| y * 2 }, x.to_a, x.max] }.to be_same_as_ruby.over([like])
     end
 
     it "of Floats look at arguments before they are iterated" do

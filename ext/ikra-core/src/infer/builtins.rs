@@ -137,6 +137,8 @@ pub enum Builtin {
     ElementsAre(crate::types::Prims),
     /// Refused where it may be an object that defines a method of the first name and none of the second.
     Lacks(&'static str, &'static str),
+    /// Refused where the receiver is an object that Ruby takes for a Range.
+    NoRange,
     /// `x.__uncomparable(y)`: raises what a comparison of the two raises.
     Uncomparable,
     /// TypeError: the argument is not a number.
@@ -655,6 +657,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__no_member_text") => {
             Some(Builtin::Refuse("kernels do not know members of Structs by a String", "write the name as a Symbol"))
         }
+        (_, "__no_range") => Some(Builtin::NoRange),
         (_, "__keyed") => Some(Builtin::Lacks("eql?", "hash")),
         (_, "__fill_form") => {
             Some(Builtin::Refuse("kernels do not know this form of fill", "write the elements in a loop"))

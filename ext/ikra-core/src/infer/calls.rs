@@ -804,6 +804,9 @@ impl Analysis<'_> {
         no_value(name, whole)?;
         let asked = if builtin == RangeCover { "coerce" } else { "to_int" };
         whole.iter().try_for_each(|atom| self.asks_conversion(*atom, asked))?;
+        if asked == "to_int" {
+            whole.iter().try_for_each(|atom| self.is_no_range(*atom))?;
+        }
         Ok(match builtin {
             Numeric(method) if self.asks_equality(from, method, atoms)? => {
                 let receiver = Ty::of(atom, Reach::Mixed);
@@ -818,6 +821,10 @@ impl Analysis<'_> {
                     .advise("write both ends; for the bits from one on, x >> from"));
             }
             Numeric(method) => {
+                use crate::types::numeric::Method;
+                if matches!(method, Method::BitRef | Method::Clamp) {
+                    atoms.iter().try_for_each(|atom| self.is_no_range(*atom))?;
+                }
                 if method.asks_argument().is_some() {
                     no_value(name, atoms)?;
                 }
@@ -957,6 +964,10 @@ impl Analysis<'_> {
                 Ty::never()
             }
             Uncomparable | NoMatch | MethodMissing => Ty::never(),
+            NoRange => {
+                self.is_no_range(atom)?;
+                Ty::nil()
+            }
             Lacks(asked, beside) => {
                 let own = |fact: MethodFact| matches!(fact, MethodFact::Ruby { .. } | MethodFact::AttrReader { .. });
                 if matches!(atom, Atom::Object(_))
@@ -1257,6 +1268,26 @@ impl Analysis<'_> {
         Err(Refusal::new(format!("kernels do not ask {class} for {conversion}"))
             .because("Ruby would have the object become something else here")
             .advise(format!("call {conversion} yourself, and give what it gives")))
+    }
+
+    /// Refuses an object that Ruby's C code takes for a Range, since it responds to `begin`, `end` and `exclude_end?`.
+    ///
+    /// # Errors
+    /// Such an object.
+    pub fn is_no_range(&mut self, atom: Atom) -> Answer<()> {
+        let asked = ["begin", "end", "exclude_end?"];
+        if !asked.iter().all(|name| self.answers_to(atom, name)) {
+            return Ok(());
+        }
+        let of = receiver_of(atom);
+        let by_handler = asked.iter().any(|name| matches!(self.method(of, name), MethodFact::Missing { .. }));
+        if by_handler && !matches!(self.method(of, "respond_to_missing?"), MethodFact::Ruby { .. }) {
+            return Ok(());
+        }
+        let class = self.describe(atom);
+        Err(Refusal::new(format!("kernels do not take {class} for a Range"))
+            .because("Ruby does, as it has begin, end and exclude_end?")
+            .advise("make a Range of its ends"))
     }
 
     /// Refuses a numeric method with an argument that responds to what Ruby would call on it (`coerce`, …).

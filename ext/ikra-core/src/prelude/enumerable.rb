@@ -113,6 +113,8 @@ module Enumerable
 
   # Ruby's own: exact over Integers and Rationals, compensated (Kahan-Babuska) from the first Float on.
   def sum(start = 0)
+    # Ruby adds up what it takes for a Range of Integers by a formula
+    __no_range unless block_given?
     sum = start
     float = start.is_a?(Float)
     f = float ? start.to_f : 0.0

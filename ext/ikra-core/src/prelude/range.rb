@@ -15,7 +15,8 @@ class Range
 
     __cover_form if value.is_a?(Complex)
     # none of these is comparable with a number
-    return false if value.nil? || value.is_a?(String) || value.is_a?(Symbol) || value.is_a?(Array) || value.is_a?(Module)
+    return false if value.nil? || value.is_a?(String) || value.is_a?(Symbol)
+    return false if value.is_a?(Array) || value.is_a?(Module)
 
     order = value.__asked <=> to
     return false if order.nil?

@@ -301,7 +301,7 @@ impl Body<'_, '_> {
             | IvarGet
             | IvarSet
             | NoMatch => None,
-            Lacks(..) => Some(Val::NIL),
+            Lacks(..) | NoRange => Some(Val::NIL),
             NilToInt => Some(Val::int(0)),
             NilToFloat => Some(Val::Float(Operand::float(0.0))),
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
