@@ -42,6 +42,14 @@ RSpec.describe "Threads and processes" do
           expect(Fiber.new(&story).resume).to eq(expected)
         end
       end
+      blocks = ->(n) { eval("proc { |x| #{(1..n).map { |i| "[x].sum { |x#{i}| " }.join}x#{' }' * n} }") } # rubocop:disable Security/Eval
+      # what is nested deeper finds its end in the compiler, and not in the stack
+      refused = Fiber.new do
+        [1, 2].pmap(backend:, &blocks.(350))
+      rescue Ikra::CompileError => e
+        e
+      end
+      expect(refused.resume).to be_a(Ikra::CompileError)
       missing = proc { |x| x.sum_of_nothing }
       expect { Fiber.new { [1].pmap(backend:, &missing) }.resume }.to raise_error(NoMethodError)
     end

@@ -83,18 +83,19 @@ impl Sequence {
         let path: String = array.entry(6)?;
         let lines: Option<RArray> = iseq.funcall("script_lines", ())?;
         let kept = lines.map(|lines| Text::of_lines(&Ruby::get_with(iseq), &path, lines)).transpose()?;
-        let captures = reaches_out(array, 0)?;
+        let tree = Tree::of(array)?;
+        let captures = tree.reaches_out()?;
         let uses = if captures && absolute_path.is_none() { used_locals(iseq)? } else { Vec::new() };
         Ok(Self {
             path,
             absolute_path,
             kind: found.kind,
             location: found.location,
-            digest: digest(array, None)?,
+            digest: tree.digests()?[0],
             captures,
             kept,
-            loose_digest: digest(array, Some(0))?,
-            foreign: Foreign::of(array)?,
+            loose_digest: tree.loose_digest(0)?,
+            foreign: tree.foreign()?,
             locals: Vec::new(),
             uses,
         })
@@ -233,17 +234,6 @@ struct Foreign {
 }
 
 impl Foreign {
-    fn of(sequence: RArray) -> Result<Self> {
-        let mut found = Self::default();
-        found.look_at(sequence.entry(13)?)?;
-        children(sequence, &mut |child| {
-            let within = Self::of(child)?;
-            found = Self { strings: found.strings | within.strings, names: found.names | within.names };
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
     fn look_at(&mut self, value: Value) -> Result<()> {
         if as_sequence(value).is_some() {
             return Ok(());
@@ -613,9 +603,17 @@ impl Text {
         Ok(nodes)
     }
 
+    /// All code in this text, what stands within a sequence right after it.
     fn compile(&self, ruby: &Ruby, locals: &[String]) -> Result<Vec<Node>> {
-        let mut nodes = Vec::new();
-        self.visit(self.compiled(ruby, locals)?.funcall("to_a", ())?, &[], &mut nodes)?;
+        let tree = Tree::of(self.compiled(ruby, locals)?.funcall("to_a", ())?)?;
+        let digests = tree.digests()?;
+        let mut nodes: Vec<Node> = Vec::with_capacity(digests.len());
+        for (at, digest) in digests.into_iter().enumerate() {
+            let Header { location, kind } = header(tree.sequence(at)?)?;
+            let around = if at == 0 { Arc::default() } else { nodes[tree.places[at].parent].bodies.clone() };
+            let bodies = if kind == "class" { [&*around, &[self.opening(location)]].concat().into() } else { around };
+            nodes.push(Node { location, kind, digest, loose_digest: tree.loose_digest(at)?, bodies });
+        }
         Ok(nodes)
     }
 
@@ -644,18 +642,6 @@ impl Text {
             }
             _ => Ok(utf8),
         }
-    }
-
-    /// Adds a sequence and all within it.
-    fn visit(&self, array: RArray, bodies: &[Body], nodes: &mut Vec<Node>) -> Result<()> {
-        let Header { location, kind } = header(array)?;
-        let mut bodies = bodies.to_vec();
-        if kind == "class" {
-            bodies.push(self.opening(location));
-        }
-        let (digest, loose_digest) = (digest(array, None)?, digest(array, Some(0))?);
-        nodes.push(Node { location, kind, digest, loose_digest, bodies: bodies.clone().into() });
-        children(array, &mut |child| self.visit(child, &bodies, nodes))
     }
 
     /// Reads `class A::B` or `class << self` at a class body's place.
@@ -693,22 +679,105 @@ fn header(array: RArray) -> Result<Header> {
     Ok(Header { location, kind: kind.name()?.into_owned() })
 }
 
-/// Whether a sequence, or one within it, uses a local from more than `depth` levels out.
-fn reaches_out(array: RArray, depth: i64) -> Result<bool> {
-    let body: RArray = array.entry(13)?;
-    for item in body {
-        let Some(instruction) = RArray::from_value(item) else { continue };
-        let name: Symbol = instruction.entry(0)?;
-        if level(instruction, &name.name()?)? > depth {
-            return Ok(true);
+/// An instruction sequence and all within it, each before what is within it.
+///
+/// Code may nest deeper than the stack of a Fiber suffices for, so nothing here recurses.
+struct Tree {
+    /// Keeps them alive: the GC sees no list of Rust's.
+    sequences: RArray,
+    places: Vec<Place>,
+}
+
+/// Where a sequence stands among those of a [`Tree`].
+#[derive(Clone, Copy)]
+struct Place {
+    /// The index of the sequence right around it. That of the first is its own.
+    parent: usize,
+    /// How many sequences of the tree are around it.
+    depth: i64,
+}
+
+impl Tree {
+    fn of(first: RArray) -> Result<Self> {
+        let ruby = Ruby::get_with(first);
+        let (sequences, pending) = (ruby.ary_new(), ruby.ary_new());
+        pending.push(first)?;
+        let mut waiting = vec![Place { parent: 0, depth: 0 }];
+        let mut places = Vec::new();
+        while let Some(place) = waiting.pop() {
+            let sequence: RArray = pending.pop()?;
+            let parent = places.len();
+            sequences.push(sequence)?;
+            places.push(place);
+            let within = ruby.ary_new();
+            children(sequence, &mut |child| Ok(within.push(child)?))?;
+            waiting.extend((0..within.len()).map(|_| Place { parent, depth: place.depth + 1 }));
+            while let Some(child) = within.pop::<Option<Value>>()? {
+                pending.push(child)?;
+            }
         }
+        Ok(Self { sequences, places })
     }
-    let mut found = false;
-    children(array, &mut |child| {
-        found |= reaches_out(child, depth + 1)?;
-        Ok(())
-    })?;
-    Ok(found)
+
+    fn sequence(&self, at: usize) -> Result<RArray> {
+        Ok(self.sequences.entry(at as isize)?)
+    }
+
+    /// Behind the last of those within one.
+    fn end(&self, at: usize) -> usize {
+        let within = self.places[at + 1..].iter().take_while(|place| place.depth > self.places[at].depth);
+        at + 1 + within.count()
+    }
+
+    /// Whether one of them uses a local from around the first.
+    fn reaches_out(&self) -> Result<bool> {
+        for (at, place) in self.places.iter().enumerate() {
+            for item in self.sequence(at)?.entry::<RArray>(13)? {
+                let Some(instruction) = RArray::from_value(item) else { continue };
+                let name: Symbol = instruction.entry(0)?;
+                if level(instruction, &name.name()?)? > place.depth {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn foreign(&self) -> Result<Foreign> {
+        let mut found = Foreign::default();
+        for at in 0..self.places.len() {
+            found.look_at(self.sequence(at)?.entry(13)?)?;
+        }
+        Ok(found)
+    }
+
+    /// Of each a hash of all that it does: parameters, locals, instructions and what is within them; labels by the
+    /// order in which they turn up, lines and events left out.
+    fn digests(&self) -> Result<Vec<u64>> {
+        self.digest_range(0, self.places.len(), |_| None)
+    }
+
+    /// As [`Tree::digests`], but locals from further out than the sequence are all alike.
+    fn loose_digest(&self, at: usize) -> Result<u64> {
+        let outermost = self.places[at].depth;
+        Ok(self.digest_range(at, self.end(at), |place| Some(place.depth - outermost))?[0])
+    }
+
+    /// `depth`: how far out a sequence is from the one whose digest is wanted; None: locals from anywhere differ.
+    fn digest_range(&self, first: usize, end: usize, depth: impl Fn(Place) -> Option<i64>) -> Result<Vec<u64>> {
+        let mut digests = vec![0; end - first];
+        // of those within each, the last one first
+        let mut within: Vec<Vec<u64>> = vec![Vec::new(); end - first];
+        for at in (first..end).rev() {
+            let place = self.places[at];
+            let found = digest(self.sequence(at)?, depth(place), std::mem::take(&mut within[at - first]))?;
+            digests[at - first] = found;
+            if at > first {
+                within[place.parent - first].push(found);
+            }
+        }
+        Ok(digests)
+    }
 }
 
 /// How many levels out the local is that an instruction uses; 0 for any other.
@@ -757,20 +826,17 @@ fn own_locals(iseq: Value) -> Result<HashSet<String>> {
     let array: RArray = iseq.funcall("to_a", ())?;
     let mut own: HashSet<String> = table(array, 0)?.into_iter().collect();
     let mut inner = HashSet::new();
-    inner_locals(array, &mut inner)?;
+    let tree = Tree::of(array)?;
+    for at in 1..tree.places.len() {
+        let child = tree.sequence(at)?;
+        let sizes: RHash = child.entry(4)?;
+        let parameters: usize = sizes.fetch(Ruby::get_with(child).to_symbol("arg_size"))?;
+        inner.extend(table(child, parameters)?);
+    }
     let reaching: HashSet<String> =
         local_uses(iseq)?.into_iter().filter(|(_, within)| !within).map(|(name, _)| name).collect();
     own.extend(inner.into_iter().filter(|name| !reaching.contains(name)));
     Ok(own)
-}
-
-fn inner_locals(array: RArray, found: &mut HashSet<String>) -> Result<()> {
-    children(array, &mut |child| {
-        let sizes: RHash = child.entry(4)?;
-        let parameters: usize = sizes.fetch(Ruby::get_with(child).to_symbol("arg_size"))?;
-        found.extend(table(child, parameters)?);
-        inner_locals(child, found)
-    })
 }
 
 /// Parameters and other locals of a sequence, without the first ones; those without a name left out.
@@ -813,13 +879,9 @@ fn children(array: RArray, visit: &mut dyn FnMut(RArray) -> Result<()>) -> Resul
     Ok(())
 }
 
-/// A hash of all that a sequence does: parameters, locals, instructions and what is within them; labels by the order in
-/// which they turn up, lines and events left out.
-///
-/// `depth`: how far out the sequence is from the one whose digest this is; locals from further out are all alike. None:
-/// they are not.
-fn digest(array: RArray, depth: Option<i64>) -> Result<u64> {
-    let mut state = Digest { hasher: Default::default(), labels: HashMap::new(), depth };
+/// The digest of one sequence. `within`: those of the sequences right within it, the last one first.
+fn digest(array: RArray, depth: Option<i64>, within: Vec<u64>) -> Result<u64> {
+    let mut state = Digest { hasher: Default::default(), labels: HashMap::new(), depth, within };
     // kind, locals, parameters; then catch table and instructions
     for part in 9..=11 {
         state.text(&shown(array.entry(part)?)?);
@@ -843,6 +905,7 @@ struct Digest {
     hasher: std::collections::hash_map::DefaultHasher,
     labels: HashMap<String, u64>,
     depth: Option<i64>,
+    within: Vec<u64>,
 }
 
 impl Digest {
@@ -891,8 +954,8 @@ impl Digest {
         Ok(())
     }
     fn operand(&mut self, item: Value) -> Result<()> {
-        if let Some(sequence) = as_sequence(item) {
-            self.hasher.write_u64(digest(sequence, self.depth.map(|depth| depth + 1))?);
+        if as_sequence(item).is_some() {
+            self.hasher.write_u64(self.within.pop().expect("both go over a sequence in the same order"));
         } else if let Some(list) = RArray::from_value(item) {
             self.list(list)?;
         } else if let Some(symbol) = Symbol::from_value(item)
