@@ -222,5 +222,18 @@ RSpec.describe "Memory that cannot be had" do
       RUBY
       expect(output).to eq("done\n")
     end
+
+    it "is given to data where there are few addresses" do
+      output = run_ruby(<<~RUBY, environment: { "IKRA_BACKEND" => "cpu", "MALLOC_ARENA_MAX" => "1" }, seconds: 300)
+        #{evaluated}
+        list = (0...3000).to_a
+        2.times { list.pmap { |x| [x, x + 1.5] } }
+        1500.times { |i| run(i) }
+        GC.start
+        Process.setrlimit(:AS, addresses + 1 << 20)
+        puts Array.new(4) { list.pmap { |x| [x, x + 1.5] } }.size
+      RUBY
+      expect(output).to eq("4\n")
+    end
   end
 end

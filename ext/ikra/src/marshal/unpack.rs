@@ -429,6 +429,8 @@ impl Unpacker<'_> {
                 part = part.funcall("-@", ())?;
             }
             let (left, right) = if wording.local_first { (local, part) } else { (part, local) };
+            // the program may change something in its own method, which must not be done twice
+            room::note_change();
             local = crate::ruby::errors::ikra(self.ruby)?
                 .funcall("__contributed", (wording.operator, left, right, local, part))
                 .map_err(|error| {

@@ -129,9 +129,10 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
     Ok(told.calls.iter().position(|call| !is_theirs(&call.source)))
 }
 
-/// Does what a native does. Where the host's memory does not suffice, the GC runs, which may find arrays that nobody
-/// has any more. Then the native is tried once more, unless it has changed anything. What changes something comes
-/// behind what needs memory, as far as that is known before.
+/// Does what a native does. Where memory does not suffice, for Ikra or for Ruby's own objects, it is tried once more,
+/// unless it has changed anything. Before that, the GC runs, which may find arrays that nobody has any more, and what
+/// was compiled before is forgotten, unless much was wanted.
+/// What changes something comes behind what needs memory, as far as that is known before.
 ///
 /// # Errors
 /// What it gives; NoMemoryError.
@@ -139,7 +140,7 @@ pub fn within_memory<T>(ruby: &Ruby, work: impl FnMut() -> Result<T, Error>) -> 
     within_memory_and_code(ruby, || {}, work)
 }
 
-/// As [`within_memory`], for work that may compile. Where there is no memory for code, `forget_code` is called first.
+/// As [`within_memory`], for work that may compile. `forget_code` drops what was compiled before.
 ///
 /// # Errors
 /// As [`within_memory`].
@@ -158,11 +159,18 @@ pub fn within_memory_and_code<T>(
     };
     let before = room::changed(false);
     let done = match attempt() {
-        Err(error) if room::was_refused() && is_of_memory(ruby, &error) && !room::changed(false) => {
-            if room::was_code_refused() {
+        Err(error) if may_suffice(ruby, &error) && !room::changed(false) => {
+            if is_rubys_own(ruby, &error) {
+                room::give_back();
                 forget_code();
+                ruby.gc_start();
+                ikra(ruby)?.funcall::<_, _, Value>("__handled", ())?;
+            } else {
+                if room::was_little_refused() {
+                    forget_code();
+                }
+                ruby.gc_start();
             }
-            ruby.gc_start();
             let again = attempt();
             // whoever called this need not try, too
             room::was_refused();
@@ -181,9 +189,24 @@ fn made(error: Error) -> Error {
     class.new_instance((message.as_ref(),)).map_or_else(|arrived| arrived, Exception::into)
 }
 
-/// Whether it may be that memory ended: not what Ruby raised for another reason, such as an interrupt.
-fn is_of_memory(ruby: &Ruby, error: &Error) -> bool {
-    matches!(error.error_type(), ErrorType::Error(..)) || error.is_kind_of(ruby.exception_no_mem_error())
+/// Whether memory ended, so that more of it may help: not what Ruby raised for another reason, such as an interrupt.
+fn may_suffice(ruby: &Ruby, error: &Error) -> bool {
+    let of_memory =
+        || matches!(error.error_type(), ErrorType::Error(..)) || error.is_kind_of(ruby.exception_no_mem_error());
+    room::was_refused() && of_memory() || is_rubys_own(ruby, error)
+}
+
+/// Whether Ruby itself found no memory for an object: not what the program raised, which says something else.
+fn is_rubys_own(ruby: &Ruby, error: &Error) -> bool {
+    let ErrorType::Exception(exception) = error.error_type() else { return false };
+    if exception.class().as_raw() != ruby.exception_no_mem_error().as_raw() {
+        return false;
+    }
+    // `message` may be a method of the program's
+    // SAFETY: a live exception; the variable is there in each, or is nil.
+    #[allow(unsafe_code)]
+    let message = unsafe { rb_sys::rb_ivar_get(exception.as_raw(), registry::id(ruby, "mesg")) };
+    heap::see(message) == Seen::Str && heap::bytes(message) == b"failed to allocate memory"
 }
 
 /// A block whose source cannot be had, as an exception.
