@@ -63,6 +63,47 @@ module ClassVariables
     def less(x) = @@rest -= x # rubocop:disable Lint/Void
   end
 
+  # Blocks that set class variables.
+  class Kept
+    @@other = 0
+
+    def self.other = @@other
+    def self.note(x) = @@kept = x
+
+    def self.start
+      @@kept = 2
+      @@list = [5]
+    end
+
+    BLOCKS = {
+      last: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = x } },
+      sometimes: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = x * 1.5 if x > 1 && x < 4 } },
+      never: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = x if x > 100 } },
+      read: ->(list, *run, **options) { list.public_send(*run, **options) { |x| (@@kept = x * 2) && @@kept + 1 } },
+      product: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept *= x } },
+      power: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = x; @@kept **= 2 } }, # rubocop:disable Style/Semicolon
+      most: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = x if x > @@kept } },
+      least: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = [@@kept, -x].min } },
+      less: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept -= x } },
+      sum: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = @@kept + x } }, # rubocop:disable Style/SelfAssignment
+      pair: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept, @@list = x, [x, x] } },
+      other: ->(list, *run, **options) { list.public_send(*run, **options) { |x| (@@kept = x) + Kept.other } },
+      within: ->(list, *run, **options) { list.public_send(*run, **options) { |x| [x, 1].each { |y| @@kept = y } } },
+      with: ->(list, *run, **options) { list.public_send(*run, **options) { |x| @@kept = x; @@other += @@kept } } # rubocop:disable Style/Semicolon
+    }.freeze
+
+    def self.all = [@@kept, @@list, @@other]
+    def self.before(list, backend) = list.pmap(backend:) { |x| [@@kept, @@kept = x] }
+    def self.carried(list, backend) = list.pmap(backend:) { |x| @@kept = [x] if @@kept.nil? }
+    def self.elsewhere(list, backend) = list.pmap(backend:) { |x| (@@kept = x) && note(x) }
+    def self.first(list, backend) = list.pmap(backend:) { |x| @@first = x }
+  end
+
+  # Sees a variable of its superclass.
+  class Keeping < Kept
+    def self.over(list, backend) = list.peach(backend:) { |x| @@kept = x + 0.5 }
+  end
+
   class Solid
     @@count = 0
 
@@ -132,6 +173,32 @@ RSpec.describe "Class variables" do
       expect(seen).to eq [6, 9]
     end
 
+    it "are set and combined by a block of the class as captured variables are" do
+      ClassVariables::Kept::BLOCKS.each do |name, block|
+        runs = { peach: :each }
+        runs[:pmap] = :map if %i[last sometimes read pair other within].include?(name)
+        runs.each do |run, plain|
+          results = [[run, { backend: }], [plain, {}]].map do |called, options|
+            ClassVariables::Kept.start
+            ran = block.call([3, 1, 4], called, **options)
+            [name, ran, ClassVariables::Kept.all]
+          end
+          others = results.map { |result| result[2].pop }
+          expect(results[0]).to eq results[1]
+          expect(others[1] - others[0]).to eq(name == :with ? 8 : 0)
+        end
+      end
+    end
+
+    it "are set by the last tick, in a scope, too, and through a subclass" do
+      ClassVariables::Kept.start
+      Ikra.resident { 2.times { ClassVariables::Keeping.over([1, 2], backend) } }
+      expect(ClassVariables::Kept.all.first).to eq 2.5
+      ClassVariables::Kept.start
+      ClassVariables::Kept::BLOCKS[:product].call([1, 2], :peach, 3, backend:)
+      expect(ClassVariables::Kept.all.first).to eq 16
+    end
+
     it "are as they were where the section raises" do
       ClassVariables::Sums.start
       expect { [1, 0].peach(backend:) { |x| ClassVariables::Sums.add(1 / x) } }.to raise_error(ZeroDivisionError)
@@ -151,6 +218,16 @@ RSpec.describe "Class variables" do
     expect(refusal { |_| ClassVariables::Sums.count }).to eq "every element writes @@sum here"
     expect(refusal { |x| ClassVariables::Sums.add_and_read(x) })
       .to eq "every element adds to @@sum, and @@sum is read or set in this section as well"
+  end
+
+  it "are not read before they are set, nor used elsewhere where a block sets them" do
+    kept = ClassVariables::Kept
+    kept.start
+    refused = ->(name) { kept.public_send(name, [1], :reference) }
+    expect { refused.(:before) }.to raise_error(Ikra::CompileError, /@@kept is read here before this element has assigned it/)
+    expect { refused.(:carried) }.to raise_error(Ikra::CompileError, /@@kept is read here before this element has assigned it/)
+    expect { refused.(:elsewhere) }.to raise_error(Ikra::CompileError, /@@kept is used here, and the section's block sets it/)
+    expect { refused.(:first) }.to raise_error(Ikra::CompileError, /kernels do not assign @@first here/)
   end
 
   it "are not assigned where they have no value yet, or their class is frozen" do

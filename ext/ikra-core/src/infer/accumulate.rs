@@ -52,6 +52,11 @@ impl Analysis<'_> {
             && self.combines_as_rubys(spec, op)
     }
 
+    /// Whether the section's block sets a class variable as it would a captured one.
+    pub fn sets_class_variable(&self, variable: &str) -> bool {
+        self.spec(Analysis::BLOCK).unit.locals.iter().any(|local| &*local.name == variable)
+    }
+
     /// Whether an operator of numbers that accumulates is Ruby's own.
     pub fn combines_as_rubys(&mut self, spec: SpecId, op: &str) -> bool {
         self.reaches_rubys(spec, Atom::Int, op)

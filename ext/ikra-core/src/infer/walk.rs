@@ -740,6 +740,14 @@ impl Walker<'_, '_> {
         if let Kind::Const(path) = &node.kind
             && path.name.starts_with("@@")
         {
+            let variable = ast::variable_of(&path.name).unwrap_or(&path.name);
+            if self.an.sets_class_variable(variable) {
+                return Err(self
+                    .error(node.span, format!("{variable} is used here, and the section's block sets it"))
+                    .because("elements run at the same time, and what the block has set is known in the block alone")
+                    .advise("give the value to the method as an argument")
+                    .into());
+            }
             if ast::variable_of(&path.name).is_some() {
                 // the class variables that were read before must be read as attributes, too
                 self.an.again |= !std::mem::replace(&mut self.an.assigns_class_variables, true);

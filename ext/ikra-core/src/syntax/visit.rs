@@ -3,12 +3,38 @@
 //! Here: [`unit()`] and [`node()`], which show every node to a function, including the nodes of blocks, targets and
 //! defaults; [`reads_any`], which tells whether a block reads certain variables.
 
-use super::ast::{Arg, Block, ConstBase, Kind, LocalId, Node, Params, Target, Unit};
+use super::ast::{Arg, AssignOp, Block, ConstBase, Kind, LocalId, Name, Node, Params, Target, Unit, variable_of};
+use std::collections::BTreeSet;
 
 /// Every node of a unit, outer ones first.
 pub fn unit<'a>(unit: &'a Unit, see: &mut impl FnMut(&'a Node)) {
     params(&unit.params, see);
     node(&unit.body, see);
+}
+
+/// The class variables that a unit sets otherwise than by an operation that elements may contribute to a shared place.
+pub fn set_class_variables(of: &Unit) -> BTreeSet<Name> {
+    fn variable(node: &Node) -> Option<&str> {
+        match &node.kind {
+            Kind::Const(path) => variable_of(&path.name),
+            _ => None,
+        }
+    }
+    let (mut contributed, mut found) = (BTreeSet::new(), BTreeSet::new());
+    unit(of, &mut |node| match &node.kind {
+        Kind::OpAssign { target: Target::Attr { receiver, .. }, op, .. } if variable(receiver).is_some() => {
+            let shared = match op {
+                AssignOp::Method(op) => matches!(&**op, "+" | "-" | "&" | "|" | "^"),
+                AssignOp::Or | AssignOp::And => true,
+            };
+            if shared {
+                contributed.insert(receiver.id);
+            }
+        }
+        _ if !contributed.contains(&node.id) => found.extend(variable(node).map(Name::from)),
+        _ => {}
+    });
+    found
 }
 
 /// A node and all nodes below it, outer ones first.

@@ -13,6 +13,7 @@ use crate::ruby::iseq::{Failure, Sequence, seen_locals};
 use crate::ruby::question;
 use crate::ruby::reflect;
 use crate::ruby::registry::{self, keep, names};
+use crate::world::class_variables;
 use crate::world::large_stack;
 use crate::world::live_world;
 use ikra_core::diagnostic::Diagnostic;
@@ -94,7 +95,7 @@ pub fn symbol_of(block: Proc) -> Result<Option<String>, Error> {
 /// Where its source cannot be had or parsed.
 pub fn read(ruby: &Ruby, key: &Key, captures: &Captures, within: Option<&Wrapping>) -> Result<BlockSource, Failure> {
     let (unit, scope) = match key {
-        Key::Iseq(iseq, _) => read_iseq(ruby, reflect::value(*iseq), captures)?,
+        Key::Iseq(iseq, _) => read_iseq(ruby, reflect::value(*iseq), captures, true)?,
         Key::Symbol(name) => {
             // it stands in many places, and speaks for each
             let text = format!("&:{name}");
@@ -114,7 +115,8 @@ pub fn read(ruby: &Ruby, key: &Key, captures: &Captures, within: Option<&Wrappin
     Ok(BlockSource { unit: Arc::new(unit), scope })
 }
 
-fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<(Unit, ScopeId), Failure> {
+/// `section`: class variables that it sets are read and assigned as captured variables are.
+fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures, section: bool) -> Result<(Unit, ScopeId), Failure> {
     let mut sequence = Sequence::of(iseq)?;
     let locals = captures.names(ruby)?;
     // a file sees no locals but its own
@@ -123,8 +125,19 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<(Unit, Sco
     }
     let source = sequence.source(ruby, &InForce::of(ruby, captures.block.as_value())?)?;
     let seen = seen_locals(iseq, &locals)?;
-    let locals: Vec<&str> = seen.iter().map(String::as_str).collect();
-    let mut unit = large_stack::alone(|| syntax::parse_block(&source, &locals)).map_err(Failure::Unsupported)?;
+    let mut locals: Vec<&str> = seen.iter().map(String::as_str).collect();
+    let parse =
+        |locals: &[&str]| large_stack::alone(|| syntax::parse_block(&source, locals)).map_err(Failure::Unsupported);
+    let mut unit = parse(&locals)?;
+    let set = if section { syntax::visit::set_class_variables(&unit) } else { Default::default() };
+    for variable in &set {
+        if captures.class_variable(ruby, variable)?.is_some() {
+            locals.push(variable);
+        }
+    }
+    if locals.len() > seen.len() {
+        unit = parse(&locals)?;
+    }
     // `lambda { … }` reads like a block, but `return` ends it
     unit.lambda |= captures.block.is_lambda();
     Ok((unit, captures.scope(ruby)?))
@@ -135,7 +148,7 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<(Unit, Sco
 /// # Errors
 /// Where its source cannot be had or parsed.
 pub fn read_captured(ruby: &Ruby, block: Proc, iseq: Value) -> Result<BlockSource, Failure> {
-    let (unit, scope) = read_iseq(ruby, iseq, &Captures::new(block))?;
+    let (unit, scope) = read_iseq(ruby, iseq, &Captures::new(block), false)?;
     let params = &unit.params;
     let more = !params.keywords.is_empty() || params.keyword_rest.is_some() || params.block.is_some();
     if more && !unit.lambda {
@@ -286,6 +299,15 @@ impl Captures {
                 _ => Ok(given),
             };
         }
+        if name.starts_with("@@") {
+            let Some((_, value)) = self.class_variable(ruby, name)? else {
+                let message = format!(
+                    "kernels do not assign {name} here: it has no value any more, or its class is frozen. Assign it before the section"
+                );
+                return Err(errors::source(ruby, Failure::NoSource(message)));
+            };
+            return Ok(reflect::value(value));
+        }
         match self.binding()? {
             Some(binding) => binding.funcall(*names::LOCAL_VARIABLE_GET, (registry::symbol(ruby, name),)),
             None => Ok(ruby.qnil().as_value()),
@@ -297,10 +319,20 @@ impl Captures {
     /// # Errors
     /// What Ruby raises.
     pub fn set(&self, ruby: &Ruby, name: &str, value: Value) -> Result<(), Error> {
+        if name.starts_with("@@") {
+            let Some((module, _)) = self.class_variable(ruby, name)? else { return Ok(()) };
+            return class_variables::set(ruby, module, name, value.as_raw());
+        }
         if let Some(binding) = self.binding()? {
             binding.funcall::<_, _, Value>("local_variable_set", (registry::symbol(ruby, name), value))?;
         }
         Ok(())
+    }
+
+    /// The class or module through which the block sees a class variable, and the value now. None where it has none, or
+    /// where it cannot be set.
+    fn class_variable(&self, ruby: &Ruby, name: &str) -> Result<Option<(Raw, Raw)>, Error> {
+        class_variables::settable(ruby, &self.nesting(ruby)?, name)
     }
 
     /// Puts the index of the first element that was looked for in place of what is given first, a negative number;
@@ -322,13 +354,18 @@ impl Captures {
     }
 
     fn scope(&self, ruby: &Ruby) -> Result<ScopeId, Error> {
-        let Some(binding) = self.binding()? else { return Ok(live_world::scope(&[])) };
+        Ok(live_world::scope(&self.nesting(ruby)?))
+    }
+
+    /// The classes and modules around the block, the innermost first.
+    fn nesting(&self, ruby: &Ruby) -> Result<Vec<Raw>, Error> {
+        let Some(binding) = self.binding()? else { return Ok(Vec::new()) };
         let nesting: RArray = question::evaluated(ruby, binding, "::Module.nesting")?;
         let mut modules = Vec::with_capacity(nesting.len());
         for module in nesting {
             keep(module);
             modules.push(module.as_raw());
         }
-        Ok(live_world::scope(&modules))
+        Ok(modules)
     }
 }

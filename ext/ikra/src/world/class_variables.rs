@@ -59,6 +59,34 @@ pub fn write_back(ruby: &Ruby, module: Raw, variable: &str, old: Raw) -> Result<
     .map(drop)
 }
 
+/// The class or module through which a nesting sees a class variable, and the value now. None where there is no such
+/// variable, or its class is frozen.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn settable(ruby: &Ruby, nesting: &[Raw], variable: &str) -> Result<Option<(Raw, Raw)>, Error> {
+    let Some(module) = crate::world::live_world::class_variable_module(nesting)? else { return Ok(None) };
+    let Some(now) = crate::world::live_world::class_variable(module, registry::id(ruby, variable))? else {
+        return Ok(None);
+    };
+    Ok((!heap::is_frozen(owner(ruby, module, variable)?)).then_some((module, now)))
+}
+
+/// Assigns to a class variable.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn set(ruby: &Ruby, module: Raw, variable: &str, value: Raw) -> Result<(), Error> {
+    let name = registry::id(ruby, variable);
+    // SAFETY: a live module that sees a variable of this name, and a live value.
+    #[allow(unsafe_code)]
+    protect(|| unsafe {
+        rb_sys::rb_cvar_set(module, name, value);
+        heap::NIL
+    })
+    .map(drop)
+}
+
 fn known(owner: Raw, variable: &str) -> Option<Raw> {
     let objects = OBJECTS.lock();
     let of_owner = objects.as_ref()?.get(&owner)?;

@@ -148,14 +148,7 @@ impl Const {
     /// The current value of a class variable.
     fn class_variable(&self, id: rb_sys::ID) -> Result<Option<Raw>, Error> {
         let Some(module) = self.class_variable_module()? else { return Ok(None) };
-        // SAFETY: classes and modules of scopes are kept. `protect` catches what Ruby raises.
-        #[allow(unsafe_code)]
-        unsafe {
-            if protect(|| rb_sys::rb_cvar_defined(module, id))? == heap::FALSE {
-                return Ok(None);
-            }
-            protect(|| rb_sys::rb_cvar_get(module, id)).map(Some)
-        }
+        class_variable(module, id)
     }
 
     fn class_variable_module(&self) -> Result<Option<Raw>, Error> {
@@ -194,8 +187,26 @@ pub fn write_class_variable(ruby: &Ruby, root: &Root) -> Result<(), Error> {
     }
 }
 
+/// The current value of a class variable that a class or module of a scope sees.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn class_variable(module: Raw, id: rb_sys::ID) -> Result<Option<Raw>, Error> {
+    // SAFETY: classes and modules of scopes are kept. `protect` catches what Ruby raises.
+    #[allow(unsafe_code)]
+    unsafe {
+        if protect(|| rb_sys::rb_cvar_defined(module, id))? == heap::FALSE {
+            return Ok(None);
+        }
+        protect(|| rb_sys::rb_cvar_get(module, id)).map(Some)
+    }
+}
+
 /// The innermost class or module of a nesting that is no singleton class.
-fn class_variable_module(nesting: &[Raw]) -> Result<Option<Raw>, Error> {
+///
+/// # Errors
+/// What Ruby raises.
+pub fn class_variable_module(nesting: &[Raw]) -> Result<Option<Raw>, Error> {
     for module in nesting {
         let ask: Value = value(*module).class().funcall("instance_method", ("singleton_class?",))?;
         let singleton: bool = ask.funcall("bind_call", (value(*module),))?;

@@ -125,6 +125,9 @@ impl Lower<'_> {
             Ruby::Ivasgn(n) => Target::Ivar(n.name.as_str().into(), self.span(&n.name_l)),
             Ruby::Cvasgn(n) => {
                 let span = self.span(&n.name_l);
+                if let Some(local) = self.scopes.find(&n.name) {
+                    return Target::Local(local, span);
+                }
                 let base = ConstBase::Lexical;
                 let receiver = self.make(span, Kind::Const(ConstPath { base, name: cell(&n.name) }));
                 let name = n.name.trim_start_matches('@').to_string().into();

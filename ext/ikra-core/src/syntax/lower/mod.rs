@@ -524,8 +524,12 @@ impl<'a> Lower<'a> {
     #[inline(never)]
     fn rare(&mut self, node: &Ruby, span: Span) -> Kind {
         match node {
-            // looked up from the same scope, and read at each call, as a constant is
-            Ruby::Cvar(v) => Kind::Const(ConstPath { base: ConstBase::Lexical, name: v.name.as_str().into() }),
+            Ruby::Cvar(v) => match self.scopes.find(&v.name) {
+                // one that the section's block assigns
+                Some(local) => Kind::Local(local),
+                // looked up from the same scope, and read at each call, as a constant is
+                None => Kind::Const(ConstPath { base: ConstBase::Lexical, name: v.name.as_str().into() }),
+            },
             Ruby::Defined(d) => self.defined(&d.value, span),
             Ruby::IFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), false, span),
             Ruby::EFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), true, span),
