@@ -69,8 +69,8 @@ module Ikra
 
   class << self
     # @api private
-    # Raises, and rescues that. Ruby ends a process whose memory runs out a second time, until its interpreter has handled
-    # an exception: C code that catches the first NoMemoryError does not count.
+    # Raises, and rescues that. Ruby ends a process whose memory runs out a second time, until its interpreter has
+    # handled an exception: C code that catches the first NoMemoryError does not count.
     def __handled
       raise StopIteration
     rescue StopIteration

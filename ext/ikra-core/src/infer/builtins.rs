@@ -30,6 +30,10 @@ pub enum Builtin {
     SameReference,
     /// Whether both are of one class. For the library.
     Kin,
+    /// A number that tells an object or an array from others of its kind. For the library.
+    Identity,
+    /// A number for the kinds of two values. For the library.
+    Kinds,
     IsA,
     InstanceOf,
     RespondTo,
@@ -326,6 +330,7 @@ impl Builtin {
             | Compare
             | SameReference
             | Kin
+            | Kinds
             | ArrayEqual
             | ArrayEql
             | ArrayCompare

@@ -867,6 +867,7 @@ impl Analysis<'_> {
             Raise => return Err(Refusal::new("kernels know raise only as a call of its own")),
             SameReference => self.same_reference_ty(atom, atoms[0]),
             Kin => flag(self.is_kin(atom, atoms[0])),
+            Kinds | Identity => Ty::int(),
             IsA | InstanceOf | ModuleCase => {
                 let (value, module) = if builtin == ModuleCase { (atoms[0], atom) } else { (atom, atoms[0]) };
                 if let Atom::Proc(id) = value

@@ -31,11 +31,44 @@ pub enum Routine {
     /// For this number of members.
     StructEqual(usize),
     StructEql(usize),
+    /// Begins a comparison that may come to the same two arrays again.
+    ArrayBegin(Comparison),
+    /// Goes on with it.
+    ArrayWithin(Comparison),
+    StructBegin(usize, Comparison),
+    StructWithin(usize, Comparison),
     StructInitialize(usize),
     StructKeywords(ClassId),
     StructEither(ClassId),
     DataInitialize(ClassId),
     DataWith(ClassId),
+}
+
+/// What two arrays or Structs are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    Equal,
+    Eql,
+    Order,
+}
+
+impl Comparison {
+    fn name(self) -> &'static str {
+        match self {
+            Comparison::Equal => "==",
+            Comparison::Eql => "eql?",
+            Comparison::Order => "<=>",
+        }
+    }
+
+    /// The primitive that goes on with a comparison. Values that hold no others are just asked.
+    fn within(self) -> &'static str {
+        match self {
+            Comparison::Equal => "__equal_within",
+            Comparison::Eql => "__eql_within",
+            Comparison::Order => "__order_within",
+        }
+    }
 }
 
 impl Routine {
@@ -47,6 +80,15 @@ impl Routine {
             Routine::ArrayCompare => "Array#<=>",
             Routine::StructEqual(_) => "Struct#==",
             Routine::StructEql(_) => "Struct#eql?",
+            Routine::ArrayBegin(how) | Routine::ArrayWithin(how) => match how {
+                Comparison::Equal => "Array#==",
+                Comparison::Eql => "Array#eql?",
+                Comparison::Order => "Array#<=>",
+            },
+            Routine::StructBegin(_, how) | Routine::StructWithin(_, how) => match how {
+                Comparison::Eql => "Struct#eql?",
+                _ => "Struct#==",
+            },
             Routine::StructInitialize(_) | Routine::StructKeywords(_) | Routine::StructEither(_) => "Struct#initialize",
             Routine::DataInitialize(_) => "Data#initialize",
             Routine::DataWith(_) => "Data#with",
@@ -61,6 +103,13 @@ impl Routine {
             Routine::ArrayCompare => ARRAY_COMPARE.into(),
             Routine::StructEqual(_) => struct_equal("==", members, |a, b| format!("{a}.__asked == {b}")),
             Routine::StructEql(_) => struct_equal("eql?", members, |a, b| format!("{a}.__asked.eql?({b})")),
+            Routine::ArrayBegin(how) => begin(how, how.name(), "__array?"),
+            Routine::StructBegin(_, how) => begin(how, how.name(), "__kin?"),
+            Routine::ArrayWithin(Comparison::Order) => {
+                ARRAY_ORDER_WITHIN.replace("TRAIL", &TRAIL.replace("FOUND", "(__size <=> other.__size)"))
+            }
+            Routine::ArrayWithin(how) => array_within(how),
+            Routine::StructWithin(_, how) => struct_within(how, members),
             Routine::StructInitialize(_) => initialize(members, 'a', |i| vec![format!("a{i} = nil")]),
             Routine::StructKeywords(_) => initialize(members, 'k', |i| vec![format!("k{i}: nil")]),
             Routine::StructEither(_) => {
@@ -106,6 +155,86 @@ const ARRAY_COMPARE: &str = "def <=>(other)
   __size <=> other.__size
 end";
 
+// Ruby remembers which two it is comparing. If it comes to the same two again, they count as equal there. So does this
+// text, where the types of a program let arrays or Structs contain themselves. `trail` has three numbers for each two
+// that are being compared, `depth` of them in all. `index` finds them there by their hash.
+
+fn begin(how: Comparison, name: &str, kin: &str) -> String {
+    let (same, other) = if how == Comparison::Order { ("0", "nil") } else { ("true", "false") };
+    format!(
+        "def {name}(other)
+  return {same} if __same?(other)
+  return {other} unless other.{kin}(self)
+  {}(other, __build(24) {{ 0 }}, __build(16) {{ 0 }}, 0)
+end",
+        how.within()
+    )
+}
+
+/// Returns `FOUND` if the two are being compared already, and adds them otherwise.
+const TRAIL: &str = "  kinds = __kinds(other)
+  one = __identity
+  two = other.__identity
+  place = index.__pair_place(trail, one, two, kinds)
+  return FOUND if place < 0
+  if depth == trail.__size
+    short = trail
+    trail = __build(depth * 2) { |n| n < depth ? short.__at(n) : 0 }
+    index = __build(index.__size * 2) { 0 }
+    index.__add_pairs(trail, depth)
+    place = index.__pair_place(trail, one, two, kinds)
+  end
+  trail.__put(depth, one)
+  trail.__put(depth + 1, two)
+  trail.__put(depth + 2, kinds)
+  index.__put(place, depth + 1)
+";
+
+fn array_within(how: Comparison) -> String {
+    let (name, trail) = (how.within(), TRAIL.replace("FOUND", "true"));
+    format!(
+        "def {name}(other, trail, index, depth)
+  return true if __same?(other)
+  return false unless other.__array?(self)
+  return false unless __size == other.__size
+{trail}  i = 0
+  while i < __size
+    a = __at(i)
+    b = other.__at(i)
+    return false unless a.__same?(b) || a.{name}(b, trail, index, depth + 3)
+    i += 1
+  end
+  index.__put(place, 0)
+  true
+end"
+    )
+}
+
+const ARRAY_ORDER_WITHIN: &str = "def __order_within(other, trail, index, depth)
+  return 0 if __same?(other)
+  return nil unless other.__array?(self)
+TRAIL  i = 0
+  while i < __size && i < other.__size
+    order = __at(i).__order_within(other.__at(i), trail, index, depth + 3)
+    return order unless order == 0
+    i += 1
+  end
+  index.__put(place, 0)
+  __size <=> other.__size
+end";
+
+fn struct_within(how: Comparison, members: usize) -> String {
+    let (name, trail) = (how.within(), TRAIL.replace("FOUND", "true"));
+    let mut text = format!("def {name}(other, trail, index, depth)\n  return true if __same?(other)\n");
+    text += "  return false unless other.__kin?(self)\n";
+    text += &trail;
+    for i in 0..members {
+        let (a, b) = (format!("__m{i}"), format!("other.__m{i}"));
+        let _ = writeln!(text, "  return false unless {a}.__same?({b}) || {a}.{name}({b}, trail, index, depth + 3)");
+    }
+    text + "  index.__put(place, 0)\n  true\nend"
+}
+
 fn struct_equal(name: &str, members: usize, equal: impl Fn(&str, &str) -> String) -> String {
     let mut text = format!("def {name}(other)\n  return true if __same?(other)\n");
     text += "  return false unless other.__kin?(self)\n";
@@ -137,6 +266,11 @@ impl Analysis<'_> {
         };
         let members = names.len();
         let routine = match builtin {
+            Builtin::ArrayEqual if self.remembers => Routine::ArrayBegin(Comparison::Equal),
+            Builtin::ArrayEql if self.remembers => Routine::ArrayBegin(Comparison::Eql),
+            Builtin::ArrayCompare if self.remembers => Routine::ArrayBegin(Comparison::Order),
+            Builtin::StructEqual if self.remembers => Routine::StructBegin(members, Comparison::Equal),
+            Builtin::StructEql if self.remembers => Routine::StructBegin(members, Comparison::Eql),
             Builtin::ArrayEqual => Routine::ArrayEqual,
             Builtin::ArrayEql => Routine::ArrayEql,
             Builtin::ArrayCompare => Routine::ArrayCompare,
@@ -153,8 +287,14 @@ impl Analysis<'_> {
             Builtin::StrCompare => return Ok(crate::prelude::find("", "String", "<=>")),
             _ => return Ok(None),
         };
+        self.routine_number(routine, names).map(Some)
+    }
+
+    /// The number of a routine. `names`: those of the members of its class.
+    fn routine_number(&mut self, routine: Routine, names: Vec<Name>) -> Answer<MethodId> {
+        let members = names.len();
         if let Some(at) = self.routines.iter().position(|r| *r == routine) {
-            return Ok(Some(MethodId(FIRST + at as u32)));
+            return Ok(MethodId(FIRST + at as u32));
         }
         let id = MethodId(FIRST + self.routines.len() as u32);
         let text = Arc::new(Source::own(routine.label(), &routine.text(members)));
@@ -167,7 +307,29 @@ impl Analysis<'_> {
         self.sources
             .insert(id, MethodSource { unit: Arc::new(unit), scope, label: routine.label().into(), around: None });
         self.routines.push(routine);
-        Ok(Some(id))
+        Ok(id)
+    }
+
+    /// Whether an array or a Struct may contain itself where the program compares it. Then analysis begins again, and
+    /// comparisons remember what they are comparing.
+    pub(super) fn must_remember(&mut self) -> bool {
+        let may_return = !self.remembers && self.recursive().into_iter().any(|spec| self.compares(spec));
+        self.remembers |= may_return;
+        may_return
+    }
+
+    /// The method that goes on with a comparison. None: the value is asked as always.
+    fn goes_on(&mut self, from: SpecId, atom: Atom, how: Comparison) -> Answer<Option<Target>> {
+        let asked = format!("{}{}", crate::syntax::ast::ASKED, how.name());
+        let Ok(Target::Ruby(method)) = self.target(from, atom, &asked, false) else { return Ok(None) };
+        let (within, names) = match (self.routine_of(method), atom) {
+            (Some(Routine::ArrayBegin(how)), _) => (Routine::ArrayWithin(how), Vec::new()),
+            (Some(Routine::StructBegin(members, how)), Atom::Object(class)) => {
+                (Routine::StructWithin(members, how), self.world.members(class).unwrap_or_default())
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Target::Ruby(self.routine_number(within, names)?)))
     }
 
     /// Notes that a call in the user's text begins.
@@ -221,6 +383,12 @@ impl Analysis<'_> {
         Ok(Some(match short {
             "same?" => Target::Builtin(Builtin::SameReference),
             "kin?" => Target::Builtin(Builtin::Kin),
+            "kinds" => Target::Builtin(Builtin::Kinds),
+            "identity" if matches!(atom, Atom::Array(_) | Atom::Object(_)) => Target::Builtin(Builtin::Identity),
+            "identity" => nothing,
+            "equal_within" => return self.goes_on(from, atom, Comparison::Equal),
+            "eql_within" => return self.goes_on(from, atom, Comparison::Eql),
+            "order_within" => return self.goes_on(from, atom, Comparison::Order),
             "array?" => {
                 if self.answers_to(atom, "to_ary") {
                     let class = self.describe(atom);
@@ -281,6 +449,10 @@ impl Analysis<'_> {
                     | Routine::ArrayCompare
                     | Routine::StructEqual(_)
                     | Routine::StructEql(_)
+                    | Routine::ArrayBegin(_)
+                    | Routine::ArrayWithin(_)
+                    | Routine::StructBegin(..)
+                    | Routine::StructWithin(..)
             )
         })
     }

@@ -297,6 +297,8 @@ pub struct Analysis<'w> {
     /// Whether the section assigns class variables. Each is then an attribute of an object
     /// ([`crate::syntax::ast::cell`]).
     pub assigns_class_variables: bool,
+    /// Comparisons remember which arrays and Structs they are comparing.
+    remembers: bool,
 }
 
 /// Types a section's block and everything that it reaches.
@@ -353,6 +355,7 @@ pub fn analyse<'w>(
         has_break: false,
         frozen: false,
         assigns_class_variables: false,
+        remembers: false,
     };
     unrefined(&block.unit.source)?;
     loop {
@@ -360,6 +363,9 @@ pub fn analyse<'w>(
         let outcome = analysis.run();
         if !std::mem::take(&mut analysis.again) {
             outcome?;
+            if analysis.must_remember() {
+                continue;
+            }
             analysis.check_bare_raises()?;
             break;
         }

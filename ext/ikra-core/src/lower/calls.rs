@@ -1039,9 +1039,10 @@ impl Body<'_, '_> {
 
     fn endless_comparison(&self, span: Span) -> Trap {
         let (source, span) = self.place_in_source(span);
-        let error = crate::diagnostic::Diagnostic::new(&source, span, "kernels do not compare what contains itself")
+        let error = crate::diagnostic::Diagnostic::new(&source, span, "kernels do not compare what nests so deep")
             .because(
-                "they would go round for ever, as they do not remember which arrays and Structs they are comparing",
+                "or it contains itself and its == is a method of the program's, across which kernels do not remember \
+                 what they are comparing",
             )
             .advise("compare what tells them apart, such as a number of their own; or nest them less deep");
         Trap::refusal(error.to_string())

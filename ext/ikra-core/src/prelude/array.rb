@@ -594,6 +594,29 @@ class Array
     out.__take(n)
   end
 
+  # Of an index of what is being compared: where two of these kinds belong in it. -1: they are being compared. The last
+  # one that was added leaves first, so that no search ends too early.
+  def __pair_place(trail, one, two, kinds)
+    hash = ((((one & 0xffff_ffff) ^ (one >> 32)) * 31) + ((two & 0xffff_ffff) ^ (two >> 32))) * 31
+    place = (hash ^ (hash >> 16)) & (__size - 1)
+    while (at = __at(place)) > 0
+      return -1 if trail.__at(at - 1) == one && trail.__at(at) == two && trail.__at(at + 1) == kinds
+
+      place = (place + 1) & (__size - 1)
+    end
+    place
+  end
+
+  # Adds all that are being compared to an empty index.
+  def __add_pairs(trail, depth)
+    at = 0
+    while at < depth
+      __put(__pair_place(trail, trail.__at(at), trail.__at(at + 1), trail.__at(at + 2)), at + 1)
+      at += 3
+    end
+    nil
+  end
+
   # Whether one of the first `count` elements is eql? to it.
   def __before?(item, count)
     item.__keyed

@@ -313,6 +313,19 @@ module Kernel
     number == self
   end
 
+  # Comparisons that may come to the same two again go on with these: `trail` says what is being compared.
+  def __equal_within(other, _trail, _index, _depth)
+    self.__asked == other
+  end
+
+  def __eql_within(other, _trail, _index, _depth)
+    self.__asked.eql?(other)
+  end
+
+  def __order_within(other, _trail, _index, _depth)
+    self.__asked <=> other
+  end
+
   def __modulo_of(number)
     number % self
   end

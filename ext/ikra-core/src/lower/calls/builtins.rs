@@ -79,6 +79,12 @@ impl Body<'_, '_> {
             CaseEqual | Compare | Ordered(_) => self.comparison(builtin, asker, args)?,
             SameReference => first.map(|(b, y)| self.same_reference(atom, receiver, b, y)),
             Kin => first.map(|(b, _)| Val::bool(self.an.is_kin(atom, b))),
+            Kinds => first.map(|(b, _)| Val::int(self.kind_number(atom) << 31 | self.kind_number(b))),
+            Identity => match receiver {
+                Val::Array(_, packed) => Some(Val::Int(packed)),
+                Val::Ref(_, row) => Some(Val::Int(self.cx.b.i64(Op::Widen, &[row]))),
+                _ => None,
+            },
             StructGet | StructSet => match args {
                 [index, rest @ ..] => {
                     let literal = types.literals.first().and_then(Option::as_ref);
@@ -420,6 +426,15 @@ impl Body<'_, '_> {
                 Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y))
             }
             _ => Val::bool(false),
+        }
+    }
+
+    /// A number for a kind of value. Arrays and objects of one kind are told apart by [`Builtin::Identity`].
+    fn kind_number(&self, atom: Atom) -> i64 {
+        match atom {
+            Atom::Array(kind) => self.an.facts.find(kind).index() as i64 * 2,
+            Atom::Object(class) => class.index() as i64 * 2 + 1,
+            _ => 0,
         }
     }
 
