@@ -153,6 +153,58 @@ RSpec.describe "Strings" do
     end
   end
 
+  on_every_backend do
+    # Its file has no frozen literals.
+    def unfrozen(text) = eval(text, binding, "unfrozen.rb", 1) # rubocop:disable Security/Eval
+
+    it "are frozen as in Ruby, also their copies and parts" do
+      shown = lambda do |value|
+        value.is_a?(Array) ? value.map(&shown) : [value, value.frozen?]
+      end
+      texts = -> { [+"abc", -"héq", "\xff".b, -"\xff".b, +"", "é" * 40, ("é" * 40).freeze] }
+      bodies = [
+        "[x.frozen?, x.dup.frozen?, x.clone.frozen?, x.clone(freeze: true).frozen?, x.clone(freeze: false).frozen?]",
+        "[x, x.dup, x.clone, x.clone(freeze: nil), x.clone(freeze: true), x.clone(freeze: false), x[0, 1], x.chars]",
+        "['lit', 'lit'.freeze, 'lit'.dup, 'lit'.clone, 'lit'.clone(freeze: true), 'lit'.freeze.dup, 'lit'.freeze.clone]",
+        "['lit'.frozen?, 'lit'.freeze.frozen?, 'lit'.freeze.equal?('lit'.freeze), 'lit'.freeze.size, x.to_s.frozen?]",
+        "(x.frozen? ? x.freeze : x.clone(freeze: true)).frozen?",
+        "[x == x.clone(freeze: true), x.clone(freeze: true) <=> x, x.eql?(x.dup), x.equal?(x)].all?"
+      ]
+      ["", "# frozen_string_literal: true\n"].product(bodies) do |comment, body|
+        block = unfrozen("#{comment}proc { |x| #{body} }")
+        expect(shown.(texts.call.pmap(backend:, &block))).to eq(shown.(texts.call.map(&block)))
+      end
+      interned = unfrozen("[1, 2].pmap(backend: backend) { |_| 'lit'.freeze }")
+      expect(interned.map { |text| text.equal?(-"lit") }).to eq [true, true]
+      expect { |x| [x.frozen?, x.freeze.frozen?, x.clone, x.clone(freeze: true)] }.to be_same_as_ruby.over(:a, 1, 2.5, nil, true, false)
+    end
+
+    it "are asked for their flag anew at each call, in a scope, too" do
+      texts = [+"a", +"b"]
+      block = proc { |text| text.frozen? }
+      seen = [texts.pmap(backend:, &block)]
+      texts[1].freeze
+      seen << texts.pmap(backend:, &block)
+      texts[0] = -"a"
+      seen << texts.pmap(backend:, &block)
+      expect(seen).to eq [[false, false], [false, true], [true, true]]
+      people = Array.new(2) { Texts::Person.new(+"Ada") }
+      seen = Ikra.resident(people) do
+        sizes = people.pmap(backend:) { |one| one.name.size }
+        people[1].name.freeze
+        [sizes, people.pmap(backend:) { |one| one.name.size }, people.pmap(backend:) { |one| one.name.frozen? }]
+      end
+      expect(seen).to eq [[3, 3], [3, 3], [false, true]]
+    end
+
+    it "are not frozen where others may hold them" do
+      refused = raise_error(Ikra::CompileError, /kernels do not freeze a String that others may hold/)
+      expect { [+"a"].pmap(backend:) { |text| text.freeze } }.to refused
+      expect { [+"a"].pmap(backend:) { |text| text.dup.freeze } }.to refused
+      expect { [-"a"].pmap(backend:) { |text| text.clone(freeze: 1) } }.to raise_error(Ikra::CompileError, /clone with freeze/)
+    end
+  end
+
   it "are new each time, where literals are not frozen" do
     results = eval("[1, 2, 3].pmap { |x| x > 1 ? 'new' : 'newer'[0, 3] }", binding, "unfrozen.rb", 1)
     expect(results).to eq %w[new new new]

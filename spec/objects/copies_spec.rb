@@ -278,9 +278,9 @@ RSpec.describe "Copies and frozen objects" do
   it "are refused where Ruby copies more than kernels know" do
     special = Copies::Point.new(1, 2).tap { |point| def point.own = 1 }
     { ->(x) { x.dup } => [special, Copies::Choosy.new(1, 2), { a: 1 }, 1..2, Object],
-      ->(x) { x.clone } => ["abc", special],
-      ->(x) { x.frozen? } => ["abc", { a: 1 }, 1..2, Object],
-      ->(x) { x.freeze } => ["abc", { a: 1 }, Object],
+      ->(x) { x.clone } => [special],
+      ->(x) { x.frozen? } => [{ a: 1 }, 1..2, Object],
+      ->(x) { x.freeze } => [+"abc", { a: 1 }, Object],
       ->(x) { x.clone(freeze: x) } => [3] }.each do |block, values|
       values.each { |value| expect { [value].pmap(backend: :reference, &block) }.to raise_error(Ikra::CompileError) }
     end

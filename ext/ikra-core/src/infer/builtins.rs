@@ -191,6 +191,10 @@ pub enum Builtin {
     StrByte,
     /// A number of bytes from an index on, in range.
     StrView,
+    /// `__as_frozen`: a String that the kernel has just made, frozen.
+    StrFrozen,
+    /// `freeze` of a literal: the same String each time.
+    StrInterned,
     /// Whether every character is one byte.
     StrIsSingle,
     /// 0: UTF-8, 2: binary, 3: US-ASCII.
@@ -575,9 +579,9 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__freeze_form") => {
             Some(Builtin::Refuse("kernels know clone with freeze: true, false and nil only", "give one of these"))
         }
-        (_, "__clone_of_string") => Some(Builtin::Refuse(
-            "kernels do not know String#clone, as they do not know whether a String is frozen",
-            "write dup",
+        (Atom::Str, "__as_frozen") => Some(Builtin::StrFrozen),
+        (Atom::Str, "__freezes_text") => Some(Builtin::StrRefuse(
+            "kernels do not freeze a String that others may hold: write clone(freeze: true), or freeze it before",
         )),
         (_, "__int") => Some(Builtin::AsInt),
         (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),

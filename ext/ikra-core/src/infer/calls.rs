@@ -428,6 +428,12 @@ impl Analysis<'_> {
                     _ => Ok(Target::Builtin(Builtin::Itself)),
                 };
             }
+            if name == "__freeze_literal" {
+                return match self.method(receiver_of(atom), "freeze") {
+                    MethodFact::Builtin { .. } => Ok(Target::Builtin(Builtin::StrInterned)),
+                    _ => self.target(from, atom, "freeze", on_self),
+                };
+            }
             if let (Atom::Object(class), "__hash") = (atom, name) {
                 for asked in ["hash", "eql?"] {
                     if matches!(
@@ -1174,7 +1180,7 @@ impl Analysis<'_> {
             StrBytes | StrByte | StrEncoding | KeyHash | FloatBits | StructPlace => Ty::int(),
             LogGamma | FloatOfBits => Ty::float(),
             RubyDoes(_) => Ty::bool(),
-            StrView | Message => Ty::str(),
+            StrView | StrFrozen | StrInterned | Message => Ty::str(),
             StrIsSingle => Ty::bool(),
             StrRefuse(_) | ArgumentError | NoNumber | KeyMissing => Ty::never(),
             Refuse(message, advice) => return Err(Refusal::new(message).advise(advice)),

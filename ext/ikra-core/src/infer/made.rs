@@ -163,7 +163,7 @@ impl Analysis<'_> {
         let has_flag = match atom {
             Atom::Object(class) => class != well_known::HASH && class != well_known::RANGE,
             Atom::Array(kind) => self.facts.storage(kind).is_none(),
-            Atom::IntRange | Atom::FloatRange | Atom::Module(_) | Atom::Str => false,
+            Atom::IntRange | Atom::FloatRange | Atom::Module(_) => false,
             _ => true,
         };
         if has_flag {

@@ -16,7 +16,7 @@ use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Storage, Tra
 use crate::layout::schema::Slot;
 use crate::syntax::ast::{self, Kind, Name, Node};
 use crate::types::combine::Combine;
-use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty};
+use crate::types::{Atom, Prims, Reach, Repr, StrWord, Tag, Ty};
 
 impl Body<'_, '_> {
     // ---- slots ----
@@ -180,6 +180,11 @@ impl Body<'_, '_> {
                 self.t.schema.asks_frozen = true;
                 self.t.columns[column.index()].read = true;
                 Val::Bool(self.cx.b.load(Scalar::Bool, column, offset))
+            }
+            (Atom::Str, Val::Str(word)) => {
+                self.t.schema.asks_frozen = true;
+                let flag = self.cx.b.i64(Op::And, &[word, Operand::I64(StrWord::FROZEN as i64)]);
+                Val::Bool(self.cx.b.icmp(Cmp::Ne, flag, Operand::I64(0)))
             }
             _ => Val::bool(true),
         })

@@ -56,6 +56,13 @@ impl Body<'_, '_> {
                 let marked = b.i64(Op::Or, &[start, Operand::I64(StrWord::MADE as i64)]);
                 Some(Val::Str(b.i64(Op::Or, &[marked, *length])))
             }
+            (Builtin::StrFrozen, _) => {
+                Some(Val::Str(self.cx.b.i64(Op::Or, &[word, Operand::I64(StrWord::FROZEN as i64)])))
+            }
+            (Builtin::StrInterned, _) => {
+                let host = self.cx.b.i64(Op::And, &[word, Operand::I64(!StrWord::MADE as i64)]);
+                Some(Val::Str(self.cx.b.i64(Op::Or, &[host, Operand::I64(StrWord::FROZEN as i64)])))
+            }
             (Builtin::StrIsSingle, _) => {
                 let encoding = self.string_encoding(word);
                 Some(Val::Bool(self.cx.b.icmp(Cmp::Ne, encoding, Operand::I64(Encoding::Utf8 as i64))))

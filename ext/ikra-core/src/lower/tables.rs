@@ -537,7 +537,7 @@ impl Tables {
         if !literals.iter().any(|l| l.bytes == bytes && l.frozen == frozen) {
             literals.push(StringLiteral { bytes: bytes.to_vec(), frozen });
         }
-        StrWord::new(offset as u32, bytes.len(), Encoding::of_utf8(bytes), !frozen)
+        StrWord::new(offset as u32, bytes.len(), Encoding::of_utf8(bytes), !frozen).with_frozen(frozen)
     }
 
     /// The column of frozen flags of a hierarchy.

@@ -51,9 +51,16 @@ class String
     __copy
   end
 
-  # Whether a String is frozen is not known.
-  def clone(freeze: nil) # rubocop:disable Lint/UnusedMethodArgument
-    __clone_of_string
+  def clone(freeze: nil)
+    __freeze_form unless freeze.nil? || freeze == true || freeze == false
+    copy = __copy
+    freeze == true || (freeze.nil? && __frozen?) ? copy.__as_frozen : copy
+  end
+
+  # Other variables may hold the same String, and would not see that it is frozen.
+  def freeze
+    __freezes_text unless __frozen?
+    self
   end
 
   def bytes

@@ -313,11 +313,11 @@ pub enum Repr {
     Union,
 }
 
-/// The representation of a String: where its bytes begin in the column of all bytes, how many there are, their
-/// encoding, and whether a kernel made it or the host.
+/// The representation of a String: where its bytes begin in the column of all bytes, how many there are, and their
+/// encoding. Also whether a kernel made it or the host, and whether it is frozen.
 ///
-/// Offset (32 bits), made (1), encoding (2), length in bytes (29), from the top. Each String of the host has an offset
-/// of its own. So where no kernel made a String, equal words mean the same String.
+/// Offset (32 bits), made (1), encoding (2), frozen (1), length in bytes (28), from the top. Each String of the host
+/// has an offset of its own. So where no kernel made a String, equal words mean the same String.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StrWord(pub u64);
 
@@ -332,7 +332,8 @@ pub enum Encoding {
 }
 
 impl StrWord {
-    pub const LENGTH_BITS: u32 = 29;
+    pub const LENGTH_BITS: u32 = 28;
+    pub const FROZEN: u64 = 1 << Self::LENGTH_BITS;
     pub const ENCODING_SHIFT: u32 = 29;
     pub const MADE: u64 = 1 << 31;
     /// The greatest length of a String, in bytes.
@@ -355,6 +356,13 @@ impl StrWord {
             2 => Encoding::Binary,
             _ => Encoding::UsAscii,
         }
+    }
+    /// The word of a String that is frozen, or not.
+    pub fn with_frozen(self, frozen: bool) -> Self {
+        Self(if frozen { self.0 | Self::FROZEN } else { self.0 & !Self::FROZEN })
+    }
+    pub fn is_frozen(self) -> bool {
+        self.0 & Self::FROZEN != 0
     }
     pub fn is_made(self) -> bool {
         self.0 & Self::MADE != 0

@@ -204,7 +204,10 @@ impl Unpacker<'_> {
             };
             let (at, len) = (bytes.as_ptr().cast(), bytes.len() as _);
             if word.is_made() {
-                protect(|| rb_sys::rb_enc_str_new(at, len, encoding))
+                protect(|| {
+                    let string = rb_sys::rb_enc_str_new(at, len, encoding);
+                    if word.is_frozen() { rb_sys::rb_obj_freeze(string) } else { string }
+                })
             } else {
                 protect(|| rb_sys::rb_enc_interned_str(at, len, encoding))
             }

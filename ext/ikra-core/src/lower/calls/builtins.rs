@@ -129,8 +129,8 @@ impl Body<'_, '_> {
                 _ => None,
             },
             Message => self.message(receiver, asker.span)?,
-            StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | ArgumentError | NoNumber
-            | StrRefuse(_) => {
+            StrBytes | StrByte | StrView | StrFrozen | StrInterned | StrIsSingle | StrEncoding | AsText
+            | ArgumentError | NoNumber | StrRefuse(_) => {
                 let literal = types.literals.first().and_then(Option::as_ref);
                 self.string_primitive(builtin, asker, args, literal)?
             }
@@ -226,7 +226,8 @@ impl Body<'_, '_> {
                 (Atom::Str, Val::Str(word)) => {
                     // the host makes the new String from the bytes
                     self.t.bytes();
-                    Some(Val::Str(self.cx.b.i64(Op::Or, &[word, Operand::I64(StrWord::MADE as i64)])))
+                    let thawed = self.cx.b.i64(Op::And, &[word, Operand::I64(!StrWord::FROZEN as i64)]);
+                    Some(Val::Str(self.cx.b.i64(Op::Or, &[thawed, Operand::I64(StrWord::MADE as i64)])))
                 }
                 _ => Some(receiver),
             },

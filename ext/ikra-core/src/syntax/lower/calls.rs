@@ -47,7 +47,11 @@ impl Lower<'_> {
                 {
                     return kind;
                 }
-                let head = Head { name: &n.method_name, at: n.selector_l.or(n.dot_l), safe: false };
+                // Ruby has one String for all runs of `"a".freeze`
+                let literal = matches!(n.recv.as_deref(), Some(Ruby::Str(_))) && n.args.is_empty() && block.is_none();
+                let freezes = literal && n.method_name == "freeze";
+                let name = if freezes { "%__freeze_literal" } else { &n.method_name };
+                let head = Head { name, at: n.selector_l.or(n.dot_l), safe: false };
                 self.finish_call(n.recv.as_deref(), &head, &n.args, span, block)
             }
             Ruby::CSend(n) => {

@@ -797,8 +797,8 @@ impl<'a> Checker<'a> {
                 return Err(Differs);
             }
             let (bytes, encoding) = (heap::bytes(string), heap::encoding(string).ok_or(Differs)?);
-            let fits =
-                bytes.len() <= StrWord::MAX_BYTES && StrWord::new(word.offset(), bytes.len(), encoding, false) == word;
+            let now = StrWord::new(word.offset(), bytes.len(), encoding, false).with_frozen(heap::is_frozen(string));
+            let fits = bytes.len() <= StrWord::MAX_BYTES && now == word;
             return if fits { Ok(()) } else { Err(Differs) };
         }
         let at = at - 1;

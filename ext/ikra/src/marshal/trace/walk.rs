@@ -443,7 +443,10 @@ impl Tracer<'_> {
             return Err(GuardFailure::TooMany);
         }
         let entry = STRING | strings.strings.len() as u64;
-        room::push(&mut strings.words, StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
+        room::push(
+            &mut strings.words,
+            StrWord::new(strings.rows as u32, bytes.len(), encoding, false).with_frozen(heap::is_frozen(string)),
+        );
         room::push(&mut strings.strings, string);
         strings.rows += len;
         Ok(entry)
