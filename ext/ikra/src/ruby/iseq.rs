@@ -751,8 +751,8 @@ impl Tree {
         Ok(found)
     }
 
-    /// Of each a hash of all that it does: parameters, locals, instructions and what is within them; labels by the
-    /// order in which they turn up, lines and events left out.
+    /// Of each a hash of all that it does: parameters, locals, instructions and what is within them. Labels count by
+    /// the order in which they turn up. Lines and events are left out.
     fn digests(&self) -> Result<Vec<u64>> {
         self.digest_range(0, self.places.len(), |_| None)
     }
