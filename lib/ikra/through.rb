@@ -76,7 +76,7 @@ module Ikra
       def first_values(list, name, block)
         kinds = block ? block.parameters.map(&:first) : [:rest]
         return list if kinds.empty? || (!block&.lambda? && kinds.size > 1)
-        raise ArgumentError, "#{name} gives several values at a time here, which this block takes as no kernel can: call to_a first" if block.nil? || block.lambda? || kinds.first != :opt
+        raise CompileError, "#{name} gives several values at a time here, which this block takes as no kernel can: call to_a first" if block.nil? || block.lambda? || kinds.first != :opt
 
         list.map(&:first)
       end

@@ -97,6 +97,11 @@ RSpec.describe "The parallel methods of Hash, Set and Enumerator" do
     expect { ("a".."c").pmap { |x| x } }.to raise_error(ArgumentError, /call to_a first/)
   end
 
+  it "refuses lambdas where Ruby passes several values, as kernels would be given an Array of them" do
+    expect { [1, 2].each_with_index.pmap(&->(x, i) { x + i }) }.to raise_error(Ikra::CompileError, /call to_a first/)
+    expect { { a: 1 }.pselect(&->(_, value) { value > 0 }) }.to raise_error(Ikra::CompileError, /call to_a first/)
+  end
+
   it "is there by refinements, too" do
     program = <<~RUBY
       require "ikra/refinements"
