@@ -7,7 +7,7 @@ use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::ir::Program;
 use ikra_core::ir::parse::parse;
 use ikra_core::ir::verify::verify;
-use ikra_core::passes::{PASSES, needed};
+use ikra_core::passes::{self, COMMON, RACES};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
@@ -18,6 +18,11 @@ use support::random_program::{Rows, program, run, wandering};
 fn runner(cases: u32) -> TestRunner {
     let cases = std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
     TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 5000, ..Config::default() })
+}
+
+/// As far as backends cannot do without.
+fn needed(program: Program) -> Program {
+    passes::run(RACES, program).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn choices() -> impl Strategy<Value = Vec<u16>> {
@@ -40,7 +45,7 @@ fn passes_change_no_outcome() {
         if expected.0 == Outcome::Cancelled {
             return Ok(());
         }
-        for pass in PASSES {
+        for pass in COMMON {
             let after = (pass.run)(before.clone());
             let fail =
                 |what: String| TestCaseError::fail(explained(&format!("{}: {what}", pass.name), &before, &after));
@@ -71,7 +76,7 @@ fn what_is_carried_is_what_was_there() {
         if expected.0 == Outcome::Cancelled {
             return Ok(());
         }
-        for pass in PASSES.iter().filter(|pass| ["gvn", "dce", "partial_redundancy", "results"].contains(&pass.name)) {
+        for pass in COMMON.iter().filter(|pass| ["gvn", "dce", "partial_redundancy", "results"].contains(&pass.name)) {
             let after = (pass.run)(before.clone());
             let fail =
                 |what: String| TestCaseError::fail(explained(&format!("{}: {what}", pass.name), &before, &after));
@@ -100,7 +105,7 @@ fn cpu_agrees_with_the_reference() {
     let result = runner(200).run(&(choices(), 1..4u64, any::<bool>()), |(choices, ticks, optimise)| {
         let mut program = program(&choices, Rows::Own);
         if optimise {
-            program = PASSES.iter().fold(program, |program, pass| (pass.run)(program));
+            program = passes::unverified(COMMON, program);
         }
         program = needed(program);
         let fail = |what: String| TestCaseError::fail(format!("{what}\n\n{program}"));

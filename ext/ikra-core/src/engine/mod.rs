@@ -95,8 +95,11 @@ fn stages(
     let over_ticks = joins.then(|| Program { fused_ticks: true, ..program.clone() });
     let elements = (schema.elements.clone(), schema.order);
     // the interpreter looks for races in the code that the user wrote
-    let (mut program, stencils) =
-        if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, &schema, resources)? };
+    let (mut program, stencils) = if options.races {
+        (passes::run(passes::RACES, program)?, Vec::new())
+    } else {
+        with_stencils(program, &schema, resources)?
+    };
     if shape.whole {
         over_rows(&mut program, &mut schema)?;
     }
@@ -123,7 +126,7 @@ fn fused(
     let (params, there) = (single.params.len(), uses(single));
     is_plain.then(|| {
         Box::new(move || {
-            let mut program = passes::run(ticks)?;
+            let mut program = passes::run(passes::COMMON, ticks)?;
             if let (Some(first), Some(Slot { value: Some(elements), .. })) = (first, elements)
                 && passes::whole(&mut program, elements, order) != Some(first)
             {
@@ -161,9 +164,9 @@ pub fn over_rows(program: &mut Program, schema: &mut Schema) -> Result<()> {
 /// program, it is improved again.
 fn with_stencils(mut program: Program, schema: &Schema, resources: Resources) -> Result<(Program, Vec<Choice>)> {
     if program.funcs.iter().all(|func| func.stage.is_none()) {
-        return Ok((passes::run(program)?, Vec::new()));
+        return Ok((passes::run(passes::COMMON, program)?, Vec::new()));
     }
-    let mut improved = passes::run(program.clone())?;
+    let mut improved = passes::run(passes::COMMON, program.clone())?;
     let choices = stencil::choose(&improved, &schema.overwritten(), resources);
     if choices.iter().all(|choice| choice.strategy == Strategy::Shared)
         || choices.iter().any(|choice| choice.strategy == Strategy::Separate)
@@ -173,5 +176,5 @@ fn with_stencils(mut program: Program, schema: &Schema, resources: Resources) ->
     }
     // a stage that is not shared is an ordinary function, which may be inlined
     stencil::follow(&mut program, &choices);
-    Ok((passes::run(program)?, choices))
+    Ok((passes::run(passes::COMMON, program)?, choices))
 }

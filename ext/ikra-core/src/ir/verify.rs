@@ -61,6 +61,14 @@ pub fn verify_after(stage: &'static str, program: &Program) -> Result<()> {
     check_program(program).map_err(|detail| Error::Internal { stage, detail: format!("{detail}\n\n{program}") })
 }
 
+/// As [`verify`], without the program's text.
+///
+/// # Errors
+/// What is wrong, and where.
+pub fn check(program: &Program) -> std::result::Result<(), String> {
+    check_program(program)
+}
+
 type Check<T = ()> = std::result::Result<T, String>;
 
 /// The types of the operands that a representation takes in a trap.

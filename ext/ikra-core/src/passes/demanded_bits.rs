@@ -16,11 +16,17 @@
 //! This is the only pass that changes what a program does: it gives Ruby's answer where the program would have raised
 //! IntegerOverflow.
 
-use super::Pass;
+use super::{Pass, unwind};
 use crate::ir::visit::walk_mut;
 use crate::ir::{CheckedOp, Func, Op, Operand, Program, Scalar, Site, SiteId, Stmt, Trap, VarId, walk};
 
 pub const PASS: Pass = Pass { name: "demanded_bits", description: "no overflow check where only low bits count", run };
+/// The same, only where the program rescues exceptions.
+pub const BEFORE_HANDLERS: Pass = Pass {
+    name: "demanded_bits_before_handlers",
+    description: "no overflow check where only low bits count, if a handler might see one",
+    run: |program| if unwind::rescues(&program) { run(program) } else { program },
+};
 
 fn run(mut program: Program) -> Program {
     let Program { funcs, sites, .. } = &mut program;

@@ -7,7 +7,7 @@
 //!
 //! References to rows that follow each other need not be loaded either. But passes rely on loaded references: a loaded
 //! reference is surely valid wherever its use is moved to, and a computed one may not be. So [`ELEMENTS`] is the last
-//! pass to compute them. References in arrays are left to each backend ([`references`]), once it moves no loads, or if
+//! pass to compute them. References in arrays are left to each backend ([`REFERENCES`]), once it moves no loads, or if
 //! it notes beforehand which registers were loaded ([`loaded`]).
 
 use super::Pass;
@@ -20,6 +20,9 @@ pub const PASS: Pass =
     Pass { name: "even", description: "arrays that lie evenly are found by arithmetic", run: arrays };
 pub const ELEMENTS: Pass =
     Pass { name: "elements", description: "elements that follow each other are found by arithmetic", run: elements };
+/// For backends that move no loads.
+pub const REFERENCES: Pass =
+    Pass { name: "references", description: "references that follow each other are computed", run: references };
 
 /// The low half of an array's word is its length, the high half is where it begins.
 const LENGTH: i64 = 0xffff_ffff;

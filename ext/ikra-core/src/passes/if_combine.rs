@@ -5,11 +5,18 @@
 //! `x = y * y; if a & x < z { … }`. The arithmetic then runs whatever `a` is. So it must have no effect and no
 //! precondition, and only the inner branch may read its result.
 //!
-//! Runs after [`super::load_pipelining()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors
-//! with branch prediction gain nothing.
+//! Runs after [`super::load_pipelining()`], which takes loads out of branches. Only in [`super::CUDA`]: processors with
+//! branch prediction gain nothing.
 
 use super::loops::{Counts, is_cheap, is_movable};
+use super::{Pass, Versioned};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+
+pub const PASS: Pass<Versioned> = Pass {
+    name: "if_combine",
+    description: "one branch in place of a branch in a branch",
+    run: |state| Versioned { program: if_combine(state.program), ..state },
+};
 
 /// The most statements that are computed in vain where the outer branch is rarely taken: about what a branch costs.
 const MAX_COMPUTED: usize = 8;

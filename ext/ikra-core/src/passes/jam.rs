@@ -41,7 +41,7 @@
 //! these data in a cache. They go down in *bands* of a few rows. The rows' own data is then still in a cache for the
 //! next strip.
 //!
-//! Not one of [`super::PASSES`]: a backend has both programs, and chooses one of them at each launch.
+//! Part of no pipeline: a backend has both programs, and chooses one of them at each launch.
 //!
 //! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994;
 //! on GPUs A. Magni, C. Dubach, M. O'Boyle, Automatic optimization of thread-coarsening for graphics processors, 2014.
@@ -144,7 +144,7 @@ impl Jam {
         let entry = &program.funcs[program.entry.index()];
         // found before references are computed: a loaded reference is valid wherever it is read
         let references = References::of(entry, &program.columns);
-        let program = &if on_host { super::references(program) } else { program };
+        let program = &if on_host { super::even::references(program) } else { program };
         let entry = &program.funcs[program.entry.index()];
         let division = Division::of(entry);
         if grouping == Grouping::Strided && (division.is_none() || !program.few) {

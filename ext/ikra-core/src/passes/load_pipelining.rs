@@ -15,14 +15,20 @@
 //!
 //! A load in a branch moves along if its row surely exists in the column, whatever the branch's condition says. Columns
 //! that the loop writes stay where they are. From here on, references with a uniform stride are computed instead of
-//! loaded. Not one of [`super::PASSES`]: other processors overlap loads by themselves.
+//! loaded. Only in [`super::CUDA`]: other processors overlap loads by themselves.
 
-use super::LoopVersions;
 use super::even;
 use super::loops::{Counting, Counts, References, assigned_in, completes, is_movable};
+use super::{LoopVersions, Pass, Versioned};
 use crate::ir::visit::walk_mut;
 use crate::ir::{Cmp, Column, ColumnId, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
+
+pub const PASS: Pass<Versioned> = Pass {
+    name: "load_pipelining",
+    description: "loops load for the next repetition",
+    run: |state| Versioned { program: load_pipelining(state.program, &state.versions), versions: state.versions },
+};
 
 /// The most registers that hold values loaded ahead. Each is live through the whole loop.
 const MAX_LOADS: usize = 8;

@@ -18,13 +18,20 @@
 //! 18; code written by hand has none.
 //!
 //! Runs after [`super::checks`], which brings checks together. Loops are left as they are. As a rule, checks in loops
-//! are made before the loop, and the size of the remaining body decides how far compilers unroll it. Not one of
-//! [`super::PASSES`]: processors with branch prediction gain nothing.
+//! are made before the loop, and the size of the remaining body decides how far compilers unroll it. Only in
+//! [`super::CUDA`]: processors with branch prediction gain nothing.
 
 use super::loops::is_movable;
 use super::widths::short;
+use super::{Pass, Versioned};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::HashSet;
+
+pub const PASS: Pass<Versioned> = Pass {
+    name: "merge_checks",
+    description: "one branch for checks that follow each other",
+    run: |state| Versioned { program: merge_checks(state.program), ..state },
+};
 
 /// How often merging is tried.
 const MAX_ATTEMPTS: usize = 3;

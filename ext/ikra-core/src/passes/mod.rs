@@ -1,7 +1,7 @@
-//! The passes that improve a program: one ordered list, and one file per pass.
+//! The passes that improve a program: ordered lists, and one file per pass.
 //!
-//! Here: [`PASSES`] and [`run`]. A pass is a name, a description and a pure function from program to program. It logs
-//! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`. A pass may change
+//! Here: the pipelines [`COMMON`], [`CUDA`], [`CPU`] and [`RACES`], and [`run`]. A pass is a name, a description and a
+//! pure function from program to program. It logs nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`. A pass may change
 //! when an element is stopped. (One exception: `demanded_bits` removes overflows that Ruby would not notice.) `facts`
 //! is what passes share: knowledge about registers that follows control flow.
 
@@ -42,26 +42,48 @@ mod unwind;
 mod whole;
 mod widths;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ir::{Program, verify};
-pub use even::references;
-pub use if_combine::if_combine;
-pub use load_pipelining::load_pipelining;
-pub use merge_checks::merge_checks;
 pub use speculate_overflow::{LoopVersions, is_quick, speculate_overflow};
-pub use unify_loop_exits::{is_turned, unify_loop_exits};
+pub use unify_loop_exits::is_turned;
 pub use whole::whole;
-pub use widths::{addresses, short};
+pub use widths::short;
 
-/// One step from a program to a better one.
-pub struct Pass {
+/// One step from a program to a better one. `S` is what it changes: a [`Program`], or one with notes ([`Versioned`]).
+pub struct Pass<S = Program> {
+    /// Unlike that of any other pass. A pipeline may have the pass more than once.
     pub name: &'static str,
     pub description: &'static str,
-    pub run: fn(Program) -> Program,
+    pub run: fn(S) -> S,
 }
 
-/// All passes, in order. One may stand more than once.
-pub const PASSES: &[Pass] = &[
+/// A program, and the loops that it has in two versions.
+#[derive(Clone, Debug)]
+pub struct Versioned {
+    pub program: Program,
+    pub versions: Vec<LoopVersions>,
+}
+
+impl From<Program> for Versioned {
+    fn from(program: Program) -> Self {
+        Self { program, versions: Vec::new() }
+    }
+}
+
+impl AsRef<Program> for Program {
+    fn as_ref(&self) -> &Program {
+        self
+    }
+}
+
+impl AsRef<Program> for Versioned {
+    fn as_ref(&self) -> &Program {
+        &self.program
+    }
+}
+
+/// The passes of every program, in order.
+pub const COMMON: &[Pass] = &[
     // It must see the source's arithmetic before anything moves, so that no other pass decides which overflow raises.
     demanded_bits::PASS,
     // The passes below know no exceptions.
@@ -116,36 +138,95 @@ pub const PASSES: &[Pass] = &[
     expand::PASS,
 ];
 
-/// Runs only the passes that backends cannot do without. For programs that run as lowering left them.
-pub fn needed(mut program: Program) -> Program {
-    if unwind::rescues(&program) {
-        // no handler may catch an overflow that Ruby does not have
-        program = (demanded_bits::PASS.run)(program);
-    }
-    (expand::PASS.run)((unwind::PASS.run)(program))
+/// What a program needs in place of [`COMMON`] to run as lowering left it. The interpreter looks for races in the code
+/// that the user wrote, and tests compare it with what passes made.
+pub const RACES: &[Pass] = &[
+    // No handler may catch an overflow that Ruby does not have.
+    demanded_bits::BEFORE_HANDLERS,
+    unwind::PASS,
+    // Backends do not know `Alloc`.
+    expand::PASS,
+];
+
+/// What the CPU backend adds.
+pub const CPU: &[Pass] = &[
+    // The backend moves no loads.
+    even::REFERENCES,
+];
+
+/// What the CUDA backend adds, for processors that wait at loads and branches.
+pub const CUDA: &[Pass<Versioned>] = &[
+    speculate_overflow::PASS,
+    // Takes loads out of branches, so that branches can be combined.
+    load_pipelining::PASS,
+    if_combine::PASS,
+    unify_loop_exits::PASS,
+    polls::STOP_CHECKS,
+    merge_checks::PASS,
+    // The verifier does not accept the result.
+    widths::PASS,
+];
+
+/// Whether the verifier accepts what a pass makes. Such a pass ends its pipeline.
+fn is_verifiable(pass: &str) -> bool {
+    pass != widths::PASS.name
 }
 
-/// Runs all passes.
+/// Runs a pipeline.
 ///
 /// # Errors
-/// `Internal` when a pass breaks the contract of the IR (checked after each in debug builds, never in release).
-pub fn run(program: Program) -> Result<Program> {
-    PASSES.iter().try_fold(program, |program, pass| {
-        let program = (pass.run)(program);
-        if cfg!(debug_assertions) {
-            verify::verify_after(pass.name, &program)?;
-        }
-        Ok(program)
+/// `Internal` when a pass breaks the contract of the IR (checked after each in debug builds, never in release). It has
+/// the program before and after the pass.
+pub fn run<S: AsRef<Program> + Clone>(pipeline: &[Pass<S>], state: S) -> Result<S> {
+    run_with(pipeline, state, |_, _| ())
+}
+
+/// The same for a program that need not be legal.
+pub fn unverified<S>(pipeline: &[Pass<S>], state: S) -> S {
+    pipeline.iter().fold(state, |state, pass| (pass.run)(state))
+}
+
+/// As [`run`]. `inspect` sees the name of each pass and the program after it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with<S: AsRef<Program> + Clone>(
+    pipeline: &[Pass<S>],
+    state: S,
+    mut inspect: impl FnMut(&'static str, &Program),
+) -> Result<S> {
+    pipeline.iter().try_fold(state, |state, pass| {
+        let state = if cfg!(debug_assertions) { verified(pass, state)? } else { (pass.run)(state) };
+        inspect(pass.name, state.as_ref());
+        Ok(state)
     })
+}
+
+/// What a pass makes, if it is legal IR.
+fn verified<S: AsRef<Program> + Clone>(pass: &Pass<S>, before: S) -> Result<S> {
+    let after = (pass.run)(before.clone());
+    if !is_verifiable(pass.name) {
+        return Ok(after);
+    }
+    match verify::check(after.as_ref()) {
+        Ok(()) => Ok(after),
+        Err(what) => {
+            let (before, after) = (before.as_ref(), after.as_ref());
+            let name = pass.name;
+            let detail = format!("{what}\n\n── before {name}\n{before}\n── after {name}\n{after}");
+            Err(Error::Internal { stage: name, detail })
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::PASSES;
     use super::testing::after;
+    use super::{COMMON, CPU, CUDA, Pass, RACES, Versioned, is_verifiable, run, run_with};
     use crate::ir::build::Builder;
     use crate::ir::testing::{INTS, program};
-    use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, VarId};
+    use crate::ir::{Cmp, Op, Operand, Program, Scalar, Stmt, VarId};
+    use std::collections::BTreeMap;
 
     const DEPTH: usize = 20;
 
@@ -177,8 +258,50 @@ mod tests {
             b.store(INTS, index, count.into());
         });
         // the time of a pass must not double or triple with each level of nesting
-        let text = after(PASSES, nested);
+        let text = after(COMMON, nested);
         assert_eq!(text.matches("loop L").count(), DEPTH, "{text}");
+    }
+
+    #[test]
+    fn a_name_means_one_pass() {
+        let plain = COMMON.iter().chain(CPU).chain(RACES).map(|pass| (pass.name, pass.description));
+        let mut known = BTreeMap::new();
+        for (name, description) in plain.chain(CUDA.iter().map(|pass| (pass.name, pass.description))) {
+            assert_eq!(*known.entry(name).or_insert(description), description, "{name}");
+        }
+        assert!(
+            CUDA.iter().rev().skip(1).all(|pass| is_verifiable(pass.name)),
+            "a pass after one that is not verified"
+        );
+    }
+
+    #[test]
+    fn inspection_sees_each_pass_in_order() {
+        let counting = program(|b, index| b.store(INTS, index, Operand::I64(1)));
+        let mut seen = Vec::new();
+        let last = run_with(CUDA, Versioned::from(counting), |name, program| seen.push((name, program.clone())));
+        let names: Vec<_> = seen.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, CUDA.iter().map(|pass| pass.name).collect::<Vec<_>>());
+        assert_eq!(seen.last().map(|(_, program)| program), last.ok().map(|last| last.program).as_ref());
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn a_pass_that_breaks_the_contract_is_shown_before_and_after() {
+        /// Stores a register that does not exist.
+        fn spoil(mut program: Program) -> Program {
+            for func in &mut program.funcs {
+                func.body.push(Stmt::Let { dst: VarId::new(99), op: Op::Copy, args: vec![Operand::I64(7)] });
+            }
+            program
+        }
+        let counting = program(|b, index| b.store(INTS, index, Operand::I64(1)));
+        let before = counting.to_string();
+        let spoiling = Pass { name: "spoil", description: "no legal program", run: spoil };
+        let Err(error) = run(&[spoiling], counting) else { panic!("the verifier accepts anything") };
+        let text = error.to_string();
+        assert!(text.contains(&format!("── before spoil\n{before}")), "{text}");
+        assert!(text.contains("── after spoil\n") && text.contains("v99 = copy 7"), "{text}");
     }
 }
 
@@ -191,11 +314,9 @@ pub(crate) mod testing {
     /// The text of the functions after a pass.
     pub fn after(passes: &[Pass], program: Program) -> String {
         verify::verify(&program).unwrap_or_else(|e| panic!("before: {e}"));
-        let program = passes.iter().fold(program, |program, pass| {
-            let program = (pass.run)(program);
-            verify::verify(&program).unwrap_or_else(|e| panic!("after {}: {e}", pass.name));
-            program
-        });
+        let program = passes
+            .iter()
+            .fold(program, |program, pass| super::verified(pass, program).unwrap_or_else(|e| panic!("{e}")));
         let text = program.to_string();
         let start = text.find("\nentry func").map_or(0, |at| at + 1);
         text[start..].to_string()

@@ -1,9 +1,17 @@
 //! Decides which loops end soon, and so need not poll whether the launch was stopped.
 //!
 //! Here: how often a loop can repeat, from the range of a counter in it. [`super::ranges`], which knows the ranges,
-//! calls this.
+//! calls this. And [`STOP_CHECKS`], which removes the same question where jobs begin.
 
-use crate::ir::{CheckedOp, Op, Operand, Stmt, VarId};
+use super::{Pass, Versioned};
+use crate::ir::visit::walk_mut;
+use crate::ir::{CheckedOp, Op, Operand, Program, Stmt, VarId};
+
+pub const STOP_CHECKS: Pass<Versioned> = Pass {
+    name: "stop_checks",
+    description: "jobs of a program that surely ends do not ask whether to stop",
+    run: |state| Versioned { program: unwatched(state.program), ..state },
+};
 
 /// The most repetitions of a loop that does not poll, inner loops included.
 pub const MAX_REPETITIONS_UNPOLLED: u64 = 1 << 16;
@@ -39,6 +47,22 @@ fn assignments(body: &[Stmt], var: VarId) -> usize {
             here + s.bodies().iter().map(|b| assignments(b, var)).sum::<usize>()
         })
         .sum()
+}
+
+/// Removes the checks of jobs whether they are still needed, if the program surely ends: nothing stops its launches,
+/// and none has a limit. Each check is a branch before an element's loads, so the loads of several elements could not
+/// overlap. The host splits fused ticks into short launches.
+fn unwatched(mut program: Program) -> Program {
+    if program.each_tick_surely_ends() {
+        for func in &mut program.funcs {
+            walk_mut(&mut func.body, &mut |stmt| {
+                if let Stmt::Begin { check, .. } = stmt {
+                    *check = false;
+                }
+            });
+        }
+    }
+    program
 }
 
 /// Removes the polls of a loop; those of loops inside it stay, if they have any.

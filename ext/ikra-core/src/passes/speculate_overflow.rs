@@ -31,12 +31,22 @@
 //!
 //! The loop ends by its count alone.
 //!
-//! Not one of [`super::PASSES`]: processors with branch prediction gain nothing.
+//! Only in [`super::CUDA`]: processors with branch prediction gain nothing.
 
 use super::loops::{Counting, Counts, is_movable};
+use super::{Pass, Versioned};
 use crate::ir::visit::{size, walk_mut};
 use crate::ir::{CheckedOp, Cmp, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
+
+pub const PASS: Pass<Versioned> = Pass {
+    name: "speculate_overflow",
+    description: "loops compute as if nothing overflowed, and run again if something did",
+    run: |state| {
+        let (program, versions) = speculate_overflow(state.program);
+        Versioned { program, versions }
+    },
+};
 
 /// The most statements of a loop, since the code has its body twice.
 const BODY: usize = 60;

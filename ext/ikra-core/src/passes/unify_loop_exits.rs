@@ -30,11 +30,18 @@
 //! have no effect, must not raise, and nothing after the loop may read what it assigns. Mandelbrot's steps are such a
 //! loop: 12 instructions instead of 14.
 //!
-//! Not one of [`super::PASSES`]: processors with branch prediction gain nothing.
+//! Only in [`super::CUDA`]: processors with branch prediction gain nothing.
 
 use super::loops::{Counting, assigned_in, is_movable, is_read};
+use super::{Pass, Versioned};
 use crate::ir::visit::size;
 use crate::ir::{Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+
+pub const PASS: Pass<Versioned> = Pass {
+    name: "unify_loop_exits",
+    description: "one of the two ways out of a counting loop",
+    run: |state| Versioned { program: unify_loop_exits(state.program), ..state },
+};
 
 /// The most statements of a body, and of the part that decides the second exit.
 const BODY: usize = 40;

@@ -8,7 +8,7 @@
 //! the list. They store nothing by it, draw no random numbers, and raise nothing, since that order decides which
 //! exception is first.
 //!
-//! Not one of [`super::PASSES`]: checking whether the elements are all objects of their classes only pays for callers
+//! Part of no pipeline: checking whether the elements are all objects of their classes only pays for callers
 //! that run over the same objects again and again.
 
 use crate::ir::{

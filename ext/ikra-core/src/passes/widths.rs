@@ -6,13 +6,21 @@
 //! repetition. For consecutive rows of objects that is thirteen instructions of a GPU instead of none. All other values
 //! are computed in 32 bits where they fit.
 //!
-//! Here: [`short`] and [`addresses`], for backends with such a compiler. Not here: intervals ([`super::ranges`]).
+//! Here: [`short`] and [`PASS`], for backends with such a compiler. Not here: intervals ([`super::ranges`]).
 
 use super::loops::{Counts, assigned_in};
 use super::ranges::{INT32_RANGE, Interval, seen, within};
+use super::{Pass, Versioned};
 use crate::ir::visit::{is_plain, walk_mut};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
+
+/// [`crate::ir::verify`] does not accept the result, so this must be the last pass.
+pub const PASS: Pass<Versioned> = Pass {
+    name: "widths",
+    description: "loops count consecutive rows in as many bits as addresses have",
+    run: |state| Versioned { program: addresses(state.program), ..state },
+};
 
 /// The interval of rows of objects.
 const ROWS: Interval = (0, u32::MAX as i64);
@@ -34,9 +42,7 @@ pub fn short(program: &Program) -> Vec<Vec<bool>> {
 
 /// The same program, where short loops use their 64-bit counter itself as a row of objects, instead of its lower half.
 /// Rows of class spaces become I64, too.
-///
-/// [`crate::ir::verify`] does not accept the result, so this must be the last change of a program.
-pub fn addresses(mut program: Program) -> Program {
+fn addresses(mut program: Program) -> Program {
     let mut found: Vec<HashMap<VarId, VarId>> = program.funcs.iter().map(sums).collect();
     if found.iter().all(HashMap::is_empty) {
         return program;

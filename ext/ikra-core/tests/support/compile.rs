@@ -67,14 +67,14 @@ pub fn compile(
 /// The same program after all passes.
 pub fn improved(lowered: &Lowered) -> Result<Lowered> {
     let mut lowered = lowered.clone();
-    lowered.program = passes::run(lowered.program)?;
+    lowered.program = passes::run(passes::COMMON, lowered.program)?;
     Ok(lowered)
 }
 
 /// The same program without passes, as far as backends can do without.
 pub fn needed(lowered: &Lowered) -> Lowered {
     let mut lowered = lowered.clone();
-    lowered.program = passes::needed(lowered.program);
+    lowered.program = passes::unverified(passes::RACES, lowered.program);
     lowered
 }
 

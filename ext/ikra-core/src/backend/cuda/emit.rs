@@ -22,10 +22,9 @@ use crate::backend::fold::Fold;
 use crate::error::{Error, Result};
 use crate::ir::privatized::{Privatized, privatized};
 use crate::ir::stages::{Reach, Stage};
-use crate::ir::visit::walk_mut;
 use crate::ir::{ColumnId, FuncId, Program, Scalar, SiteId, Stmt, Storage, Trap, VarId, verify, walk};
 use crate::layout::{Address, Layout};
-use crate::passes::{self, LoopVersions};
+use crate::passes::{self, LoopVersions, Versioned};
 use function::{Function, names};
 use std::fmt::Write;
 
@@ -193,22 +192,6 @@ fn listens(program: &Program) -> bool {
     found || program.funcs.iter().any(|f| f.recursive)
 }
 
-/// Removes the checks of jobs whether they are still needed, if the program surely ends: nothing stops its launches,
-/// and none has a limit. Each check is a branch before an element's loads, so the loads of several elements could not
-/// overlap. The host splits fused ticks into short launches.
-fn unwatched(mut program: Program) -> Program {
-    if program.each_tick_surely_ends() {
-        for func in &mut program.funcs {
-            walk_mut(&mut func.body, &mut |stmt| {
-                if let Stmt::Begin { check, .. } = stmt {
-                    *check = false;
-                }
-            });
-        }
-    }
-    program
-}
-
 /// Checks that a program can be emitted: a pass must have turned its allocations of rows into arithmetic.
 ///
 /// # Errors
@@ -259,17 +242,14 @@ fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
 
 fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option<Epilogue>, groups: bool) -> Emitted {
     let given = program;
-    let (program, versions) = passes::speculate_overflow(program.clone());
-    let program = passes::merge_checks(unwatched(passes::unify_loop_exits(passes::if_combine(
-        passes::load_pipelining(program, &versions),
-    ))));
-    if cfg!(debug_assertions)
-        && let Err(broken) = verify::verify_after("cuda", &program)
-        && verify::verify(given).is_ok()
-    {
-        panic!("{broken}");
-    }
-    let program = &passes::addresses(program);
+    let state = Versioned::from(program.clone());
+    // tests emit programs that are not legal
+    let Versioned { program, versions } = if cfg!(debug_assertions) && verify::check(given).is_ok() {
+        passes::run(passes::CUDA, state).unwrap_or_else(|broken| panic!("{broken}"))
+    } else {
+        passes::unverified(passes::CUDA, state)
+    };
+    let program = &program;
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
