@@ -7,6 +7,7 @@ use ikra_core::backend::cpu::CpuBackend;
 use ikra_core::backend::cuda::shim::CudaShim;
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::backend::{Backend, Executable};
+use ikra_core::engine::stages::{compile, improved, needed, shape};
 use ikra_core::engine::{self, over_rows};
 use ikra_core::error::Error;
 use ikra_core::id::ScopeId;
@@ -20,7 +21,6 @@ use ikra_core::world::fixture::{Case, Raised, Run, Section};
 use rayon::prelude::*;
 use std::process::Command;
 use std::sync::Arc;
-use support::compile::{compile, improved, needed, shape};
 use support::machine::{self, Answer};
 use support::{Failures, case_files, cases, folder};
 

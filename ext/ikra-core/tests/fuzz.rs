@@ -14,6 +14,7 @@ use ikra_core::backend::cuda::shim::CudaShim;
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::backend::{Backend, Executable};
 use ikra_core::config::CodeOptions;
+use ikra_core::engine::stages::shape;
 use ikra_core::engine::{self, Compiled};
 use ikra_core::error::Error;
 use ikra_core::id::ScopeId;
@@ -29,7 +30,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::compile::shape;
 use support::machine::{self, Answer};
 
 /// Programs of the suite: the same each time, and new ones.

@@ -3,17 +3,9 @@
 
 mod support;
 
-use ikra_core::backend::cuda::emit;
-use ikra_core::engine::{Holes, SectionShape};
-use ikra_core::id::ClassId;
-use ikra_core::infer::{Analysis, Spec};
-use ikra_core::layout::Layout;
-use ikra_core::syntax::ast::Origin;
-use ikra_core::syntax::print;
-use ikra_core::world::fixture::{Case, Classes, Expected, Left, Section};
-use ikra_core::world::{Facts, World};
-use std::fmt::Write;
-use support::compile::{compile, improved, shape};
+use ikra_core::engine::stages::{self, Stage, Stages};
+use ikra_core::world::fixture::{Case, Expected, Section};
+use rayon::prelude::*;
 use support::{Failures, cases, check_snapshot};
 
 /// The section of a case's first run.
@@ -46,94 +38,49 @@ fn ast() {
     let mut failures = Failures::default();
     for case in cases() {
         let Some((mut section, _)) = first(&case, &mut failures) else { continue };
-        let mut text = print::unit(&section.block);
-        for method in section.world.classes.methods() {
-            match section.world.source(method) {
-                Ok(source) => text += &format!("\n\n{}\n{}", source.label, print::unit(&source.unit)),
-                Err(error) => failures.add(&case.name, error),
-            }
+        match stages::syntax(&mut section) {
+            Ok(text) => check_snapshot(&mut failures, "ast", &case.name, &text),
+            Err(error) => failures.add(&case.name, error),
         }
-        check_snapshot(&mut failures, "ast", &case.name, &text);
     }
     failures.check();
 }
 
-/// Types, the program as lowering leaves it, after all passes, and as CUDA C++; or the error.
+/// Types, the program as lowering leaves it, after all passes, and as CUDA C++; or the error. What a case asks for with
+/// `# shows: after:PASS`, too.
 #[test]
 fn types_ir_passes_and_cuda() {
-    let mut failures = Failures::default();
-    for case in cases() {
-        failures.guard(&case.name, |failures| stages(&case, failures));
-    }
-    failures.check();
+    let each = cases().into_par_iter().map(|case| {
+        let mut failures = Failures::default();
+        failures.guard(&case.name, |failures| all_stages(&case, failures));
+        failures
+    });
+    each.collect::<Vec<_>>().into_iter().fold(Failures::default(), Failures::and).check();
 }
 
-fn stages(case: &Case, failures: &mut Failures) {
-    let Some((mut section, &Expected { options, holes, .. })) = first(case, failures) else { return };
-    let holes = holes.map(|left| match left {
-        Left::Marked => Holes::Marked,
-        Left::Filled(int) => Holes::Filled { int, float: (int as f64).to_bits() },
-    });
-    let shape = SectionShape { holes, ..shape(&section) };
-    let mut types = String::new();
-    let mut facts = Facts::default();
-    let classes = section.world.classes.clone();
-    let inspect = |analysis: &Analysis<'_>| types = with_names(&typed(analysis), &classes);
-    let lowered = match compile(&mut section, &mut facts, &shape, &options, inspect) {
-        Ok(lowered) => lowered,
+fn all_stages(case: &Case, failures: &mut Failures) {
+    let Some((mut section, expected)) = first(case, failures) else { return };
+    let stages = match Stages::of(&mut section, expected) {
+        Ok(stages) => stages,
         Err(error) => return check_snapshot(failures, "errors", &case.name, &error.to_string()),
     };
-    check_snapshot(failures, "types", &case.name, &types);
-    check_snapshot(failures, "ir", &case.name, &lowered.program.to_string());
-    match improved(&lowered) {
-        Ok(improved) => {
-            check_snapshot(failures, "passes", &case.name, &improved.program.to_string());
-            let layout = Layout::structure_of_arrays(&improved.program);
-            let emitted = emit::emit(&improved.program, &layout, &emit::kernel_name(&improved.program));
-            check_snapshot(failures, "cuda", &case.name, &emitted.body);
+    check_snapshot(failures, "types", &case.name, &stages.types);
+    check_snapshot(failures, "ir", &case.name, &stages.lowered.program.to_string());
+    match stages.passes() {
+        Ok(program) => {
+            check_snapshot(failures, "passes", &case.name, &program.to_string());
+            check_snapshot(failures, "cuda", &case.name, &stages::emitted(&program).body);
         }
         Err(error) => failures.add(&case.name, error),
     }
-}
-
-/// The text with names in place of the numbers of classes.
-fn with_names(text: &str, classes: &Classes) -> String {
-    let mut parts = text.split("class");
-    let mut out = parts.next().unwrap_or("").to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-        match part[..end].parse() {
-            Ok(number) => out += &classes.info(ClassId(number)).name,
-            Err(_) => out += "class",
+    for name in &expected.shows {
+        match Stage::parse(name) {
+            Ok(Stage::After(pass, time)) => match stages.after(pass, time) {
+                Ok(program) => check_snapshot(failures, &name.replace(':', "/"), &case.name, &program.to_string()),
+                Err(error) => failures.add(&case.name, error),
+            },
+            Ok(_) => failures.add(&case.name, format!("{name} is shown anyway")),
+            Err(error) => failures.add(&case.name, error),
         }
-        out += &part[end..];
     }
-    out
-}
-
-/// Each specialisation with the types of its locals and its result, and the places outside.
-fn typed(analysis: &Analysis<'_>) -> String {
-    let mut text = String::new();
-    let mut specs: Vec<&Spec> = analysis.specs.iter().collect();
-    specs.sort_by_key(|s| (s.key.method.is_some(), s.label.clone(), format!("{:?}", s.key)));
-    for spec in specs {
-        let _ = writeln!(text, "{}", spec.label);
-        if spec.key.method.is_some() {
-            let _ = writeln!(text, "  self: {:?}", spec.key.self_ty);
-        }
-        for (local, ty) in spec.unit.locals.iter().zip(&spec.locals) {
-            let how = match local.origin {
-                Origin::Captured => " (captured)",
-                Origin::Param => " (parameter)",
-                _ => "",
-            };
-            let _ = writeln!(text, "  {}{how}: {ty:?}", local.name);
-        }
-        let _ = writeln!(text, "  → {:?}\n", spec.ret);
-    }
-    for (place, ty) in analysis.facts.places() {
-        let owned = if analysis.facts.is_owned(place) { " owned" } else { "" };
-        let _ = writeln!(text, "{place:?}: {ty:?}{owned}");
-    }
-    text
 }

@@ -37,6 +37,8 @@ const CORE_LAYERS: &[&[&str]] = &[
     &["backend"],
     &["sched"],
     &["engine"],
+    // The program `ikra-dev`.
+    &["bin"],
 ];
 
 const CORE_UNSAFE: &[&str] = &[

@@ -1,8 +1,10 @@
 //! The pipeline up to the backend, as one function that reads from top to bottom. Only this module sees all others.
 //!
-//! Here: [`compile`], and [`explain()`], which does the same and reports what it found. Not here: what any stage does.
+//! Here: [`compile`], [`explain()`], which does the same and reports what it found, and [`stages`], which does the same
+//! for golden cases. Not here: what any stage does.
 
 pub mod explain;
+pub mod stages;
 
 use crate::backend::FusedTicks;
 use crate::config::CodeOptions;

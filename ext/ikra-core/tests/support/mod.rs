@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-pub mod compile;
 pub mod machine;
 pub mod random_program;
 
@@ -66,6 +65,11 @@ impl Failures {
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|t| (*t).to_owned()));
             self.add(case, format!("panic: {}", text.unwrap_or_default()));
         }
+    }
+    /// These and those of `other`.
+    pub fn and(mut self, mut other: Failures) -> Self {
+        self.0.append(&mut other.0);
+        self
     }
     pub fn check(self) {
         assert!(self.0.is_empty(), "{} failed:\n\n{}\n", self.0.len(), self.0.join("\n\n"));

@@ -177,16 +177,7 @@ pub fn flags(nvrtc: &Nvrtc, architecture: &str, options: &CodeOptions) -> Vec<St
 pub fn compile(source: &str, capability: u32, options: &CodeOptions, verbose: bool) -> Result<Compiled> {
     let nvrtc = load()?;
     let known = nvrtc.architectures.contains(&capability);
-    let architecture = if known {
-        format!("sm_{capability}")
-    } else {
-        let best = nvrtc.architectures.iter().copied().filter(|a| *a < capability).max();
-        let best = best.ok_or_else(|| Error::Device {
-            what: format!("compiling for sm_{capability}"),
-            cause: format!("{} ({:?}) knows only {:?}", nvrtc.found, nvrtc.version, nvrtc.architectures),
-        })?;
-        format!("compute_{best}")
-    };
+    let architecture = if known { format!("sm_{capability}") } else { portable(nvrtc, capability)? };
     let mut flags = flags(nvrtc, &architecture, options);
     if verbose {
         flags.push("--ptxas-options=-v".to_string());
@@ -200,6 +191,28 @@ pub fn compile(source: &str, capability: u32, options: &CodeOptions, verbose: bo
         Code::Ptx(program.bytes(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)?)
     };
     Ok(Compiled { code, log })
+}
+
+/// The newest architecture of portable assembly that a device with compute capability `capability` can run.
+fn portable(nvrtc: &Nvrtc, capability: u32) -> Result<String> {
+    let best = nvrtc.architectures.iter().copied().filter(|a| *a <= capability).max();
+    let best = best.ok_or_else(|| Error::Device {
+        what: format!("compiling for sm_{capability}"),
+        cause: format!("{} ({:?}) knows only {:?}", nvrtc.found, nvrtc.version, nvrtc.architectures),
+    })?;
+    Ok(format!("compute_{best}"))
+}
+
+/// A source as portable assembly, for people to read.
+///
+/// # Errors
+/// As [`compile`].
+pub fn ptx(source: &str, capability: u32, options: &CodeOptions) -> Result<String> {
+    let nvrtc = load()?;
+    let flags = flags(nvrtc, &portable(nvrtc, capability)?, options);
+    let text = CString::new(source).map_err(|e| internal(e.to_string(), source))?;
+    let bytes = run(&text, source, &flags)?.bytes(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)?;
+    Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned())
 }
 
 /// Checks that a source can be compiled for a device with compute capability `capability`. That costs a fifteenth of a
