@@ -22,6 +22,9 @@ module Ikra
   # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result.
   # [+blocks+] blocks per launch: a hint that no backend takes yet.
   # [+memory_limit+] bytes of device memory that the process may hold, launches included; not per call.
+  #
+  # The variable +IKRA_DUMP=ir,passes,cuda,clif+ is no option: it writes the text of each new kernel to stderr, or to
+  # files of the folder +IKRA_DUMP_TO+.
   class Config
     DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, blas: true, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil, memory_limit: nil }.freeze
 
@@ -43,6 +46,7 @@ module Ikra
         value = ENV.fetch("IKRA_#{key.upcase}", "")
         Ikra.config.__send__(:set, key, parse(value)) unless value.empty?
       end
+      Ikra.__dump(ENV.fetch("IKRA_DUMP", ""), ENV.fetch("IKRA_DUMP_TO", nil))
     end
 
     # @api private

@@ -40,7 +40,7 @@ use buffers::{buffer, memory_view};
 use device::backends;
 use magnus::{Error, Object, Ruby, function};
 use marshal::graph_cache;
-use report::{explain, profile};
+use report::{dump, explain, profile};
 use ruby::{derivation, environment, errors, fiber, holder, iseq, question, reflect, registry, reserve};
 use section::{collect, engine, over, pending, random};
 use world::{hashes, live_world};
@@ -112,6 +112,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__running", roomy!(collect::running(a, b, c), 3))?;
     ikra.define_singleton_method("__compacted", roomy!(collect::compacted(a, b, c), 3))?;
     ikra.define_singleton_method("__configure", roomy!(options::configure(a, b), 2))?;
+    ikra.define_singleton_method("__dump", function!(dump::configure, 2))?;
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(start_profile, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;

@@ -260,27 +260,39 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
 impl Code {
     /// The section's code in one of its forms.
     fn text(ruby: &Ruby, this: &Self, form: Symbol) -> Result<String, Error> {
-        let account = &*this.0;
         let form = form.name()?;
-        match &*form {
-            "lowered" => Ok(account.explanation.lowered.clone()),
-            "ir" => Ok(account.program.to_string()),
-            "cpu" | "cuda" if form == account.backend => Ok(account.executable.listing()),
-            "cuda" => {
-                let sink =
-                    account.sink.map(|(sink, _)| sink).filter(|sink| collective::at_once(&account.program, *sink));
-                let name = emit::kernel_name(&account.program);
-                Ok(emit::emit_into(&account.program, &account.layout, &name, sink).body)
-            }
-            "cpu" => {
-                let cpu = backends::open(Choice::Cpu).map_err(|e| errors::core(ruby, e))?;
-                let made = gvl::released(|| cpu.prepare(&account.program, &account.layout, &account.options));
-                Ok(made.map_err(|e| errors::core(ruby, e))?.listing())
-            }
-            other => {
-                let message = format!("{other} is not one of :ir, :lowered, :cpu, :cuda");
+        match this.0.text(&form) {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => {
+                let message = format!("{form} is not one of :ir, :lowered, :cpu, :cuda");
                 Err(Error::new(ruby.exception_arg_error(), message))
             }
+            Err(error) => Err(errors::core(ruby, error)),
         }
+    }
+}
+
+impl Account {
+    /// The code in one of its forms; None if there is no such form.
+    ///
+    /// # Errors
+    /// What the CPU backend refuses.
+    pub fn text(&self, form: &str) -> ikra_core::error::Result<Option<String>> {
+        let Self { program, layout, options, .. } = self;
+        Ok(Some(match form {
+            "lowered" => self.explanation.lowered.clone(),
+            "ir" => program.to_string(),
+            "cpu" | "cuda" if form == self.backend => self.executable.listing(),
+            "cuda" => {
+                let sink = self.sink.map(|(sink, _)| sink).filter(|sink| collective::at_once(program, *sink));
+                let name = emit::kernel_name(program);
+                emit::emit_into(program, layout, &name, sink).body
+            }
+            "cpu" => {
+                let cpu = backends::open(Choice::Cpu)?;
+                gvl::released(|| cpu.prepare(program, layout, options))?.listing()
+            }
+            _ => return Ok(None),
+        }))
     }
 }

@@ -10,6 +10,7 @@ use crate::marshal::graph_cache;
 use crate::marshal::made::HeapCapacities;
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::options::Results;
+use crate::report::dump;
 use crate::report::explain::Account;
 use crate::report::profile::Phase;
 use crate::ruby::dtype::Dtype;
@@ -180,7 +181,7 @@ impl Section<'_> {
                 results: form.results,
                 holes,
             };
-            if explained.is_some() {
+            if explained.is_some() || dump::is_wanted() {
                 let answer = large_stack::asking(&mut world, |world| {
                     engine::explain(world, &mut facts, &site.source, &shape, &form.code, form.resources)
                 });
@@ -243,10 +244,10 @@ impl Section<'_> {
         let at_once = executable.runs_epilogue();
         let compaction = compaction.filter(|_| at_once);
         let preparing = began.elapsed();
-        if let (Some(explained), Some(explanation)) = (explained, explanation) {
+        if let Some(explanation) = explanation {
             let unit = &site.source.unit;
             let history = *site.history.lock();
-            explained.account = Some(Account {
+            let account = Account {
                 operation: operation.name()?.into_owned(),
                 elements,
                 ticks: *ticks,
@@ -262,7 +263,13 @@ impl Section<'_> {
                 options: form.code,
                 executable: executable.clone(),
                 sink: sink.map(|sink| (sink, at_once)),
-            });
+            };
+            if dump::is_wanted() {
+                dump::write(ruby, &account)?;
+            }
+            if let Some(explained) = explained {
+                explained.account = Some(account);
+            }
         }
         if let Some(note) = backends::cache_note() {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
