@@ -106,6 +106,18 @@ RSpec.describe "Rational numbers" do
       expect { [Rational(-(2**63), 3)].pmap(&:-@) }.to raise_error(Ikra::IntegerOverflow)
     end
 
+    it "are the simplest ones near a number" do
+      expect { |x| [x.rationalize, x.rationalize(0.5), x.rationalize(nil)] }.to be_same_as_ruby.over(0, 7, -7, largest, -(2**63))
+      expect { |x| [x.rationalize] }.to be_same_as_ruby.over(*some, *(floats - [1e300]), 0.3, -0.1, 3.14, 0.001, -1e-9, 1/3.0, 123_456.789, 1e15)
+      [0, 1, 5, 1/100r, -1/7r, 0.5, 0.01, -1e-3].each do |within|
+        expect { |x| [x.rationalize(within)] }.to be_same_as_ruby.over(*some, 0.0, 0.3, -3.14, 2.5, 1e6)
+      end
+      expect { |x| [x.rationalize(x)] }.to be_same_as_ruby.over(1/3r, 0.3, -0.3)
+      expect { |x| [0.5.rationalize(x)] }.to be_same_as_ruby.over(nil, :a)
+      # their parts leave 64 bits
+      [1e300, 1e-300].each { |x| expect { [x].pmap(&:rationalize) }.to raise_error(Ikra::IntegerOverflow) }
+    end
+
     it "survive the garbage collector" do
       [0].pmap { |x| x } # reads this file, which takes long under stress
       GC.stress = true
@@ -119,7 +131,7 @@ RSpec.describe "Rational numbers" do
   end
 
   it "are refused where kernels would need other classes, or other forms" do
-    expect { [1r].pmap { |r| r.rationalize(1/2r) } }.to raise_error(Ikra::CompileError, /Rational#rationalize/)
+    expect { [1r].pmap { |r| r.coerce(2) } }.to raise_error(Ikra::CompileError, /Rational#coerce/)
     expect { [1r].pmap { |r| [r].sum(0.5) } }.to raise_error(Ikra::CompileError, /sum of Rationals from a Float on/)
     expect { [1r].pmap { |r| r.clamp(1..2) } }.to raise_error(Ikra::CompileError, /clamp of Rationals with two arguments/)
     expect { [1r].pmap { |r| 2**r } }.to raise_error(Ikra::CompileError, /do not know \*\* with a Rational/)

@@ -71,6 +71,29 @@ class Rational
     self
   end
 
+  # The simplest Rational that is less than `within` away, or at most so far below.
+  def rationalize(within = (exact = true))
+    return self if exact
+
+    tolerance = within.abs
+    __numerator < 0 ? -(-self).__simplified(tolerance) : __simplified(tolerance)
+  end
+
+  def __simplified(tolerance)
+    least = self - tolerance
+    most = self + tolerance
+    return self if least == most
+
+    least.__simplest_to(most)
+  end
+
+  # The Rational of the smallest denominator from this on, and below another.
+  def __simplest_to(most)
+    b = __denominator
+    d = most.__denominator
+    (__numerator / b).__simplest(__numerator % b, b, most.__numerator / d, most.__numerator % d, d)
+  end
+
   def to_f
     __numerator.fdiv(__denominator)
   end
@@ -404,6 +427,102 @@ class Integer
 
   def to_r
     Rational.__make(self, 1)
+  end
+
+  def rationalize(_within = nil)
+    Rational.__make(self, 1)
+  end
+
+  # The Rational of the smallest denominator from self + n/d on, and below m + k/e, by continued fractions. Both n/d and
+  # k/e lie between 0 and 1. Only numerator and denominator of the answer may leave 64 bits.
+  def __simplest(n, d, m, k, e)
+    least = self
+    p, q, next_p, next_q = 0, 1, 1, 0
+    loop do
+      whole = n > 0 ? least + 1 : least
+      return Rational.__make((whole * next_p) + p, (whole * next_q) + q) if whole < m || (whole == m && k > 0)
+
+      whole -= 1
+      p, q, next_p, next_q = next_p, next_q, (whole * next_p) + p, (whole * next_q) + q
+      # what both are above the whole number, upside down
+      below = n > 0 ? n : d
+      above = ((m - whole) * e) + k
+      least, n, d, m, k, e = e / above, e % above, above, d / below, d % below, below
+    end
+  end
+end
+
+class Float
+  # The simplest Rational that is this Float, or that is about as near as `within`.
+  def rationalize(within = (exact = true))
+    return self < 0.0 ? -(-self).__simplest_decimal : __simplest_decimal if exact
+
+    tolerance = within.abs
+    self < 0.0 ? -(-self).__simplified(tolerance) : __simplified(tolerance)
+  end
+
+  # Of a Float that is not negative: between the two points halfway to the Floats beside it.
+  def __simplest_decimal
+    # raises FloatDomainError
+    to_i if nan? || infinite?
+    fraction, power = Math.frexp(self)
+    n = Math.ldexp(fraction, 53).to_i
+    power -= 53
+    return Rational.__make(0, 1) if n == 0
+    return Rational.__make(n * (2**power), 1) if power >= 0
+
+    # (2 n - 1) and (2 n + 1), by 2 to this power
+    power = 1 - power
+    least = (2 * n) - 1
+    most = (2 * n) + 1
+    if power > 62
+      m, k = most.__divides_power(power)
+      w, r = least.__divides_power(power)
+      found = m.__simplest(k, most, w, r, least)
+      Rational.__make(found.__denominator, found.__numerator)
+    else
+      scale = 2**power
+      (least / scale).__simplest(least % scale, scale, most / scale, most % scale, scale)
+    end
+  end
+
+  def __simplified(tolerance)
+    least = self - tolerance
+    most = self + tolerance
+    return to_r if least == most
+
+    least.__simplest_to(most)
+  end
+
+  # As that of a Rational, with Floats as Ruby computes with them.
+  def __simplest_to(most)
+    least = self
+    p, q, next_p, next_q = 0, 1, 1, 0
+    loop do
+      whole = least.ceil
+      return Rational.__make((whole * next_p) + p, (whole * next_q) + q) if whole < most
+
+      whole -= 1
+      p, q, next_p, next_q = next_p, next_q, (whole * next_p) + p, (whole * next_q) + q
+      least, most = 1.0 / (most - whole), 1.0 / (least - whole)
+    end
+  end
+end
+
+class Integer
+  # The quotient and the rest of 2 to a power above 62 by this, which has at most 55 bits.
+  def __divides_power(power)
+    quotient = (1 << 62) / self
+    rest = (1 << 62) % self
+    left = power - 62
+    while left > 0
+      bits = left < 8 ? left : 8
+      rest <<= bits
+      quotient = (quotient * (1 << bits)) + (rest / self)
+      rest %= self
+      left -= bits
+    end
+    [quotient, rest]
   end
 end
 
