@@ -40,6 +40,11 @@ RSpec.describe "Integers" do
       expect { |a, b| a - b }.to be_same_as_ruby.over(pairs)
     end
 
+    # Ruby before 3.2 has no such method, which is a NoMethodError.
+    it "divides upwards where Ruby does" do
+      expect { |a, b| a.ceildiv(b) }.to be_same_as_ruby.over(pairs)
+    end
+
     it "multiplies" do
       expect { |a, b| a * b }.to be_same_as_ruby.over(pairs)
     end
