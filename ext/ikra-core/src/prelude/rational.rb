@@ -75,8 +75,8 @@ class Rational
   def rationalize(within = (exact = true))
     return self if exact
 
-    tolerance = within.abs
-    __numerator < 0 ? -(-self).__simplified(tolerance) : __simplified(tolerance)
+    found = abs.__simplified(within.abs)
+    __numerator < 0 ? -found : found
   end
 
   def __simplified(tolerance)
@@ -455,10 +455,8 @@ end
 class Float
   # The simplest Rational that is this Float, or that is about as near as `within`.
   def rationalize(within = (exact = true))
-    return self < 0.0 ? -(-self).__simplest_decimal : __simplest_decimal if exact
-
-    tolerance = within.abs
-    self < 0.0 ? -(-self).__simplified(tolerance) : __simplified(tolerance)
+    found = exact ? abs.__simplest_decimal : abs.__simplified(within.abs)
+    self < 0.0 ? -found : found
   end
 
   # Of a Float that is not negative: between the two points halfway to the Floats beside it.
@@ -475,15 +473,18 @@ class Float
     power = 1 - power
     least = (2 * n) - 1
     most = (2 * n) + 1
-    if power > 62
-      m, k = most.__divides_power(power)
-      w, r = least.__divides_power(power)
-      found = m.__simplest(k, most, w, r, least)
-      Rational.__make(found.__denominator, found.__numerator)
-    else
-      scale = 2**power
-      (least / scale).__simplest(least % scale, scale, most / scale, most % scale, scale)
-    end
+    return __simplest_small(least, most, power) if power > 62
+
+    scale = 2**power
+    (least / scale).__simplest(least % scale, scale, most / scale, most % scale, scale)
+  end
+
+  # The same where 2 to the power leaves 64 bits: what lies between the reciprocals, upside down.
+  def __simplest_small(least, most, power)
+    m, k = most.__divides_power(power)
+    w, r = least.__divides_power(power)
+    found = m.__simplest(k, most, w, r, least)
+    Rational.__make(found.__denominator, found.__numerator)
   end
 
   def __simplified(tolerance)

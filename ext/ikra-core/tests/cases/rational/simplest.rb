@@ -1,6 +1,6 @@
-# The simplest Rational near a number.
+# The simplest Rational near another.
 #
-# elements = [0.3, -3.14, 0.001]
-# gives: [[(3/10), (2/7)], [(-157/50), (-22/7)], [(1/1000), (0/1)]]
+# elements = [Rational(1, 3), Rational(-311, 100)]
+# gives: [(1/3), (-28/9)]
 
-elements.pmap { |x| [x.rationalize, x.rationalize(1/50r)] }
+elements.pmap { |x| x.rationalize(1/200r) }
