@@ -1,9 +1,10 @@
 //! The passes that improve a program: ordered lists, and one file per pass.
 //!
 //! Here: the pipelines [`COMMON`], [`CUDA`], [`CPU`] and [`RACES`], and [`run`]. A pass is a name, a description and a
-//! pure function from program to program. It logs nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`. A pass may change
-//! when an element is stopped. (One exception: `demanded_bits` removes overflows that Ruby would not notice.) `facts`
-//! is what passes share: knowledge about registers that follows control flow.
+//! pure function from program to program. It logs nothing and keeps no state. Invariant: a pass changes no result, no
+//! trap and no draw of `rand`. A pass may change when an element is stopped. (One exception: `demanded_bits` removes
+//! overflows that Ruby would not notice.) `facts` is what passes share: knowledge about registers that follows control
+//! flow.
 
 mod algebra;
 mod checks;
