@@ -2,18 +2,19 @@
 
 # The backends that this machine can run, found out without Ikra. A backend that wrongly says that it is absent must
 # fail its examples, not skip them. `IKRA_BACKEND` restricts the list to one, and then its absence is an error.
+# `SPEC_BACKENDS=reference,cpu` restricts it to some.
 module Backends
   ALL = %i[reference cpu cuda_shim cuda].freeze
 
   class << self
     # The backends to test, as Symbols.
     def present
-      @present ||= (wanted = wanted_backend) ? [wanted] : ALL.select { |backend| absence(backend).nil? }
+      @present ||= (wanted = wanted_backend) ? [wanted] : among.select { |backend| absence(backend).nil? }
     end
 
     # The reason for each backend that is not tested: a Hash of Symbol to String.
     def skipped
-      (ALL - present).to_h { |backend| [backend, absence(backend) || "IKRA_BACKEND=#{ENV.fetch("IKRA_BACKEND")}"] }
+      (ALL - present).to_h { |backend| [backend, (absence(backend) if among.include?(backend)) || "left out by the environment"] }
     end
 
     def announce(output)
@@ -22,6 +23,14 @@ module Backends
     end
 
     private
+
+    # Those that may be tested.
+    def among
+      names = ENV.fetch("SPEC_BACKENDS", "").split(",")
+      unknown = names - ALL.map(&:name)
+      abort "SPEC_BACKENDS: #{unknown.join(", ")} not among #{ALL.join(", ")}" unless unknown.empty?
+      names.empty? ? ALL : names.map(&:to_sym)
+    end
 
     def wanted_backend
       name = ENV.fetch("IKRA_BACKEND", "").tr("-", "_")
