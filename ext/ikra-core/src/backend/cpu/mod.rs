@@ -267,7 +267,8 @@ impl Backend for CpuBackend {
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
-        let executable = self.prepared(&passes::run(passes::CPU, program.clone())?, layout, &Registers::default())?;
+        let executable =
+            self.prepared(&passes::run_given(passes::CPU, program.clone())?, layout, &Registers::default())?;
         let jammed = match Jam::of(program, Grouping::Consecutive) {
             Some(jam) => {
                 let together = self.prepared(&jam.program, layout, &jam.registers)?;
@@ -285,7 +286,8 @@ impl Backend for CpuBackend {
         epilogue: Epilogue,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        let executable = self.prepared(&passes::run(passes::CPU, program.clone())?, layout, &Registers::default())?;
+        let executable =
+            self.prepared(&passes::run_given(passes::CPU, program.clone())?, layout, &Registers::default())?;
         Ok(Arc::new(CpuExecutable { mask: epilogue.mask().is_some(), ..executable }))
     }
 

@@ -22,7 +22,7 @@ use crate::backend::fold::Fold;
 use crate::error::{Error, Result};
 use crate::ir::privatized::{Privatized, privatized};
 use crate::ir::stages::{Reach, Stage};
-use crate::ir::{ColumnId, FuncId, Program, Scalar, SiteId, Stmt, Storage, Trap, VarId, verify, walk};
+use crate::ir::{ColumnId, FuncId, Program, Scalar, SiteId, Stmt, Storage, Trap, VarId, walk};
 use crate::layout::{Address, Layout};
 use crate::passes::{self, LoopVersions, Versioned};
 use function::{Function, names};
@@ -242,13 +242,8 @@ fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
 
 fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option<Epilogue>, groups: bool) -> Emitted {
     let given = program;
-    let state = Versioned::from(program.clone());
-    // tests emit programs that are not legal
-    let Versioned { program, versions } = if cfg!(debug_assertions) && verify::check(given).is_ok() {
-        passes::run(passes::CUDA, state).unwrap_or_else(|broken| panic!("{broken}"))
-    } else {
-        passes::unverified(passes::CUDA, state)
-    };
+    let Versioned { program, versions } =
+        passes::run_given(passes::CUDA, Versioned::from(program.clone())).unwrap_or_else(|broken| panic!("{broken}"));
     let program = &program;
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
