@@ -147,11 +147,13 @@ RSpec.describe "What is around a block" do
     refused.(/block_given\? as a plain call only/) { Surroundings.hidden([1]) { 1 } }
     refused.(/would leave the method/) { Surroundings.over(run, [1]) { |x| break x } }
     refused.(/take the array apart/) { Surroundings.over(run, [[1, 2]]) { |x, y| x + y } }
-    refused.(/cannot hold a Proc, which the block of the method around it is/) do
-      Surroundings.over(run, [1], &Surroundings.method(:plain))
-    end
     Surroundings.maker(:made) { |x| x + 1 }
     refused.(/is a block that yields to a block from around it/) { [1].pmap { |x| Surroundings.made(x) } }
+  end
+
+  it "takes a Method object as the block of the method around it" do
+    run = Class.new { def pmap(list, &block) = list.pmap(&block) }.new
+    expect(Surroundings.over(run, [1], &Surroundings.method(:plain))).to eq([2])
   end
 
   it "asks for refinements at each call: the same block may have others in force later" do
