@@ -69,15 +69,6 @@ module Ikra
 
   class << self
     # @api private
-    # Raises, and rescues that. Ruby ends a process whose memory runs out a second time, until its interpreter has
-    # handled an exception: C code that catches the first NoMemoryError does not count.
-    def __handled
-      raise StopIteration
-    rescue StopIteration
-      nil
-    end
-
-    # @api private
     # The new value of a captured variable after one contribution, where it is no number that kernels combine.
     def __contributed(operator, left, right, local, part)
       case operator

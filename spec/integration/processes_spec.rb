@@ -44,8 +44,9 @@ RSpec.describe "Threads and processes" do
       end
       blocks = ->(n) { eval("proc { |x| #{(1..n).map { |i| "[x].sum { |x#{i}| " }.join}x#{' }' * n} }") } # rubocop:disable Security/Eval
       # what is nested deeper finds its end in the compiler, and not in the stack
+      deep = blocks.(350)
       refused = Fiber.new do
-        [1, 2].pmap(backend:, &blocks.(350))
+        [1, 2].pmap(backend:, &deep)
       rescue Ikra::CompileError => e
         e
       end

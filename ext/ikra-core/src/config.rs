@@ -59,6 +59,9 @@ pub struct CodeOptions {
     /// Whether `Math.lgamma` gives -1 for the sign at negative Integers, where the gamma function has poles. The C
     /// library decides: glibc changed its answer.
     pub negative_poles: bool,
+    /// Whether Integer powers of Complexes are exact where the angle is a multiple of an eighth of the circle: from
+    /// Ruby 3.4 on, and in patch releases of 3.3.
+    pub exact_eighths: bool,
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
     pub fast_math: bool,
@@ -84,6 +87,7 @@ impl Default for CodeOptions {
             ruby: (3, 1),
             even_by_parts: false,
             negative_poles: false,
+            exact_eighths: false,
             overflow: Overflow::default(),
             fast_math: false,
             precision: Precision::default(),

@@ -6,7 +6,7 @@ mod support;
 use ikra_core::engine::stages::{self, Stage, Stages};
 use ikra_core::world::fixture::{Case, Expected, Section};
 use rayon::prelude::*;
-use support::{Failures, cases, check_snapshot};
+use support::{Failures, cases, check_number, check_snapshot};
 
 /// The section of a case's first run.
 fn first<'a>(case: &'a Case, failures: &mut Failures) -> Option<(Section, &'a Expected)> {
@@ -46,6 +46,9 @@ fn ast() {
     failures.check();
 }
 
+/// No snapshot is longer. A case with a longer program says `# checks: N`, and has no snapshots of it.
+const MAX_LINES: usize = 400;
+
 /// Types, the program as lowering leaves it, after all passes, and as CUDA C++; or the error. What a case asks for with
 /// `# shows: after:PASS`, too.
 #[test]
@@ -64,14 +67,27 @@ fn all_stages(case: &Case, failures: &mut Failures) {
         Ok(stages) => stages,
         Err(error) => return check_snapshot(failures, "errors", &case.name, &error.to_string()),
     };
-    check_snapshot(failures, "types", &case.name, &stages.types);
-    check_snapshot(failures, "ir", &case.name, &stages.lowered.program.to_string());
-    match stages.passes() {
-        Ok(program) => {
-            check_snapshot(failures, "passes", &case.name, &program.to_string());
-            check_snapshot(failures, "cuda", &case.name, &stages::emitted(&program).body);
+    let types = if stages.types.lines().count() > MAX_LINES { &stages.own_types } else { &stages.types };
+    check_snapshot(failures, "types", &case.name, types);
+    let program = match stages.passes() {
+        Ok(program) => program,
+        Err(error) => return failures.add(&case.name, error),
+    };
+    if let Some(checks) = expected.checks {
+        check_number(failures, &case.name, "checks", checks, Stages::checks(&program));
+    } else {
+        let shown = [
+            ("ir", stages.lowered.program.to_string()),
+            ("passes", program.to_string()),
+            ("cuda", stages::emitted(&program).body),
+        ];
+        for (stage, text) in shown {
+            if text.lines().count() > MAX_LINES {
+                failures
+                    .add(&case.name, format!("{stage} is longer than {MAX_LINES} lines: give the case `# checks: N`"));
+            }
+            check_snapshot(failures, stage, &case.name, &text);
         }
-        Err(error) => failures.add(&case.name, error),
     }
     for name in &expected.shows {
         match Stage::parse(name) {
@@ -79,7 +95,7 @@ fn all_stages(case: &Case, failures: &mut Failures) {
                 Ok(program) => check_snapshot(failures, &name.replace(':', "/"), &case.name, &program.to_string()),
                 Err(error) => failures.add(&case.name, error),
             },
-            Ok(_) => failures.add(&case.name, format!("{name} is shown anyway")),
+            Ok(_) => failures.add(&case.name, format!("{name} is no stage after a pass")),
             Err(error) => failures.add(&case.name, error),
         }
     }

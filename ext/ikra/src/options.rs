@@ -114,6 +114,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
         ruby: RUBY,
         even_by_parts: false,
         negative_poles: false,
+        exact_eighths: false,
         overflow: Overflow::Raise,
         fast_math: false,
         precision: Precision::Double,
@@ -145,9 +146,14 @@ pub fn learn(ruby: &Ruby) -> Result<(), Error> {
     let rounded: f64 = ruby.float_from_f64(833.085).funcall("round", (2, even))?;
     let math: RModule = ruby.class_object().const_get("Math")?;
     let (_, sign): (f64, i64) = math.funcall("lgamma", (-1.0,))?;
+    // The power has an Integer 0 for its real part where it is made of squares.
+    let imaginary: Value = ruby.module_kernel().funcall("Complex", (0, 1.0))?;
+    let power: Value = imaginary.funcall("**", (3,))?;
+    let real: Value = power.funcall("real", ())?;
     let code = &mut DEFAULTS.lock().code;
     code.even_by_parts = rounded > 833.085;
     code.negative_poles = sign < 0;
+    code.exact_eighths = real.is_kind_of(ruby.class_float());
     Ok(())
 }
 

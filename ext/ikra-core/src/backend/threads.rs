@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use once_cell::race::OnceBox;
 use once_cell::sync::Lazy;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::Arc;
 
 /// The stack of a thread. Only touched pages use memory.
@@ -66,7 +66,7 @@ impl Threads {
     /// The pool of this process. Starts it when it is first needed.
     ///
     /// # Errors
-    /// `Device` when the system cannot start threads.
+    /// `HostMemory` when the process has no addresses for their stacks, `Device` when the system cannot start them.
     pub fn pool(&self) -> Result<&ThreadPool> {
         let process = crate::process::id();
         let mut slot = &self.0.first;
@@ -85,7 +85,16 @@ impl Threads {
             .stack_size(STACK)
             .thread_name(|i| format!("ikra-{i}"))
             .build()
-            .map_err(|error| Error::Device { what: "starting threads".to_owned(), cause: error.to_string() })?;
+            .map_err(|error| self.not_started(&error))?;
         Ok(Pool { process, threads: Some(threads), next: OnceBox::new() })
+    }
+
+    /// The system says the same where it has no more threads and where the process has no more addresses.
+    fn not_started(&self, error: &ThreadPoolBuildError) -> Error {
+        let stacks = STACK * self.0.count;
+        if Vec::<u8>::new().try_reserve_exact(stacks).is_err() {
+            return Error::HostMemory { wanted: stacks as u64, free: None };
+        }
+        Error::Device { what: "starting threads".to_owned(), cause: error.to_string() }
     }
 }

@@ -7,7 +7,7 @@ use crate::config::CodeOptions;
 use crate::error::Error;
 use crate::id::{ClassId, ScopeId};
 use crate::infer::{self, Analysis, Base, BlockSource, SectionOp, Spec};
-use crate::ir::{Lowered, Program};
+use crate::ir::{Lowered, Program, Stmt, walk};
 use crate::layout::Layout;
 use crate::lower::section::{Holes, SectionShape, lower};
 use crate::passes::{self, COMMON, CPU, CUDA, Versioned};
@@ -100,7 +100,10 @@ pub fn syntax(section: &mut Section) -> Result<String, Error> {
 
 /// A case's first run, compiled up to the IR.
 pub struct Stages {
+    /// The types of all specialisations.
     pub types: String,
+    /// The same, without methods of Ruby's own.
+    pub own_types: String,
     pub lowered: Lowered,
     pub options: CodeOptions,
 }
@@ -115,12 +118,16 @@ impl Stages {
             Left::Filled(int) => Holes::Filled { int, float: (int as f64).to_bits() },
         });
         let shape = SectionShape { holes, ..shape(section) };
-        let mut types = String::new();
+        let (mut types, mut own_types) = (String::new(), String::new());
+        let own = section.block.source.path.clone();
         let mut facts = Facts::default();
         let classes = section.world.classes.clone();
-        let inspect = |analysis: &Analysis<'_>| types = with_names(&typed(analysis), &classes);
+        let inspect = |analysis: &Analysis<'_>| {
+            types = with_names(&typed(analysis, |_| true), &classes);
+            own_types = with_names(&typed(analysis, |spec| spec.unit.source.path == own), &classes);
+        };
         let lowered = compile(section, &mut facts, &shape, &options, inspect)?;
-        Ok(Self { types, lowered, options })
+        Ok(Self { types, own_types, lowered, options })
     }
 
     /// The program after all common passes.
@@ -152,6 +159,17 @@ impl Stages {
         };
         let detail = format!("{pass} runs {runs} times");
         chosen.ok_or(Error::Internal { stage: "after", detail })
+    }
+
+    /// The number of checks of a program: statements that may end a job with an exception.
+    pub fn checks(program: &Program) -> usize {
+        let mut checks = 0;
+        for func in &program.funcs {
+            walk(&func.body, &mut |stmt| {
+                checks += usize::from(matches!(stmt, Stmt::Checked { .. } | Stmt::Trap { .. }))
+            });
+        }
+        checks
     }
 
     /// CUDA C++, without the prelude.
@@ -301,9 +319,10 @@ fn with_names(text: &str, classes: &Classes) -> String {
 }
 
 /// Each specialisation with the types of its locals and its result, and the places outside.
-fn typed(analysis: &Analysis<'_>) -> String {
+/// The specialisations that are `chosen`, and the types of places.
+fn typed(analysis: &Analysis<'_>, chosen: impl Fn(&Spec) -> bool) -> String {
     let mut text = String::new();
-    let mut specs: Vec<&Spec> = analysis.specs.iter().collect();
+    let mut specs: Vec<&Spec> = analysis.specs.iter().filter(|spec| chosen(spec)).collect();
     specs.sort_by_key(|s| (s.key.method.is_some(), s.label.clone(), format!("{:?}", s.key)));
     for spec in specs {
         let _ = writeln!(text, "{}", spec.label);

@@ -247,7 +247,7 @@ pub enum Builtin {
 /// Behaviour in which versions of Ruby differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Novelty {
-    /// Powers of Complexes by eighths of the circle, from Ruby 3.4 on.
+    /// [`crate::config::CodeOptions::exact_eighths`]
     Eighths,
     /// In a String, a point without digits after it is part of a number, from Ruby 3.4 on.
     BarePoint,

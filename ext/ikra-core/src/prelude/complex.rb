@@ -163,8 +163,8 @@ class Complex
     end
   end
 
-  # As Ruby's own. A power by an Integer is made of squares, and from Ruby 3.4 on exact where the angle is a multiple of
-  # an eighth. A power by another number is computed in polar form.
+  # As Ruby's own. A power by an Integer is made of squares. In newer Rubies it is exact where the angle is a multiple
+  # of an eighth. A power by another number is computed in polar form.
   def **(other)
     if other.is_a?(Rational)
       return self**other.numerator if other.denominator == 1

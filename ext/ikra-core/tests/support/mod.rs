@@ -93,6 +93,20 @@ pub fn check_snapshot(failures: &mut Failures, stage: &str, name: &str, text: &s
     }
 }
 
+/// Compares a number with the one that the header of a case gives; `UPDATE_SNAPSHOTS=1` writes it there instead.
+pub fn check_number(failures: &mut Failures, name: &str, key: &str, old: usize, new: usize) {
+    if old == new {
+        return;
+    }
+    let (before, after) = (format!("# {key}: {old}"), format!("# {key}: {new}"));
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_none() {
+        return failures.add(name, format!("the case says `{before}`, and it is {new}"));
+    }
+    let path = folder().join("cases").join(format!("{name}.rb"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    fs::write(&path, text.replacen(&before, &after, 1)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
 fn first_difference<'a>(old: &'a str, new: &'a str) -> (usize, (&'a str, &'a str)) {
     let (mut a, mut b) = (old.lines(), new.lines());
     let mut line = 1;

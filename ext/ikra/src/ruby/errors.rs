@@ -129,10 +129,12 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
     Ok(told.calls.iter().position(|call| !is_theirs(&call.source)))
 }
 
-/// Does what a native does. Where memory does not suffice, for Ikra or for Ruby's own objects, it is tried once more,
-/// unless it has changed anything. Before that, the GC runs, which may find arrays that nobody has any more, and what
-/// was compiled before is forgotten, unless much was wanted.
-/// What changes something comes behind what needs memory, as far as that is known before.
+/// Does what a native does. Where Ikra's memory does not suffice, it is tried once more, unless it has changed anything.
+/// Before that, the GC runs, which may find arrays that nobody has any more, and what was compiled before is forgotten,
+/// unless much was wanted. What changes something comes behind what needs memory, as far as that is known before.
+///
+/// Where Ruby's own memory does not suffice, compiled code is forgotten, and the exception goes on. Nothing is tried
+/// again, and the GC does not run: Ruby may have stopped in the middle of its own tables.
 ///
 /// # Errors
 /// What it gives; NoMemoryError.
@@ -159,18 +161,16 @@ pub fn within_memory_and_code<T>(
     };
     let before = room::changed(false);
     let done = match attempt() {
-        Err(error) if may_suffice(ruby, &error) && !room::changed(false) => {
-            if is_rubys_own(ruby, &error) {
-                room::give_back();
+        Err(error) if is_rubys_own(ruby, &error) => {
+            room::give_back();
+            forget_code();
+            Err(error)
+        }
+        Err(error) if room::was_refused() && is_of_memory(ruby, &error) && !room::changed(false) => {
+            if room::was_little_refused() {
                 forget_code();
-                ruby.gc_start();
-                ikra(ruby)?.funcall::<_, _, Value>("__handled", ())?;
-            } else {
-                if room::was_little_refused() {
-                    forget_code();
-                }
-                ruby.gc_start();
             }
+            ruby.gc_start();
             let again = attempt();
             // whoever called this need not try, too
             room::was_refused();
@@ -189,11 +189,9 @@ fn made(error: Error) -> Error {
     class.new_instance((message.as_ref(),)).map_or_else(|arrived| arrived, Exception::into)
 }
 
-/// Whether memory ended, so that more of it may help: not what Ruby raised for another reason, such as an interrupt.
-fn may_suffice(ruby: &Ruby, error: &Error) -> bool {
-    let of_memory =
-        || matches!(error.error_type(), ErrorType::Error(..)) || error.is_kind_of(ruby.exception_no_mem_error());
-    room::was_refused() && of_memory() || is_rubys_own(ruby, error)
+/// Whether it may be that memory ended: not what Ruby raised for another reason, such as an interrupt.
+fn is_of_memory(ruby: &Ruby, error: &Error) -> bool {
+    matches!(error.error_type(), ErrorType::Error(..)) || error.is_kind_of(ruby.exception_no_mem_error())
 }
 
 /// Whether Ruby itself found no memory for an object: not what the program raised, which says something else.

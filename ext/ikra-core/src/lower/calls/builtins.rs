@@ -135,7 +135,8 @@ impl Body<'_, '_> {
                 self.string_primitive(builtin, asker, args, literal)?
             }
             KeyHash => Some(self.key_hash(receiver)),
-            RubyDoes(Novelty::Eighths | Novelty::BarePoint) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 4))),
+            RubyDoes(Novelty::BarePoint) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 4))),
+            RubyDoes(Novelty::Eighths) => Some(Val::bool(self.cx.shared.options.exact_eighths)),
             RubyDoes(Novelty::Bounds) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 3))),
             RubyDoes(Novelty::NegativePoles) => Some(Val::bool(self.cx.shared.options.negative_poles)),
             RubyDoes(Novelty::EvenByParts) => Some(Val::bool(self.cx.shared.options.even_by_parts)),

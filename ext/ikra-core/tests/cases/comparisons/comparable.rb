@@ -3,18 +3,19 @@
 # limit = Version(major: 2, minor: 1)
 # elements = [Version(major: 1, minor: 9), Version(major: 2, minor: 1), limit, Version(major: 3, minor: 0)]
 # gives: [4515, 4954, 5082, 684]
+# checks: 0
 #
 # limit = Version(major: 2, minor: 1)
 # elements = [Version(major: 1, minor: 9), Version(major: 0, minor: 1)]
-# raises: ArgumentError at line 34, index 1, tick 0: comparison of Version with Version failed
+# raises: ArgumentError at line 35, index 1, tick 0: comparison of Version with Version failed
 #
 # limit = 5
 # elements = [Version(major: 1, minor: 9)]
-# raises: ArgumentError at line 34, index 0, tick 0: comparison of Version with 5 failed
+# raises: ArgumentError at line 35, index 0, tick 0: comparison of Version with 5 failed
 #
 # limit = nil
 # elements = [Version(major: 1, minor: 9)]
-# raises: ArgumentError at line 34, index 0, tick 0: comparison of Version with nil failed
+# raises: ArgumentError at line 35, index 0, tick 0: comparison of Version with nil failed
 
 class Version
   include Comparable

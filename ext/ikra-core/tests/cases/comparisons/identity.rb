@@ -3,6 +3,7 @@
 # one = Plain()
 # elements = [one, Plain(), nil, true, false, Cell(n: 1), 3]
 # gives: [1111, 100, 100, 100, 100, 10111, 10100]
+# checks: 0
 
 class Plain
   include Comparable

@@ -4,6 +4,7 @@
 # empty = []
 # elements = [0, 1, 4, 9]
 # gives: [69, 1245, 1163, 49]
+# checks: 0
 
 elements.pmap do |x|
   sum = 0

@@ -3,10 +3,11 @@
 # elements = [0, 2, -7]
 # nan = 2.5
 # gives: [[2.5, 1, 1.0, 0, 2.5, "b", true, 2.5], [2.5, 1, 1.0, 2, 4.5, "b", false, 2.5], [2.5, 1, 1.0, -7, -4.5, "b", false, 2.5]]
+# checks: 0
 #
 # elements = [0]
 # nan = 0.0 / 0.0
-# raises: ArgumentError at line 22, index 0, tick 0: comparison of Float with 0 failed
+# raises: ArgumentError at line 23, index 0, tick 0: comparison of Float with 0 failed
 
 class Point
   attr_reader :x

@@ -3,6 +3,7 @@
 # elements = [1, -1, 2, -3]
 # exponent = -3
 # gives: [(1/1), (-1/1), (1/8), (-1/27)]
+# checks: 0
 #
 # elements = [0, 2, -3]
 # exponent = 2
@@ -10,6 +11,6 @@
 #
 # elements = [2, 0]
 # exponent = -1
-# raises: ZeroDivisionError at line 15, index 1, tick 0: divided by 0
+# raises: ZeroDivisionError at line 16, index 1, tick 0: divided by 0
 
 elements.pmap { |x| Rational(x)**exponent }

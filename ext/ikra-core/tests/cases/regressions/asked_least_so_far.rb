@@ -1,31 +1,32 @@
 # min and max of an array ask the best so far about each element; those of a literal that is made ask each element.
 #
 # elements = [0]
-# raises: ArgumentError at line 40, index 0, tick 0: comparison of Integer with nil failed
+# raises: ArgumentError at line 41, index 0, tick 0: comparison of Integer with nil failed
+# checks: 0
 #
 # elements = [1]
-# raises: ArgumentError at line 40, index 0, tick 0: comparison of NilClass with 5 failed
-#
-# elements = [2]
-# raises: ArgumentError at line 41, index 0, tick 0: comparison of Integer with nil failed
-#
-# elements = [3]
 # raises: ArgumentError at line 41, index 0, tick 0: comparison of NilClass with 5 failed
 #
-# elements = [4]
+# elements = [2]
+# raises: ArgumentError at line 42, index 0, tick 0: comparison of Integer with nil failed
+#
+# elements = [3]
 # raises: ArgumentError at line 42, index 0, tick 0: comparison of NilClass with 5 failed
 #
-# elements = [5]
+# elements = [4]
 # raises: ArgumentError at line 43, index 0, tick 0: comparison of NilClass with 5 failed
 #
-# elements = [6]
-# raises: ArgumentError at line 42, index 0, tick 0: comparison of Float with true failed
+# elements = [5]
+# raises: ArgumentError at line 44, index 0, tick 0: comparison of NilClass with 5 failed
 #
-# elements = [7]
+# elements = [6]
 # raises: ArgumentError at line 43, index 0, tick 0: comparison of Float with true failed
 #
+# elements = [7]
+# raises: ArgumentError at line 44, index 0, tick 0: comparison of Float with true failed
+#
 # elements = [8]
-# raises: ArgumentError at line 44, index 0, tick 0: comparison of Integer with nil failed
+# raises: ArgumentError at line 45, index 0, tick 0: comparison of Integer with nil failed
 
 class Box
   attr_accessor :list

@@ -2,6 +2,7 @@
 #
 # elements = [0, 2]
 # gives: [[0, 1, 0, 2, 1], [2, 1, 4, 3, 4]]
+# checks: 0
 
 elements.pmap do |x|
   list = [x, 1]

@@ -5,6 +5,7 @@
 # how = 0
 # gives: ["Ada", "Bob", nil]
 # after: a.name => "Ada Lovelace"
+# checks: 0
 #
 # a = Person(name: "Ada Lovelace", tags: ["math", "poet"])
 # elements = [a, Person(name: "Bob", tags: [])]
@@ -15,7 +16,7 @@
 # a = Person(name: "Ada Lovelace", tags: ["math", "poet"])
 # elements = [a, Person(name: "Bob", tags: []), 5]
 # how = 2
-# raises: NoMethodError at line 37, index 2, tick 0: undefined method `first' for 5:Integer
+# raises: NoMethodError at line 38, index 2, tick 0: undefined method `first' for 5:Integer
 
 class Person
   attr_accessor :name

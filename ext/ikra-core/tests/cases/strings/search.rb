@@ -3,6 +3,7 @@
 # part = "an"
 # elements = ["banana", "an", "a", "", "ananas", "żan"]
 # gives: [6613331, 70080, 1108888, 8888, 6432220, 1351181]
+# checks: 0
 #
 # part = ""
 # elements = ["banana", ""]
@@ -14,7 +15,7 @@
 #
 # part = nil
 # elements = ["banana"]
-# raises: TypeError at line 20, index 0, tick 0: no implicit conversion of nil into String
+# raises: TypeError at line 21, index 0, tick 0: no implicit conversion of nil into String
 
 elements.pmap do |s|
   a = s.index(part) || 8

@@ -3,18 +3,19 @@
 # elements = [1, 2.5, nil]
 # wrong = 0
 # gives: [[false, true, [1, nil], :none, nil], [false, true, [2.5, nil], :none, nil], [false, true, [nil, nil], :none, nil]]
+# checks: 0
 #
 # elements = [1]
 # wrong = 1
-# raises: ArgumentError at line 30, index 0, tick 0: unknown keywords: z, w
+# raises: ArgumentError at line 31, index 0, tick 0: unknown keywords: z, w
 #
 # elements = [1]
 # wrong = 2
-# raises: ArgumentError at line 31, index 0, tick 0: wrong number of arguments (given 1, expected 0)
+# raises: ArgumentError at line 32, index 0, tick 0: wrong number of arguments (given 1, expected 0)
 #
 # elements = [1]
 # wrong = 3
-# raises: ArgumentError at line 24, index 0, tick 0: missing keyword: :x
+# raises: ArgumentError at line 25, index 0, tick 0: missing keyword: :x
 
 Point = Struct.new(:x, :class, keyword_init: true) do
   def double = Point.new(class: 1, x: x * 2)

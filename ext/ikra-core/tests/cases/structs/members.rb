@@ -5,6 +5,7 @@
 # i = 1
 # elements = [Point(x: 1, y: 2.5), Named(x: 7, y: 8, label: :a), Pixel(x: 3, y: 4, color: 9)]
 # gives: [1010.0, 7099, 3031]
+# checks: 0
 #
 # i = -1
 # elements = [Point(x: 1, y: 2.5), Named(x: 7, y: 8, label: :a), Pixel(x: 3, y: 4, color: 9)]
@@ -12,15 +13,15 @@
 #
 # i = 2
 # elements = [Pixel(x: 3, y: 4, color: 9), Point(x: 1, y: 2.5)]
-# raises: IndexError at line 41, index 1, tick 0: offset 2 too large for struct(size:2)
+# raises: IndexError at line 42, index 1, tick 0: offset 2 too large for struct(size:2)
 #
 # i = -3
 # elements = [Point(x: 1, y: 2.5)]
-# raises: IndexError at line 41, index 0, tick 0: offset -3 too small for struct(size:2)
+# raises: IndexError at line 42, index 0, tick 0: offset -3 too small for struct(size:2)
 #
 # i = nil
 # elements = [Point(x: 1, y: 2.5)]
-# raises: TypeError at line 41, index 0, tick 0: no implicit conversion from nil to integer
+# raises: TypeError at line 42, index 0, tick 0: no implicit conversion from nil to integer
 
 Point = Struct.new(:x, :y) do
   def weigh(other) = x * 1000 + y * 2 + other.x - other[:y] + self[0] - self[-2] * 3

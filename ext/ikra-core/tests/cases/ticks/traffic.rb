@@ -15,6 +15,7 @@
 # after: a.dice => 662824084
 # after: b.dice => 671064393
 # after: a.street.length => 100.0
+# checks: 0
 
 class Street
   attr_reader :length, :max_velocity, :ways
