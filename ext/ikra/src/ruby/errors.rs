@@ -129,9 +129,10 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
     Ok(told.calls.iter().position(|call| !is_theirs(&call.source)))
 }
 
-/// Does what a native does. Where Ikra's memory does not suffice, it is tried once more, unless it has changed anything.
-/// Before that, the GC runs, which may find arrays that nobody has any more, and what was compiled before is forgotten,
-/// unless much was wanted. What changes something comes behind what needs memory, as far as that is known before.
+/// Does what a native does. Where Ikra's memory does not suffice, it is tried once more, unless it has changed
+/// anything. Before that, the GC runs, which may find arrays that nobody has any more, and what was compiled before is
+/// forgotten, unless much was wanted. What changes something comes behind what needs memory, as far as that is known
+/// before.
 ///
 /// Where Ruby's own memory does not suffice, compiled code is forgotten, and the exception goes on. Nothing is tried
 /// again, and the GC does not run: Ruby may have stopped in the middle of its own tables.

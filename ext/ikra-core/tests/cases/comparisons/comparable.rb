@@ -3,7 +3,7 @@
 # limit = Version(major: 2, minor: 1)
 # elements = [Version(major: 1, minor: 9), Version(major: 2, minor: 1), limit, Version(major: 3, minor: 0)]
 # gives: [4515, 4954, 5082, 684]
-# checks: 0
+# checks: 12
 #
 # limit = Version(major: 2, minor: 1)
 # elements = [Version(major: 1, minor: 9), Version(major: 0, minor: 1)]

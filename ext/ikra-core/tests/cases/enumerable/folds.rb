@@ -6,7 +6,7 @@
 # none = []
 # elements = [1, 2]
 # gives: [178.4, 204.0]
-# checks: 0
+# checks: 28
 
 elements.pmap do |x|
   sum = 0.0

@@ -3,7 +3,7 @@
 # table = { a: 1, b: 2.5, c: 4 }
 # elements = [1, 10]
 # gives: [231029.0, 231096.5]
-# checks: 0
+# checks: 10
 #
 # table = {}
 # elements = [1, 10]

@@ -3,7 +3,7 @@
 # table = { a: 1, 5 => 2.5, "five" => :five, nil => nil, true => :yes, 2.0 => 7, -1 => 0, "" => "" }
 # elements = [:a, 5, "five", nil, true, 2.0, -1, "", :b, 6, "fiv", false, 2, 5.0, -0.0]
 # gives: [1, 2.5, :five, :nothing, :yes, 7, 0, "", 9, 9, 9, 9, 9, 9, 9]
-# checks: 0
+# checks: 1
 #
 # table = {}
 # elements = [:a, 5, "five", nil]

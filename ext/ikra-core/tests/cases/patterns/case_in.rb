@@ -4,7 +4,7 @@
 # other = [1, 2, 3, 4]
 # elements = [0, 1, 7, 2.5, nil, :a]
 # gives: [18, 17, 1219, 1408, 5010, 608]
-# checks: 0
+# checks: 9
 
 elements.pmap do |x|
   pinned = 7

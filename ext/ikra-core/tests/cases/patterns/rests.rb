@@ -2,7 +2,7 @@
 #
 # elements = [0, 1, 2, 3]
 # gives: [[[1, 2], [0, 5], [2, 2.5, [3, 0.5]], false], [[1], [5, 6], [9], true], [[1], [2, 5], :b, false], [[3], [3, 5], :empty, false]]
-# checks: 0
+# checks: 53
 
 class Point < Struct.new(:x, :y, :z); end
 

@@ -2,7 +2,7 @@
 #
 # elements = [1, 5, -3]
 # gives: [[6, :middle, 1, true, nil, nil, 1], [6, :large, 5, false, 0.5..5, true, 5], [6, :small, -3, false, nil, nil, -3]]
-# checks: 0
+# checks: 4
 
 elements.pmap do |x|
   found = nil

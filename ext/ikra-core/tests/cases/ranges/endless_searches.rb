@@ -2,7 +2,7 @@
 #
 # elements = [1, 7]
 # gives: [[2, 1, [1, 2], [], [1, 2, 3], true, [1, 4], [2, 3]], [8, 2, [7, 8], [7], [7, 8, 9], true, [7, 4], [8, 9]]]
-# checks: 0
+# checks: 17
 
 elements.pmap do |n|
   position = (n..).each_with_index { |x, i| break [x - 1, i + x % 2 + 3] if i > 0 }

@@ -3,7 +3,7 @@
 # other = Rational(-2, 3)
 # elements = [Rational(1, 2), Rational(0, 1), Rational(-5, 6), Rational(2, 3), Rational(9223372036854775807, 2)]
 # gives: [[(-1/6), (7/6), (-1/3), (-3/4), (-1/6), (-7/6), (-1/3), (-4/3), false, true, 1, true, false, true, true], [(-2/3), (2/3), (0/1), (0/1), (-2/3), (-2/3), (0/1), nil, false, true, 1, true, false, false, true], [(-3/2), (-1/6), (5/9), (5/4), (-3/2), (1/6), (5/9), (4/5), false, true, -1, false, true, false, true], [(0/1), (4/3), (-4/9), (-1/1), (0/1), (-4/3), (-4/9), (-1/1), false, true, 1, true, false, true, false], [(17/6), (25/6), (-7/3), (-21/4), (17/6), (-25/6), (-7/3), (-4/21), false, true, 1, true, false, true, false]]
-# checks: 0
+# checks: 105
 #
 # other = Rational(7, 1)
 # elements = [Rational(1, 2), Rational(0, 1), Rational(-22, 7), Rational(7, 1)]

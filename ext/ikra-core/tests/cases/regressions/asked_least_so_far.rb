@@ -2,7 +2,7 @@
 #
 # elements = [0]
 # raises: ArgumentError at line 41, index 0, tick 0: comparison of Integer with nil failed
-# checks: 0
+# checks: 22
 #
 # elements = [1]
 # raises: ArgumentError at line 41, index 0, tick 0: comparison of NilClass with 5 failed

@@ -2,7 +2,7 @@
 #
 # elements = [1, 5, 9]
 # gives: [[1, 3, 3, 1.5, 1], [4, 5, 5, 4, 4], [4, 9, 6, 4, 4]]
-# checks: 0
+# checks: 2
 
 elements.pmap do |n|
   bounds = n > 1 ? (..4) : (..4.5)

@@ -2,7 +2,7 @@
 #
 # elements = [0, 1, 3]
 # gives: [[0, 4, 6], [1, 1, 6, 4, 4], [3, 7, 2]]
-# checks: 0
+# checks: 11
 #
 # elements = [:a, :b]
 # raises: NoMethodError at line 14, index 0, tick 0: undefined method `ceil' for :a:Symbol

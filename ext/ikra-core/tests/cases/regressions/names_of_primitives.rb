@@ -2,7 +2,7 @@
 #
 # elements = [Pair(a: 1, b: 2), Pair(a: -1, b: nil)]
 # gives: [[6, 77, 3, :put, 1, [2, 3]], [4, 77, 3, :put, -1, [0, 1]]]
-# checks: 0
+# checks: 6
 
 class Pair
   attr_reader :a, :b

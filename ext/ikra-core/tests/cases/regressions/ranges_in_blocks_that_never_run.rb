@@ -2,7 +2,7 @@
 #
 # elements = [1, 2]
 # gives: [[[], []], [[], []]]
-# checks: 0
+# checks: 9
 
 elements.pmap do |n|
   [[].reject { |x| ([n].select { |y| y > n }[x..n] || []).empty? }, [].map { |x| (x..(x || n)) }]

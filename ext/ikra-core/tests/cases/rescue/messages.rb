@@ -3,7 +3,7 @@
 # names = ["", "a name"]
 # elements = [0, 1, 2, 3, 4, 5, 6, 7, 8]
 # gives: [["divided by 0", true, "ä"], ["Odd", false, "ä"], ["odd", false, "ä"], ["new", false, "ä"], ["", false, "ä"], ["ä", false, "ä"], ["Odd", false, "ä"], ["", false, "a name"], [nil, false, nil]]
-# checks: 0
+# checks: 18
 
 class Odd < StandardError; end
 

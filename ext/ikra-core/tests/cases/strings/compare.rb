@@ -3,7 +3,7 @@
 # other = "abc"
 # elements = ["abc", "abd", "ab", "abcd", "", "ABC", "żaba", nil, :abc, 1]
 # gives: [11021101, -1030010, 10110010, 11030010, 110010, 110015, 1030010, 10, 10, 10]
-# checks: 0
+# checks: 8
 #
 # other = "żółw"
 # elements = ["żółw", "żółwie", "z", "ż"]

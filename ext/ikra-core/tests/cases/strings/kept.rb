@@ -5,7 +5,7 @@
 # how = 0
 # gives: ["Ada", "Bob", nil]
 # after: a.name => "Ada Lovelace"
-# checks: 0
+# checks: 13
 #
 # a = Person(name: "Ada Lovelace", tags: ["math", "poet"])
 # elements = [a, Person(name: "Bob", tags: [])]

@@ -3,7 +3,7 @@
 # elements = ["", "a", "abc", "zażółć", "日本語", "a😀b"]
 # how = 0
 # gives: [nil, nil, "b", "a", "本", "😀"]
-# checks: 0
+# checks: 43
 #
 # elements = ["", "a", "abc", "zażółć", "日本語", "a😀b"]
 # how = 1

@@ -2,7 +2,7 @@
 #
 # elements = [0]
 # raises: ArgumentError at line 28, index 0, tick 0: empty string
-# checks: 0
+# checks: 7
 #
 # elements = [1]
 # raises: TypeError at line 29, index 0, tick 0: no implicit conversion of Integer into String

@@ -3,7 +3,7 @@
 # part = "an"
 # elements = ["banana", "an", "a", "", "ananas", "żan"]
 # gives: [6613331, 70080, 1108888, 8888, 6432220, 1351181]
-# checks: 0
+# checks: 60
 #
 # part = ""
 # elements = ["banana", ""]

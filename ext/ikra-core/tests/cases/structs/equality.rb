@@ -3,7 +3,7 @@
 # same = Point(x: 1, y: 2)
 # elements = [Point(x: 1, y: 2), Point(x: 1.0, y: 2), Point(x: 1, y: 3), same, Other(x: 1, y: 2), nil, 1, Low(x: 1, y: 2), Point(x: 1, y: nil), Point(x: Point(x: 5, y: 6), y: [1, 2])]
 # gives: [1101101, 1100101, 10, 1111101, 10, 10, 10, 10, 10, 10]
-# checks: 0
+# checks: 200
 #
 # same = Point(x: Point(x: 5, y: 6), y: [1, 2.0])
 # elements = [Point(x: Point(x: 5, y: 6), y: [1, 2]), Point(x: Point(x: 5, y: 7), y: [1, 2]), Point(x: Point(x: 5, y: 6), y: [1, 2, 3]), Point(x: Point(x: 5, y: 6), y: [])]

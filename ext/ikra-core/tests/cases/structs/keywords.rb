@@ -3,7 +3,7 @@
 # elements = [1, 2.5, nil]
 # wrong = 0
 # gives: [[false, true, [1, nil], :none, nil], [false, true, [2.5, nil], :none, nil], [false, true, [nil, nil], :none, nil]]
-# checks: 0
+# checks: 8
 #
 # elements = [1]
 # wrong = 1

@@ -4,7 +4,7 @@
 # list = Link(value: 1, following: Link(value: 2, following: tail))
 # elements = [list, tail, Link(value: 1, following: Link(value: 2, following: Link(value: 3, following: nil))), Link(value: 1, following: Link(value: 2, following: Link(value: 4, following: nil)))]
 # gives: [63, 30, 63, 70]
-# checks: 0
+# checks: 49
 
 Link = Struct.new(:value, :following) do
   def sum = value + (following ? following.sum : 0)

@@ -5,7 +5,7 @@
 # i = 1
 # elements = [Point(x: 1, y: 2.5), Named(x: 7, y: 8, label: :a), Pixel(x: 3, y: 4, color: 9)]
 # gives: [1010.0, 7099, 3031]
-# checks: 0
+# checks: 15
 #
 # i = -1
 # elements = [Point(x: 1, y: 2.5), Named(x: 7, y: 8, label: :a), Pixel(x: 3, y: 4, color: 9)]

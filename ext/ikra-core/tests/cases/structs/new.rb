@@ -2,7 +2,7 @@
 #
 # elements = [Vector(x: 1.0, y: 2.0), Vector(x: -3.5, y: 0.0), Vector(x: 0.5, y: nil)]
 # gives: [[6.0, 4.0, 2.0, 0, nil, 3.0, 8, 1.0, 3], [-21.0, 0.0, -7.0, 0, nil, -10.5, 8, -3.5, 3], [0.5, 100, 1.0, 0, nil, 1.5, 8, 0.5, 3]]
-# checks: 0
+# checks: 33
 
 Vector = Struct.new(:x, :y) do
   def self.zero = new(0, 0)
