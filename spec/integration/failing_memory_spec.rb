@@ -224,25 +224,5 @@ RSpec.describe "Memory that cannot be had" do
       RUBY
       expect(output).to eq("done\n")
     end
-
-    it "is given back where Ruby itself finds none, so that the next call has it" do
-      output = run_ruby(<<~RUBY, environment: { "IKRA_BACKEND" => "cpu", "MALLOC_ARENA_MAX" => "1" }, seconds: 300)
-        #{evaluated}
-        list = (0...3000).to_a
-        2.times { list.pmap { |x| [x, x + 1.5] } }
-        1500.times { |i| run(i) }
-        GC.start
-        Process.setrlimit(:AS, addresses + 1 << 20)
-        tries = 0
-        begin
-          tries += 1
-          kept = Array.new(4) { list.pmap { |x| [x, x + 1.5] } }
-        rescue NoMemoryError
-          retry if tries < 3
-        end
-        puts kept.size
-      RUBY
-      expect(output.gsub("[FATAL] failed to allocate memory\n", "")).to eq("4\n")
-    end
   end
 end

@@ -44,8 +44,8 @@ pub struct Lacking {
 static PROMISED: AtomicUsize = AtomicUsize::new(0);
 /// Whether a request was refused.
 static REFUSED: AtomicBool = AtomicBool::new(false);
-/// Whether so little was refused that the memory of compiled code may suffice.
-static REFUSED_LITTLE: AtomicBool = AtomicBool::new(false);
+/// Whether there was no memory for code.
+static REFUSED_CODE: AtomicBool = AtomicBool::new(false);
 
 /// A granted large request. It is held as long as the memory.
 #[derive(Debug, Default)]
@@ -270,7 +270,6 @@ fn after<T>(count: usize, attempt: impl Fn(usize) -> Option<T>) -> Option<T> {
 /// Records the refusal and unwinds.
 fn refuse(wanted: usize) -> ! {
     REFUSED.store(true, Ordering::Relaxed);
-    REFUSED_LITTLE.fetch_or(wanted < MUCH, Ordering::Relaxed);
     let promised = PROMISED.load(Ordering::Relaxed).saturating_sub(machine::touched());
     let free = machine::free().map(|free| free.saturating_sub(promised)).filter(|free| *free < wanted);
     resume_unwind(Box::new(Lacking { wanted, free }))
@@ -279,12 +278,12 @@ fn refuse(wanted: usize) -> ! {
 /// Records that there was no memory for code, which counts as a refusal.
 pub fn note_refused_code() {
     REFUSED.store(true, Ordering::Relaxed);
-    REFUSED_LITTLE.store(true, Ordering::Relaxed);
+    REFUSED_CODE.store(true, Ordering::Relaxed);
 }
 
-/// Whether so little was refused since the last call that the memory of compiled code may suffice.
-pub fn was_little_refused() -> bool {
-    REFUSED_LITTLE.swap(false, Ordering::Relaxed)
+/// Whether there was no memory for code since the last call.
+pub fn was_code_refused() -> bool {
+    REFUSED_CODE.swap(false, Ordering::Relaxed)
 }
 
 /// Whether something was refused since the last call.

@@ -130,12 +130,11 @@ fn not_theirs(ruby: &Ruby, told: &Diagnostic) -> Result<Option<usize>, Error> {
 }
 
 /// Does what a native does. Where Ikra's memory does not suffice, it is tried once more, unless it has changed
-/// anything. Before that, the GC runs, which may find arrays that nobody has any more, and what was compiled before is
-/// forgotten, unless much was wanted. What changes something comes behind what needs memory, as far as that is known
-/// before.
+/// anything. Before that, the GC runs, which may find arrays that nobody has any more. What changes something comes
+/// behind what needs memory, as far as that is known before.
 ///
-/// Where Ruby's own memory does not suffice, compiled code is forgotten, and the exception goes on. Nothing is tried
-/// again, and the GC does not run: Ruby may have stopped in the middle of its own tables.
+/// Where Ruby's own memory ends, nothing is tried again, and no code is forgotten. Ruby may have stopped in the middle
+/// of its own tables, in which a GC or another compilation ends the process.
 ///
 /// # Errors
 /// What it gives; NoMemoryError.
@@ -143,7 +142,7 @@ pub fn within_memory<T>(ruby: &Ruby, work: impl FnMut() -> Result<T, Error>) -> 
     within_memory_and_code(ruby, || {}, work)
 }
 
-/// As [`within_memory`], for work that may compile. `forget_code` drops what was compiled before.
+/// As [`within_memory`], for work that may compile. Where there is no memory for code, `forget_code` is called first.
 ///
 /// # Errors
 /// As [`within_memory`].
@@ -162,13 +161,8 @@ pub fn within_memory_and_code<T>(
     };
     let before = room::changed(false);
     let done = match attempt() {
-        Err(error) if is_rubys_own(ruby, &error) => {
-            room::give_back();
-            forget_code();
-            Err(error)
-        }
         Err(error) if room::was_refused() && is_of_memory(ruby, &error) && !room::changed(false) => {
-            if room::was_little_refused() {
+            if room::was_code_refused() {
                 forget_code();
             }
             ruby.gc_start();
@@ -193,19 +187,6 @@ fn made(error: Error) -> Error {
 /// Whether it may be that memory ended: not what Ruby raised for another reason, such as an interrupt.
 fn is_of_memory(ruby: &Ruby, error: &Error) -> bool {
     matches!(error.error_type(), ErrorType::Error(..)) || error.is_kind_of(ruby.exception_no_mem_error())
-}
-
-/// Whether Ruby itself found no memory for an object: not what the program raised, which says something else.
-fn is_rubys_own(ruby: &Ruby, error: &Error) -> bool {
-    let ErrorType::Exception(exception) = error.error_type() else { return false };
-    if exception.class().as_raw() != ruby.exception_no_mem_error().as_raw() {
-        return false;
-    }
-    // `message` may be a method of the program's
-    // SAFETY: a live exception; the variable is there in each, or is nil.
-    #[allow(unsafe_code)]
-    let message = unsafe { rb_sys::rb_ivar_get(exception.as_raw(), registry::id(ruby, "mesg")) };
-    heap::see(message) == Seen::Str && heap::bytes(message) == b"failed to allocate memory"
 }
 
 /// A block whose source cannot be had, as an exception.
