@@ -628,10 +628,19 @@ impl Text {
         let text = self.as_written(ruby, ruby.str_new(&text), locals.is_empty())?;
         let path = ruby.str_new(&self.path);
         let wrong: ExceptionClass = ruby.class_object().const_get("SyntaxError")?;
+        let deep: ExceptionClass = ruby.class_object().const_get("SystemStackError")?;
         let compile = || question::own(ruby, wrong, || class.funcall("compile", (text, path, path, first)));
+        // a Fiber's stack may be too small for Ruby's compiler
+        let compile = || question::own(ruby, deep, compile);
         // Ruby asks methods here that a program may have redefined, such as `respond_to?`
         let compiled = quietly(|| question::own(ruby, ruby.exception_standard_error(), compile))?;
-        compiled.and_then(|answer| answer).map_err(|_| changed(&self.path, 1))
+        if let Ok(Err(_)) = compiled {
+            return Err(Failure::NoSource(format!(
+                "the stack here is too small for Ruby to compile {} again",
+                self.path
+            )));
+        }
+        compiled.and_then(|answer| answer).and_then(|answer| answer).map_err(|_| changed(&self.path, 1))
     }
 
     /// The whole text in its own encoding, where that is not UTF-8, so that columns are Ruby's.
