@@ -1,7 +1,7 @@
 //! The pipeline up to the backend, as one function that reads from top to bottom. Only this module sees all others.
 //!
-//! Here: [`compile`], [`explain()`], which does the same and reports what it found, and [`stages`], which does the same
-//! for golden cases. Not here: what any stage does.
+//! Here: [`compile`], [`explain()`], which does the same and reports what it found, and [`mod@stages`], which does the
+//! same for golden cases. Not here: what any stage does.
 
 pub mod explain;
 pub mod stages;

@@ -1,7 +1,7 @@
 //! The loop over the ticks of a launch, in the form in which passes leave it.
 //!
 //! Here: its parts. Not here: the code that backends make of it, and the loop as lowering makes it, with its test at
-//! its head ([`super::lower`]).
+//! its head ([`crate::lower`]).
 
 use super::{Cmp, Func, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 

@@ -5,8 +5,8 @@
 //! `x = y * y; if a & x < z { … }`. The arithmetic then runs whatever `a` is. So it must have no effect and no
 //! precondition, and only the inner branch may read its result.
 //!
-//! Runs after [`super::load_pipelining()`], which takes loads out of branches. Only in [`super::CUDA`]: processors with
-//! branch prediction gain nothing.
+//! Runs after [`mod@super::load_pipelining`], which takes loads out of branches. Only in [`super::CUDA`]: processors
+//! with branch prediction gain nothing.
 
 use super::loops::{Counts, is_cheap, is_movable};
 use super::{Pass, Versioned};

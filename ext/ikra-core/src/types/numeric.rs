@@ -158,7 +158,7 @@ methods! {
 
 impl Method {
     /// The method of that name on an Integer or a Float. The caller checks that the running Ruby has it (`ceildiv` came
-    /// with 3.2). `divmod` is not among them: see [`divmod`].
+    /// with 3.2). `divmod` is not among them: see [`divmod_types`].
     pub fn find(receiver: Kind, name: &str) -> Option<Method> {
         let has = |m: &Method| match m.on() {
             On::Int => receiver == Kind::Int,

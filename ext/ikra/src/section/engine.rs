@@ -314,8 +314,8 @@ struct Explained {
 ///
 /// Results that are a buffer are given as they are. These options are Ikra's own:
 ///
-/// * `__reduce:`: the value is the reduction of the results ([`collect::reduce_buffer`]), and the section ended as
-///   `:reduced`. Where the results cannot be reduced so, they are the value.
+/// * `__reduce:`: the value is the reduction of the results ([`crate::section::collect::reduce_buffer`]), and the
+///   section ended as `:reduced`. Where the results cannot be reduced so, they are the value.
 /// * `__reduce:`, `__into: :numbers` and `__holes: true`: elements whose result is `Ikra::Hole` are left out, where the
 ///   other results are numbers of one kind.
 /// * `__only: true`: a section whose results cannot be reduced so does not run. Nor does one that looks for an element

@@ -10,7 +10,7 @@ use crate::types::{Repr, Ty};
 
 const ZERO: Operand = Operand::F64(0);
 
-/// `a.divmod(b)` of a number `a`: quotient and remainder, in the forms of [`divmod_types`].
+/// `a.divmod(b)` of a number `a`: quotient and remainder, in the forms of [`crate::types::numeric::divmod_types`].
 pub fn divmod(cx: &mut Cx<'_>, a: Val, b: Val) -> (Val, Val) {
     if let (Val::Int(x), Val::Int(y)) = (a, b) {
         let quotient = int::div(cx, "divmod", x, y);

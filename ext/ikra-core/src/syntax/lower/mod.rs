@@ -154,7 +154,7 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
     }
 }
 
-/// The unit of a block without text: its body is the Proc. Only an operation can run it ([`crate::syntax::wrap`]).
+/// The unit of a block without text: its body is the Proc. Only an operation can run it ([`crate::syntax::wrap()`]).
 pub fn native_block(source: &Arc<Source>) -> Unit {
     let mut unit = symbol_block(source, "call");
     unit.locals.push(super::ast::Local { name: crate::syntax::OWN_BLOCK.into(), origin: Origin::Captured });
