@@ -57,6 +57,9 @@ RSpec.describe "Memory that cannot be had" do
   RUBY
 
   def failing(folder, program, **options)
+    # An exception leaves a lock that Ruby then waits to see released, for ever: also in a program without Ikra.
+    skip "Ruby 3.3 hangs where it finds no memory for an object" if RUBY_VERSION.start_with?("3.3.")
+
     library = File.join(folder, "failing_memory.so")
     source = File.expand_path("../support/failing_memory.c", __dir__)
     system("gcc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl", exception: true) unless File.exist?(library)
