@@ -149,6 +149,30 @@ module Inheritance
     alias volume other # rubocop:disable Lint/DuplicateMethods
   end
 
+  class Counted
+    def first = [:first]
+    def last = [:last]
+  end
+
+  class Passing < Counted
+    def last = [:passing] + super
+  end
+
+  # Two names of one inherited method, of which one is the name that it had.
+  class Crossed < Passing
+    alias first last
+    def last = []
+    alias last first # rubocop:disable Lint/DuplicateMethods
+  end
+
+  # The name that an alias's `super` goes by is another method's by now.
+  class Exchanged < Counted
+    def first = [:exchanged] + super
+    def last = [:later]
+    alias other first
+    alias first last # rubocop:disable Lint/DuplicateMethods
+  end
+
   # A module that occurs twice among the ancestors of a class.
   module Twice
     def count = [1] + super
@@ -244,6 +268,15 @@ RSpec.describe "Inheritance" do
 
     it "begins super in an alias of an alias there, too" do
       expect { |animal| animal.volume }.to be_same_as_ruby.over([Inheritance::Renamed.new(3)])
+    end
+
+    it "begins super in two aliases of one inherited method there, too" do
+      expect { |crossed| [crossed.first, crossed.last] }.to be_same_as_ruby.over([Inheritance::Crossed.new])
+    end
+
+    it "refuses super in an alias whose first name is another method's alias by now" do
+      expect(Inheritance::Exchanged.new.other).to eq(%i[exchanged first])
+      expect { [Inheritance::Exchanged.new].pmap(backend:) { |one| one.other } }.to raise_error(Ikra::CompileError, /the method that `super` calls/)
     end
 
     it "refuses super in a module that is an ancestor at several places" do

@@ -213,16 +213,26 @@ fn unaliased(ruby: &Ruby, found: Found, name: &str) -> Result<Found, Error> {
         }
     }
     let own = definition(found.unbound)?;
-    for ancestor in ancestors(found.owner)?.into_iter().map(|a| a.as_raw()).filter(|a| renamed || *a != found.owner) {
+    let all: Vec<Raw> = ancestors(found.owner)?.into_iter().map(|a| a.as_raw()).collect();
+    // The class in whose body it is written comes first: a class below may have an alias of that name, too.
+    let writer = nesting.first().copied().filter(|writer| all.contains(writer));
+    let others = all.iter().copied().filter(|a| (renamed || *a != found.owner) && Some(*a) != writer);
+    for ancestor in writer.into_iter().chain(others) {
         let Some(above) = look_up_own(ruby, ancestor, &original)? else { continue };
         let above = defined(ruby, above, &original)?;
         if above.owner == ancestor && (definition(above.unbound)? == own || has_code_of(&found, &above, iseq, renamed)?)
         {
-            return Ok(Found { owner: above.owner, ..found });
+            let place = |class: Raw| all.iter().position(|a| *a == class);
+            // of a module that the alias's class has prepended: Ruby goes on behind the class
+            let lost = place(above.owner) < place(found.owner);
+            return Ok(if lost { Found { lost, ..found } } else { Found { owner: above.owner, ..found } });
         }
     }
-    // it was defined anew since: where it stands in the class's own body, it was the class's own
-    Ok(Found { lost: !written_here, ..found })
+    // It was defined anew since. Where it stands in the class's own body, it was the class's own. But `super` goes by
+    // the original name, which must not be an alias of another method by now.
+    let current = look_up_own(ruby, found.owner, &original)?;
+    let replaced = current.map(|current| current.original_name()).transpose()?.is_some_and(|name| name != original);
+    Ok(Found { lost: !written_here || replaced, ..found })
 }
 
 /// Whether Ruby shows a class's own method as that of another, `C(M)#m` or `M#m`: an alias of what M defined.
