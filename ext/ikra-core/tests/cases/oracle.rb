@@ -51,8 +51,8 @@ end
 
 # One case file, and what plain Ruby makes of it.
 class Case
-  KEYS = %w[gives after raises refused conflict kernels differs self options holes].freeze
-  EXPECTATIONS = KEYS - %w[self options holes]
+  KEYS = %w[gives after raises refused conflict kernels differs self options holes shows checks].freeze
+  EXPECTATIONS = KEYS - %w[self options holes shows checks]
 
   def initialize(path)
     @path = path
@@ -93,7 +93,7 @@ class Case
 
   def rewritten(paragraph, outcome)
     kept = paragraph.reject { |line| line.match?(/\A# *(gives|after|raises):/) }
-    at = kept.index { |line| line == "#" || line.match?(/\A# *kernels:/) } || kept.size
+    at = kept.index { |line| line == "#" || line.match?(/\A# *(?:kernels|checks|shows):/) } || kept.size
     kept.insert(at, *outcome.map { |line| "# #{line}" })
   end
 
