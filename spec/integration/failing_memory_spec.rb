@@ -146,7 +146,6 @@ RSpec.describe "Memory that cannot be had" do
 
   it "is a NoMemoryError of much data, too, where few addresses are left, and nothing has changed" do
     output = run_ruby(<<~'RUBY', environment: { "IKRA_BACKEND" => "cpu", "MALLOC_ARENA_MAX" => "1" }, seconds: 300)
-      require "etc"
       def addresses = File.read("/proc/self/statm").split[0].to_i * 4096 >> 20
       class Body
         attr_accessor :x, :name
@@ -170,8 +169,8 @@ RSpec.describe "Memory that cannot be had" do
         written: -> { bodies.peach { |body| body.x += body.name.size }.each { |body| body.x -= body.name.size }.size }
       }
       failed = 0
-      # What does not grow with the data, such as what a thread has of its own, may end a process with less.
-      operations.to_a.product(Etc.nprocessors > 4 ? [8, 32] : [2, 8, 32]).each do |(name, operation), more|
+      # With less, there may be no addresses for what does not grow with the data: threads, and code.
+      operations.to_a.product([8, 32]).each do |(name, operation), more|
         child = fork do
           Process.setrlimit(:AS, addresses + more << 20)
           got = begin
@@ -186,7 +185,7 @@ RSpec.describe "Memory that cannot be had" do
         # 1: Ruby itself says that its memory ended a second time, and ends the process.
         puts "#{name} with #{more} MiB: #{status}" unless [0, 1, 3].include?(status.exitstatus)
       end
-      puts failed > 3 || failed
+      puts failed > 2 || failed
     RUBY
     expect(output.gsub("[FATAL] failed to allocate memory\n", "")).to eq("true\n")
   end
