@@ -997,7 +997,7 @@ fn sums_of_a_column_itself(cuda: &CudaBackend) {
     }
 }
 
-/// Nobody waits for them. Each says how it ended when asked, in any order. Those that nobody asks leave room for
+/// Launches whose ends can be read in any order. A launch whose end is never read still frees its completion slot for
 /// others.
 fn launches_that_raise_later() {
     let cuda = open();

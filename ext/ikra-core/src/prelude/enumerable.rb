@@ -187,7 +187,7 @@ module Enumerable
   end
   alias __sum sum
 
-  # What `min(count)` and the like choose from. Ruby looks at the count before it asks for elements.
+  # The elements from which `min(count)` and similar methods choose. Ruby checks the count before it calls `each`.
   def __sought(count)
     out = []
     each { |x| out << x } if __extremes_count(count) > 0

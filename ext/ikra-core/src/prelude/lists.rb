@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What iterators without a block give one after the other, of Arrays, Ranges and Hashes. Their values are at hand, so
-# nobody can tell when they are asked for.
+# The elements of Enumerators of Arrays, Ranges and Hashes, that is, of iterators that are called without a block. These
+# elements are known in advance, so a list of them has the same effect as Ruby's Enumerator.
 module List
   def __list_each
     to_a

@@ -34,7 +34,7 @@ const FEWEST: usize = workers::PIECE;
 /// The most calls without a check, where checks fail again and again.
 const LONGEST_WAIT: u32 = 64;
 
-/// Whose graphs these are: one variant of a block. The cache drops the graphs of an owner that is gone.
+/// The owner of cached graphs: one variant of a block. When it is dropped, the cache drops its graphs.
 #[derive(Default)]
 pub struct Owner(Arc<()>);
 
