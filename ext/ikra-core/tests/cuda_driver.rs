@@ -159,7 +159,7 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         space: Space::Element,
         storage,
         refers: None,
-        small: false,
+        ranged: false,
         read,
         written,
     };

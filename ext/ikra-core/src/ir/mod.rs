@@ -39,7 +39,7 @@ pub mod visit;
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
 pub use crate::types::{Storage, TRAP_WORDS};
-pub use crate::world::{SMALL_INT_LIMIT, SMALL_ROWS};
+pub use crate::world::{ASSUMED_LIMIT, ASSUMED_ROWS};
 use std::sync::Arc;
 
 define_id!(
@@ -495,9 +495,9 @@ pub struct Column {
     pub storage: Storage,
     /// For a column of ids: every id in it is a row of this space. None: some ids may be no rows.
     pub refers: Option<Space>,
-    /// For a column of I64 that the program only reads: all rows are within [`SMALL_ROWS`]. The host launches the
+    /// For a column of I64 that the program only reads: all rows are within [`ASSUMED_ROWS`]. The host launches the
     /// program only if they are.
-    pub small: bool,
+    pub ranged: bool,
     pub read: bool,
     pub written: bool,
 }
@@ -734,7 +734,7 @@ pub struct Program {
     pub even: Vec<Even>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
-    /// Whether the host launches it only for fewer than [`SMALL_INT_LIMIT`] elements.
+    /// Whether the host launches it only for fewer than [`ASSUMED_LIMIT`] elements.
     pub few: bool,
     /// Whether all ticks run in one launch (`tick_begin..tick_end` spans several). Otherwise the host launches tick by
     /// tick.

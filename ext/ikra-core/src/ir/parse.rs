@@ -284,13 +284,13 @@ impl Parser {
         self.keyword("in")?;
         let space = self.space()?;
         let refers = if self.takes_word("to") { Some(self.space()?) } else { None };
-        let (mut read, mut written, mut small) = (false, false, false);
+        let (mut read, mut written, mut ranged) = (false, false, false);
         while self.takes_mark(',') {
             read |= self.takes_word("read");
             written |= self.takes_word("written");
-            small |= self.takes_word("small");
+            ranged |= self.takes_word("ranged");
         }
-        Ok(Column { name, space, storage, refers, small, read, written })
+        Ok(Column { name, space, storage, refers, ranged, read, written })
     }
 
     fn even(&mut self) -> Parsed<Even> {

@@ -341,7 +341,7 @@ impl Display for Column {
             (false, true) => f.write_str(", written"),
             (false, false) => Ok(()),
         }?;
-        if self.small { f.write_str(", small") } else { Ok(()) }
+        if self.ranged { f.write_str(", ranged") } else { Ok(()) }
     }
 }
 

@@ -90,7 +90,7 @@ pub fn heaps(program: &mut Program) {
             space: if scratch { Space::Slot } else { Space::Single },
             storage: Storage::I64,
             refers: None,
-            small: false,
+            ranged: false,
             read: true,
             written: true,
         });
@@ -113,7 +113,7 @@ pub fn over_elements(columns: &[(&str, Storage, bool, bool)], body: impl FnOnce(
         space: Space::Element,
         storage,
         refers: None,
-        small: false,
+        ranged: false,
         read,
         written,
     };
@@ -131,7 +131,7 @@ pub fn shell(funcs: Vec<Func>) -> Program {
         space,
         storage,
         refers: None,
-        small: false,
+        ranged: false,
         read: true,
         written: true,
     };

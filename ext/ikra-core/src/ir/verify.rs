@@ -97,8 +97,8 @@ fn check_program(program: &Program) -> Check {
     if let Some(column) = program.columns.iter().find(|c| c.refers.is_some() && c.storage != Storage::U32) {
         return Err(format!("{:?} does not hold ids", column.name));
     }
-    if let Some(column) = program.columns.iter().find(|c| c.small && (c.written || c.storage != Storage::I64)) {
-        return Err(format!("{:?} does not stay small", column.name));
+    if let Some(column) = program.columns.iter().find(|c| c.ranged && (c.written || c.storage != Storage::I64)) {
+        return Err(format!("{:?} does not stay in its range", column.name));
     }
     program.heaps.iter().enumerate().try_for_each(|(i, heap)| {
         check_heap(program, heap).map_err(|detail| format!("{}: {detail}", HeapId::new(i)))
@@ -658,8 +658,8 @@ mod tests {
             "operands that are not passed",
         );
         let mut changing = program(|_, _| {});
-        changing.columns[0].small = true;
-        refuses(&changing, "does not stay small");
+        changing.columns[0].ranged = true;
+        refuses(&changing, "does not stay in its range");
         let mut wide = program(|_, _| {});
         wide.sites[0].operands = vec![crate::types::Repr::Union; 3];
         refuses(&wide, "more than 4 words");

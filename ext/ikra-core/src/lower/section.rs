@@ -27,7 +27,7 @@ pub struct SectionShape {
     pub grouped: bool,
     /// Whether elements are visited by class, not in their own order.
     pub reordered: bool,
-    /// Whether there are fewer than [`crate::ir::SMALL_INT_LIMIT`] elements.
+    /// Whether there are fewer than [`crate::ir::ASSUMED_LIMIT`] elements.
     pub few: bool,
     /// Whether it is launched tick by tick, whatever its blocks do. Then the program has no loop over ticks.
     pub single: bool,
@@ -89,7 +89,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     // a search for races must see all accesses of the user's code
     let even = if options.races { Vec::new() } else { t.even(an.facts) };
     if !options.races {
-        t.mark_small(an.facts);
+        t.mark_ranged(an.facts);
     }
     let program = Program {
         name: name.into(),

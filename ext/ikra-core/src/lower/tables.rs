@@ -8,7 +8,7 @@ use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
 use crate::ir::stages::Stage;
 use crate::ir::{
-    Column, ColumnId, Even, FuncId, Heap, HeapId, Param, ParamId, SMALL_INT_LIMIT, Scalar, Space, Storage, TRAP_WORDS,
+    ASSUMED_LIMIT, Column, ColumnId, Even, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
 };
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
 use crate::source::Source;
@@ -188,7 +188,7 @@ impl Tables {
             space,
             storage,
             refers: None,
-            small: false,
+            ranged: false,
             read: false,
             written: false,
         });
@@ -481,7 +481,7 @@ impl Tables {
             };
             // rows of objects are ids, which do not begin at 0
             let start = if by_id { None } else { Some((0, u32::MAX.into())) };
-            let few = (0, SMALL_INT_LIMIT - 1);
+            let few = (0, ASSUMED_LIMIT - 1);
             let length = facts.length(kind).map_or(few, |length| (length as i64, length as i64));
             let (start, step, length) =
                 (param("start", start), param("step", Some(few)), param("length", Some(length)));
@@ -490,26 +490,26 @@ impl Tables {
         columns.into_iter().map(one).collect()
     }
 
-    /// Marks the columns whose Integers are assumed to be small. The program does not write them, and all their rows
+    /// Marks the columns with a value-range assumption. The program does not write them, and all their rows
     /// are the host's, which checks them.
-    pub fn mark_small(&mut self, facts: &Facts) {
+    pub fn mark_ranged(&mut self, facts: &Facts) {
         let Schema { elements, fields, arrays, .. } = &self.schema;
-        let elements = elements.iter().map(|slot| (slot, facts.are_small(&Place::Root(Root::Element))));
-        let fields = fields.iter().map(|f| (&f.slot, facts.are_small(&Place::Field(f.class, f.ivar.clone()))));
+        let elements = elements.iter().map(|slot| (slot, facts.are_in_range(&Place::Root(Root::Element))));
+        let fields = fields.iter().map(|f| (&f.slot, facts.are_in_range(&Place::Field(f.class, f.ivar.clone()))));
         // elements in a storage of their own have not been checked
-        let is_seen = |kind: ArrayKind| facts.storage(kind).is_none() && facts.are_small(&Place::Elements(kind));
+        let is_seen = |kind: ArrayKind| facts.storage(kind).is_none() && facts.are_in_range(&Place::Elements(kind));
         let arrays = arrays.iter().map(|a| (&a.slot, is_seen(a.kind)));
-        let mut small: Vec<Option<bool>> = vec![None; self.columns.len()];
-        for (slot, is_small) in elements.chain(fields).chain(arrays) {
+        let mut ranged: Vec<Option<bool>> = vec![None; self.columns.len()];
+        for (slot, in_range) in elements.chain(fields).chain(arrays) {
             if let Some(id) = slot.value {
-                let all = &mut small[id.index()];
-                *all = Some(all.unwrap_or(true) && is_small && slot.repr == Repr::Int);
+                let all = &mut ranged[id.index()];
+                *all = Some(all.unwrap_or(true) && in_range && slot.repr == Repr::Int);
             }
         }
-        for (column, small) in self.columns.iter_mut().zip(small) {
+        for (column, ranged) in self.columns.iter_mut().zip(ranged) {
             let fresh = self.heaps.iter().any(|heap| column.space.covers(heap.space));
             let is_read = column.read && !column.written && column.storage == Storage::I64;
-            column.small = small == Some(true) && is_read && !fresh;
+            column.ranged = ranged == Some(true) && is_read && !fresh;
         }
     }
 

@@ -9,7 +9,7 @@
 //! - [`buffer::Buffer`]: arrays that outlive launches and know where their contents are.
 //! - [`completion::Completion`]: the completion of a launch, on which contents depend.
 //! - [`interleave`]: the copying for layouts in which columns share memory.
-//! - [`even`]: the check for a uniform stride; [`small`]: the check for small Integers.
+//! - [`even`]: the check for a uniform stride; [`value_range`]: that of value-range assumptions.
 //! - [`pages`] and [`ahead`]: hints about pages and cache lines.
 //! - [`room`]: whether host memory suffices.
 //!
@@ -25,6 +25,6 @@ pub mod interleave;
 pub mod pages;
 pub mod pool;
 pub mod room;
-pub mod small;
 pub mod table;
+pub mod value_range;
 pub mod words;

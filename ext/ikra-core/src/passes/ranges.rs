@@ -24,7 +24,7 @@ use super::polls;
 use super::relations::{Form, Relations};
 use crate::ir::effects::Effects;
 use crate::ir::{
-    Cmp, Ctx, Func, Jobs, Op, Operand, Program, SMALL_INT_LIMIT, SMALL_ROWS, Scalar, Stmt, Storage, Var, VarId, walk,
+    ASSUMED_LIMIT, ASSUMED_ROWS, Cmp, Ctx, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk,
 };
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
@@ -69,8 +69,8 @@ pub(super) fn seen(program: &Program) -> Vec<Vec<Option<Interval>>> {
 struct Given {
     effects: Vec<Effects>,
     storages: Vec<Storage>,
-    /// Columns whose Integers are assumed to be small.
-    small: Vec<bool>,
+    /// Columns with a value-range assumption.
+    ranged: Vec<bool>,
     /// The intervals of parameters, where the host gives some.
     params: Vec<Option<Interval>>,
     /// The greatest index of an element, and the greatest number of a job.
@@ -80,17 +80,17 @@ struct Given {
 
 impl Given {
     fn of(program: &Program) -> Self {
-        let elements = if program.few { SMALL_INT_LIMIT - 1 } else { MAX_ELEMENTS };
+        let elements = if program.few { ASSUMED_LIMIT - 1 } else { MAX_ELEMENTS };
         let jobs = match (program.jobs, program.few) {
             (Jobs::Identity, _) => elements,
             // each class begins with a new warp
-            (_, true) => 2 * SMALL_INT_LIMIT,
+            (_, true) => 2 * ASSUMED_LIMIT,
             (_, false) => MAX_JOBS,
         };
         Self {
             effects: program.effects(),
             storages: program.columns.iter().map(|c| c.storage).collect(),
-            small: program.columns.iter().map(|c| c.small).collect(),
+            ranged: program.columns.iter().map(|c| c.ranged).collect(),
             params: program.params.iter().map(|p| p.range).collect(),
             elements,
             jobs,
@@ -288,7 +288,7 @@ impl<'a> Walker<'a> {
                 let range = match (self.given.storages[column.index()], self.func.vars[dst.index()].ty) {
                     (Storage::U8, Scalar::I32 | Scalar::I64) => (0, 255),
                     (Storage::I32, _) => (i32::MIN.into(), i32::MAX.into()),
-                    (_, Scalar::I64) if self.given.small[column.index()] => SMALL_ROWS,
+                    (_, Scalar::I64) if self.given.ranged[column.index()] => ASSUMED_ROWS,
                     (_, ty) => bounds(ty),
                 };
                 self.assign(*dst, range, 0);
@@ -1184,8 +1184,8 @@ mod tests {
     }
 
     #[test]
-    fn what_small_integers_of_a_column_differ_by_has_squares_that_can_be_added() {
-        let distance = |small: bool| {
+    fn differences_of_a_ranged_column_have_squares_that_can_be_added() {
+        let distance = |ranged: bool| {
             let mut program = program(|b, index| {
                 let squares = [1, 2].map(|apart| {
                     let there = b.i64(Op::Add, &[index, Operand::I64(apart)]);
@@ -1196,7 +1196,7 @@ mod tests {
                 let sum = b.checked(CheckedOp::Add, squares[0], squares[1], OVERFLOW);
                 b.store(INTS, index, sum);
             });
-            program.columns[INPUT.index()].small = small;
+            program.columns[INPUT.index()].ranged = ranged;
             program.columns[INPUT.index()].written = false;
             after(&[PASS], program).matches("checked").count()
         };

@@ -6,9 +6,9 @@
 //! becomes
 //!
 //! ```text
-//! was = what changes from one repetition to the next; wide = 0
-//! loop { x = load c[i]; y = low(x) * low(x); wide |= x does not fit into 32 bits; …; i += 1; break if i >= n }
-//! if wide != 0 { what changes = was; loop { as it was } }
+//! was = what changes from one repetition to the next; exceeds = 0
+//! loop { x = load c[i]; y = low(x) * low(x); exceeds |= x does not fit into 32 bits; …; i += 1; break if i >= n }
+//! if exceeds != 0 { what changes = was; loop { as it was } }
 //! ```
 //!
 //! The second loop is the original one and starts from the same state as the first. It raises where the program raises.
@@ -134,7 +134,7 @@ impl Walker<'_> {
         let mut repeated = body.clone();
         let own: HashMap<VarId, VarId> = own.into_iter().map(|v| (v, self.like(v))).collect();
         rename(&mut repeated, &own);
-        let mut assumed = Assumptions { floats, signs: None, wide: None, ordinary: None };
+        let mut assumed = Assumptions { floats, signs: None, exceeds: None, ordinary: None };
         self.assume(&mut repeated, &mut assumed);
         walk_mut(&mut repeated, &mut |stmt| {
             if let Stmt::Break(to) = stmt {
@@ -142,7 +142,7 @@ impl Walker<'_> {
             }
         });
         let set = |mark, bits| Stmt::Let { dst: mark, op: Op::Copy, args: vec![Operand::I32(bits)] };
-        let words = [(assumed.signs, 0), (assumed.wide, 0), (assumed.ordinary, IS_ORDINARY)];
+        let words = [(assumed.signs, 0), (assumed.exceeds, 0), (assumed.ordinary, IS_ORDINARY)];
         first.extend(words.iter().filter_map(|(mark, bits)| Some(set((*mark)?, *bits))));
         first.push(Stmt::Loop { label: fast, body: repeated });
         let mut failed = Operand::Bool(false);
@@ -278,7 +278,7 @@ impl Walker<'_> {
                 let up = self.push(out, Scalar::I64, Op::Add, &[x, Operand::I64(most)]);
                 let beyond = self.push(out, Scalar::Bool, Op::UCmp(Cmp::Gt), &[up, Operand::I64(2 * most)]);
                 let beyond = self.push(out, Scalar::I32, Op::BoolToInt, &[beyond]);
-                self.mark(out, &mut marks.wide, beyond);
+                self.mark(out, &mut marks.exceeds, beyond);
             }
             (CheckedOp::Mul, ..) => {
                 let first = self.low(out, a, marks);
@@ -302,7 +302,7 @@ impl Walker<'_> {
         let narrow = self.push(out, Scalar::I32, Op::Narrow, &[x]);
         let sign = self.push(out, Scalar::I32, Op::Shr, &[narrow, Operand::I32(SIGN)]);
         let differs = self.push(out, Scalar::I32, Op::Xor, &[high, sign]);
-        self.mark(out, &mut marks.wide, differs);
+        self.mark(out, &mut marks.exceeds, differs);
         let up = self.push(out, Scalar::I64, Op::Shl, &[x, Operand::I64(HALF)]);
         self.push(out, Scalar::I64, Op::Shr, &[up, Operand::I64(HALF)])
     }
@@ -343,7 +343,7 @@ struct Assumptions {
     /// Negative: a sum left 64 bits.
     signs: Option<VarId>,
     /// Not 0: a factor did not fit into 32 bits, or was too large.
-    wide: Option<VarId>,
+    exceeds: Option<VarId>,
     /// Not [`IS_ORDINARY`]: a Float was not ordinary. Only these bits can be set.
     ordinary: Option<VarId>,
 }

@@ -49,15 +49,15 @@ type Interval = (i64, i64);
 /// Arrays up to this length are unrolled: a program assumes their common length, and has no loop over their elements.
 const MAX_UNROLLED_LENGTH: usize = 16;
 
-/// The limit of small Integers, counts and indices: sums of four of them fit into 32 bits.
-pub const SMALL_INT_LIMIT: i64 = 1 << 29;
+/// The limit of the Integers, counts and indices in an assumed range: sums of four of them fit into 32 bits.
+pub const ASSUMED_LIMIT: i64 = 1 << 29;
 
 /// The range of sizes, counts and positions. Products of two of them fit into 64 bits, so they need no check. Sums of
 /// four fit into 32 bits, with which a GPU computes.
-const SMALL_RANGE: Interval = (0, SMALL_INT_LIMIT - 1);
+const ASSUMED_RANGE: Interval = (0, ASSUMED_LIMIT - 1);
 /// The assumed range of Integers in columns that a program only reads. The square of a difference of two of them, and
 /// the sum of two such squares, fit into 63 bits.
-pub const SMALL_ROWS: Interval = (-SMALL_INT_LIMIT, SMALL_INT_LIMIT - 1);
+pub const ASSUMED_ROWS: Interval = (-ASSUMED_LIMIT, ASSUMED_LIMIT - 1);
 
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -70,12 +70,12 @@ pub struct Facts {
     refuted: BTreeSet<Assumption>,
     /// The assumed ranges of roots that are Integers.
     integers: BTreeMap<Root, Interval>,
-    /// Roots that were once beyond [`SMALL_RANGE`]; their ranges are not assumed.
-    wide: BTreeSet<Root>,
-    /// Places that once held an Integer beyond [`SMALL_ROWS`].
-    large: BTreeSet<Place>,
-    /// A launch once refuted [`SMALL_ROWS`] for a column; it is then assumed for none.
-    any_large: bool,
+    /// Roots that were once beyond [`ASSUMED_RANGE`]; their ranges are not assumed.
+    out_of_range: BTreeSet<Root>,
+    /// Places that once held an Integer beyond [`ASSUMED_ROWS`].
+    places_out_of_range: BTreeSet<Place>,
+    /// A launch once refuted [`ASSUMED_ROWS`] for a column; it is then assumed for none.
+    column_out_of_range: bool,
     /// Classes of which a frozen object was seen.
     frozen: BTreeSet<ClassId>,
     /// Whether a frozen array was seen.
@@ -215,17 +215,17 @@ impl Facts {
     }
     /// Notes that a root is this Integer. Ranges of elements that start at 0 are assumed to do so in later calls.
     pub fn saw_integer(&mut self, root: &Root, value: i64) {
-        if !(SMALL_RANGE.0..=SMALL_RANGE.1).contains(&value) {
-            self.wide.insert(root.clone());
+        if !(ASSUMED_RANGE.0..=ASSUMED_RANGE.1).contains(&value) {
+            self.out_of_range.insert(root.clone());
         }
-        let seen = if *root == Root::Element && value == 0 { (0, 0) } else { SMALL_RANGE };
+        let seen = if *root == Root::Element && value == 0 { (0, 0) } else { ASSUMED_RANGE };
         self.integers.insert(root.clone(), seen);
     }
     /// The assumed range of the word of a root that is an Integer or an array. The word of the only array of its kind
     /// is its length, since its elements are the first of their column. A launch with a word outside the range needs
     /// another program.
     pub fn word(&self, root: &Root) -> Option<Interval> {
-        if self.wide.contains(root) {
+        if self.out_of_range.contains(root) {
             return None;
         }
         let array = self.get(&Place::Root(root.clone())).and_then(|ty| ty.array);
@@ -234,17 +234,17 @@ impl Facts {
                 let alone = self.places().all(|(p, ty)| ty.array != Some(kind) || *p == Place::Root(root.clone()));
                 // otherwise the word also contains the offset, which is small, so that rows of its elements fit into 32
                 // bits
-                Some(if alone { SMALL_RANGE } else { (0, SMALL_RANGE.1 << 32 | SMALL_RANGE.1) })
+                Some(if alone { ASSUMED_RANGE } else { (0, ASSUMED_RANGE.1 << 32 | ASSUMED_RANGE.1) })
             }
             None => self.integers.get(root).copied(),
         }
     }
     /// The ranges of these roots are no longer assumed.
-    pub fn widen(&mut self, roots: &BTreeSet<Root>) {
-        self.wide.extend(roots.iter().cloned());
+    pub fn drop_ranges(&mut self, roots: &BTreeSet<Root>) {
+        self.out_of_range.extend(roots.iter().cloned());
     }
-    pub fn wide(&self) -> &BTreeSet<Root> {
-        &self.wide
+    pub fn out_of_range(&self) -> &BTreeSet<Root> {
+        &self.out_of_range
     }
     /// The assumption is no longer made.
     pub fn refute(&mut self, assumption: &Assumption) {
@@ -305,19 +305,19 @@ impl Facts {
     pub fn is_in_order(&self, place: &Place) -> bool {
         self.takes(Evenness::References) && self.in_order.get(&self.canonical(place)) == Some(&true)
     }
-    /// Notes that a place holds an Integer beyond [`SMALL_ROWS`].
-    pub fn saw_large(&mut self, place: &Place) {
+    /// Notes that a place holds an Integer beyond [`ASSUMED_ROWS`].
+    pub fn saw_out_of_range(&mut self, place: &Place) {
         let place = self.canonical(place);
-        self.large.insert(place);
+        self.places_out_of_range.insert(place);
     }
     /// The range of Integers in columns is no longer assumed.
-    pub fn saw_large_rows(&mut self) {
-        self.any_large = true;
+    pub fn saw_column_out_of_range(&mut self) {
+        self.column_out_of_range = true;
     }
-    /// Whether the Integers at a place are assumed to be small, since all that were seen are.
-    pub fn are_small(&self, place: &Place) -> bool {
+    /// Whether the Integers at a place are assumed to be within [`ASSUMED_ROWS`], since all that were seen are.
+    pub fn are_in_range(&self, place: &Place) -> bool {
         let place = self.canonical(place);
-        !self.any_large && !self.large.iter().any(|large| self.canonical(large) == place)
+        !self.column_out_of_range && !self.places_out_of_range.iter().any(|beyond| self.canonical(beyond) == place)
     }
     /// This assumption is no longer made.
     pub fn saw_uneven(&mut self, what: Evenness) {

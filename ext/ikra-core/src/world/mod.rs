@@ -16,7 +16,7 @@ pub mod fixture;
 pub mod hashes;
 pub mod values;
 
-pub use facts::{Assumption, Evenness, Facts, Place, SMALL_INT_LIMIT, SMALL_ROWS};
+pub use facts::{ASSUMED_LIMIT, ASSUMED_ROWS, Assumption, Evenness, Facts, Place};
 
 use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};

@@ -8,7 +8,7 @@ use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
 use ikra_core::layout::schema::{Accumulator, Slot};
 use ikra_core::memory::column::HostColumn;
-use ikra_core::memory::{even, small};
+use ikra_core::memory::{even, value_range};
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::combine::{Combine, Equals};
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
@@ -27,8 +27,8 @@ pub enum Answer {
     Refuted(ikra_core::world::Assumption),
     /// This does not lie evenly: compile again for any.
     Uneven(Evenness),
-    /// Integers are not small: compile again for any.
-    Large,
+    /// A column does not meet its value-range assumption: compile again for any.
+    ColumnOutOfRange,
     /// Elements are not all objects of their classes.
     Scattered,
 }
@@ -90,8 +90,8 @@ pub fn run(
         if !machine.is_whole() {
             return Ok(Answer::Scattered);
         }
-        if !small::fits(&lowered.program, &machine.columns) {
-            return Ok(Answer::Large);
+        if !value_range::holds(&lowered.program, &machine.columns) {
+            return Ok(Answer::ColumnOutOfRange);
         }
         let (cancel, mut timings) = (CancelToken::default(), Timings::default());
         let Machine { columns, biases, params, jobs, section, .. } = &mut machine;

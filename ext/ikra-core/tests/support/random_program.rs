@@ -143,7 +143,7 @@ fn columns() -> Vec<Column> {
         space,
         storage,
         refers: None,
-        small: false,
+        ranged: false,
         read: true,
         written,
     };

@@ -24,7 +24,7 @@ use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::buffer::{Buffer, DeviceMemory, DeviceStore};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
-use ikra_core::memory::{even, small};
+use ikra_core::memory::{even, value_range};
 use ikra_core::sched::reorder::by_class;
 use ikra_core::types::{Prims, Repr, Tag};
 use ikra_core::world::Root;
@@ -102,7 +102,7 @@ pub fn params(
     roots: &[RootValue],
 ) -> Result<Vec<u64>> {
     debug_assert!(
-        lowered.program.even.is_empty() && !lowered.program.columns.iter().any(|column| column.small),
+        lowered.program.even.is_empty() && !lowered.program.columns.iter().any(|column| column.ranged),
         "columns that stay are not looked at again"
     );
     let unknown = Mutex::default();
@@ -141,7 +141,7 @@ pub fn sole_array(lowered: &Lowered, at: usize, len: usize, params: &mut [u64]) 
 
 /// Whether all parameters meet their value-range assumptions.
 pub fn in_range(lowered: &Lowered, params: &[u64]) -> bool {
-    wide(&lowered.program, &lowered.schema, params).is_none()
+    root_out_of_range(&lowered.program, &lowered.schema, params).is_none()
 }
 
 /// Fills columns and parameters. Columns whose rows are `elsewhere` get none. `begun` has the columns of tables that
@@ -245,8 +245,8 @@ pub fn pack(
         params[heap.capacity.index()] = capacity.capacities[i];
     }
     even::find(program, &columns, &biases, &mut params).map_err(GuardFailure::Uneven)?;
-    if !packer.are_small(program, &columns, &residents) {
-        return Err(GuardFailure::Large);
+    if !packer.are_in_range(program, &columns, &residents) {
+        return Err(GuardFailure::ColumnOutOfRange);
     }
     let flags: Vec<usize> = schema.flags().map(|c| c.index()).collect();
     let fresh = fresh(program, capacity, &biases, &params, &flags);
@@ -624,15 +624,17 @@ impl<'a> Packer<'a> {
         filled
     }
 
-    /// Whether Integers that the program assumes to be small are small. Those of a buffer are not checked here.
-    fn are_small(&self, program: &Program, columns: &[HostColumn], residents: &[Resident]) -> bool {
-        let is_small = |column: ColumnId| program.columns[column.index()].small;
+    /// Whether the columns with a value-range assumption meet it. Those of a buffer are not checked here.
+    fn are_in_range(&self, program: &Program, columns: &[HostColumn], residents: &[Resident]) -> bool {
+        let is_ranged = |column: ColumnId| program.columns[column.index()].ranged;
         let look = |rows: &HostColumn| {
             let rows: &[i64] = rows.view();
-            workers::map(rows.len(), rows.chunks(PIECE).collect(), small::are_small).into_iter().all(|small| small)
+            workers::map(rows.len(), rows.chunks(PIECE).collect(), value_range::all_in_range)
+                .into_iter()
+                .all(|in_range| in_range)
         };
-        !residents.iter().any(|resident| is_small(resident.column))
-            && program.columns.iter().zip(columns).all(|(column, rows)| !column.small || look(rows))
+        !residents.iter().any(|resident| is_ranged(resident.column))
+            && program.columns.iter().zip(columns).all(|(column, rows)| !column.ranged || look(rows))
     }
 
     /// Columns that need not be filled, because each is the contents of one buffer.
@@ -898,8 +900,8 @@ impl<'a> Packer<'a> {
         for ((root, slot), value) in schema.roots.iter().zip(&self.plan.roots).zip(roots) {
             self.root(program, root, slot, *value, &mut params)?;
         }
-        match wide(program, schema, &params) {
-            Some(root) => Err(GuardFailure::Wide(root.clone())),
+        match root_out_of_range(program, schema, &params) {
+            Some(root) => Err(GuardFailure::RootOutOfRange(root.clone())),
             None => Ok(params),
         }
     }
@@ -967,7 +969,7 @@ fn store(program: &Program, root: &RootParam, (tag, payload): (i32, u64), params
 }
 
 /// The root whose value does not meet its value-range assumption.
-fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a Root> {
+fn root_out_of_range<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a Root> {
     let fits = |param: ParamId| program.params[param.index()].takes(params[param.index()]);
     let roots = schema.roots.iter().map(|root| (&root.root, root.value));
     let range = schema.range.map(|first| (&Root::Element, Some(first)));

@@ -50,11 +50,11 @@ pub enum GuardFailure {
     /// A value of a kind that its place is not compiled for.
     Value,
     /// A root that does not meet its value-range assumption.
-    Wide(Root),
+    RootOutOfRange(Root),
     /// A column or list without the assumed uniform stride ([`ikra_core::ir::Even`]).
     Uneven(Evenness),
-    /// Integers that are not small ([`ikra_core::ir::Column::small`]).
-    Large,
+    /// Integers of a column that does not meet its value-range assumption ([`ikra_core::ir::Column::ranged`]).
+    ColumnOutOfRange,
     /// Elements that are not exactly the objects of their classes ([`ikra_core::layout::schema::Schema::whole`]).
     Scattered,
     /// Symbols that are not in the table yet. Nothing need be compiled.

@@ -168,12 +168,12 @@ struct SiteState {
     /// The most recently used first.
     variants: Vec<Arc<Variant>>,
     refuted: Vec<Assumption>,
-    /// Roots whose value was once no small Integer.
-    wide: BTreeSet<Root>,
+    /// Roots whose value was once outside its assumed range.
+    out_of_range: BTreeSet<Root>,
     /// What once did not have a uniform stride.
     uneven: BTreeSet<Evenness>,
-    /// A column once had Integers that are not small.
-    large: bool,
+    /// A column once had Integers outside the assumed range.
+    column_out_of_range: bool,
     /// The elements of a list were once not exactly the objects of their classes.
     scattered: bool,
     /// Of a chain of operations: the forms for which a stencil reads values that another section has computed, and the

@@ -17,7 +17,7 @@ use crate::ruby::reflect;
 use crate::ruby::registry::classes;
 use crate::ruby::workers::{self, PIECE};
 use ikra_core::id::{ArrayKind, ClassId, ProcId};
-use ikra_core::ir::SMALL_ROWS;
+use ikra_core::ir::ASSUMED_ROWS;
 use ikra_core::memory::room;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, StrWord, Ty};
@@ -49,8 +49,8 @@ type Result<T> = std::result::Result<T, Refusal>;
 #[derive(Default)]
 struct Summary {
     prims: u16,
-    /// Some Integer is not small.
-    large: bool,
+    /// Some Integer is outside the assumed range.
+    out_of_range: bool,
     classes: Vec<ClassId>,
     modules: Vec<ClassId>,
     procs: Vec<ProcId>,
@@ -65,8 +65,8 @@ impl Summary {
         ty
     }
     fn tell(&self, place: &Place, facts: &mut Facts) {
-        if self.large {
-            facts.saw_large(place);
+        if self.out_of_range {
+            facts.saw_out_of_range(place);
         }
         facts.saw(place, &self.ty());
     }
@@ -346,7 +346,7 @@ impl Observer {
             Seen::False => Prims::FALSE,
             Seen::True => Prims::TRUE,
             Seen::Int(i) => {
-                scan.summary.large |= is_large(i);
+                scan.summary.out_of_range |= is_out_of_range(i);
                 Prims::INT
             }
             Seen::Float(_) => Prims::FLOAT,
@@ -692,8 +692,8 @@ fn lengths(scan: &mut Scan, kind: ArrayKind, arrays: &[Raw]) -> Vec<u32> {
     rows
 }
 
-fn is_large(i: i64) -> bool {
-    !(SMALL_ROWS.0..=SMALL_ROWS.1).contains(&i)
+fn is_out_of_range(i: i64) -> bool {
+    !(ASSUMED_ROWS.0..=ASSUMED_ROWS.1).contains(&i)
 }
 
 /// Every few values, prefetches those that are scanned next.

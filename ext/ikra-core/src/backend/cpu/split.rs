@@ -293,6 +293,6 @@ fn chunk(work: &Work, from: &Progress, threads: usize) -> u64 {
     let fair = work.jobs as f64 / (threads as f64 * shares as f64);
     let size = (CHUNK.end / from.cost).min(fair).max(CHUNK.start / from.cost);
     let size = (size as u64).clamp(1, work.jobs.max(1));
-    // If chunks are that large: whole cache lines even of one-byte rows, so that no two threads write one line.
+    // If chunks have that many rows: whole cache lines even of one-byte rows, so that no two threads write one line.
     if size > 64 { size.next_multiple_of(64) } else { size }
 }

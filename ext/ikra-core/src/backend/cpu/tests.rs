@@ -24,7 +24,7 @@ fn column(storage: Storage) -> Column {
         space: Space::Element,
         storage,
         refers: None,
-        small: false,
+        ranged: false,
         read: true,
         written: true,
     }

@@ -545,8 +545,8 @@ impl Slot {
 /// The slots of one lane. Large ones are allocated when a launch first needs them.
 pub struct Staging {
     device: Arc<Device>,
-    small: Slot,
-    large: Vec<Slot>,
+    small_slot: Slot,
+    large_slots: Vec<Slot>,
     copiers: Arc<rayon::ThreadPool>,
 }
 
@@ -562,18 +562,23 @@ impl Staging {
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
     pub fn new(device: &Arc<Device>, copiers: Arc<rayon::ThreadPool>) -> Result<Self> {
-        Ok(Self { device: device.clone(), small: Slot::new(device, SMALL_SLOT_BYTES)?, large: Vec::new(), copiers })
+        Ok(Self {
+            device: device.clone(),
+            small_slot: Slot::new(device, SMALL_SLOT_BYTES)?,
+            large_slots: Vec::new(),
+            copiers,
+        })
     }
 
     /// Slots for a transfer of `bytes`.
     fn slots(&mut self, bytes: usize) -> Result<&mut [Slot]> {
         if bytes <= SMALL_SLOT_BYTES {
-            return Ok(std::slice::from_mut(&mut self.small));
+            return Ok(std::slice::from_mut(&mut self.small_slot));
         }
-        while self.large.len() < LARGE_SLOTS {
-            self.large.push(Slot::new(&self.device, LARGE_SLOT_BYTES)?);
+        while self.large_slots.len() < LARGE_SLOTS {
+            self.large_slots.push(Slot::new(&self.device, LARGE_SLOT_BYTES)?);
         }
-        Ok(&mut self.large)
+        Ok(&mut self.large_slots)
     }
 
     /// Queues copies of `parts`, at ascending offsets, to the device. Bytes between the parts are undefined there.

@@ -36,7 +36,7 @@ fn program(funcs: Vec<Func>) -> Program {
         space,
         storage,
         refers: None,
-        small: false,
+        ranged: false,
         read: true,
         written,
     };

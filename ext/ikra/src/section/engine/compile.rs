@@ -95,7 +95,7 @@ impl Section<'_> {
             code: self.settings.code,
             backend: self.choice,
             process: process::id(),
-            few: self.len() < ikra_core::ir::SMALL_INT_LIMIT as usize,
+            few: self.len() < ikra_core::ir::ASSUMED_LIMIT as usize,
             single: self.scope.is_some() && self.ticks == 1,
             results: match self.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
@@ -153,11 +153,11 @@ impl Section<'_> {
             let state = site.state.lock();
             whole = form.single && !state.scattered;
             state.refuted.iter().for_each(|assumption| facts.refute(assumption));
-            facts.widen(&state.wide);
+            facts.drop_ranges(&state.out_of_range);
             let uneven = |what: &Evenness| form.stays || state.uneven.contains(what);
             Evenness::ALL.into_iter().filter(uneven).for_each(|what| facts.saw_uneven(what));
-            if state.large || form.stays {
-                facts.saw_large_rows();
+            if state.column_out_of_range || form.stays {
+                facts.saw_column_out_of_range();
             }
         }
         if let Some((first, _)) = range {
@@ -196,7 +196,7 @@ impl Section<'_> {
             return Err(error);
         }
         let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
-        site.state.lock().wide.extend(facts.wide().iter().cloned());
+        site.state.lock().out_of_range.extend(facts.out_of_range().iter().cloned());
         if let Some(told) = told {
             told.clear()?;
             compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;

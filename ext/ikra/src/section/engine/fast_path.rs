@@ -224,7 +224,7 @@ impl Site {
 
     /// The fast path that a call may take, if one is known.
     fn fast_path(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<FastPath>> {
-        let (few, now, process) = (count < ikra_core::ir::SMALL_INT_LIMIT as usize, Settings::changes(), process::id());
+        let (few, now, process) = (count < ikra_core::ir::ASSUMED_LIMIT as usize, Settings::changes(), process::id());
         let path = self.fast_paths.lock().iter().find(|path| path.fits(lambda, given, few, now, process)).cloned()?;
         let history = *self.history.lock();
         (backends::choose(path.asked, count, 1, &history) == path.variant.form.backend).then_some(path)

@@ -297,8 +297,8 @@ impl Section<'_> {
                 Err(Error::new(self.ruby.exception_range_error(), message))
             }
             GuardFailure::Lost(error) => Err(self.failed(error)),
-            GuardFailure::Wide(root) => {
-                self.site.state.lock().wide.insert(root);
+            GuardFailure::RootOutOfRange(root) => {
+                self.site.state.lock().out_of_range.insert(root);
                 Ok(())
             }
             GuardFailure::Uneven(what) => {
@@ -309,8 +309,8 @@ impl Section<'_> {
                 self.site.state.lock().scattered = true;
                 Ok(())
             }
-            GuardFailure::Large => {
-                self.site.state.lock().large = true;
+            GuardFailure::ColumnOutOfRange => {
+                self.site.state.lock().column_out_of_range = true;
                 Ok(())
             }
             GuardFailure::Value | GuardFailure::Symbols | GuardFailure::Hashes => Ok(()),

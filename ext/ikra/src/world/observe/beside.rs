@@ -6,7 +6,7 @@
 //! have met them itself, so the inferred types are the same with any number of workers. Not here: how new objects are
 //! noted ([`super`]).
 
-use super::{ClassTable, Entry, Observer, Result, Scan, is_large};
+use super::{ClassTable, Entry, Observer, Result, Scan, is_out_of_range};
 use crate::marshal::trace::CHUNK;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, AHEAD, Raw, Seen};
@@ -28,8 +28,8 @@ const MANY: usize = 256;
 /// What a worker saw in a piece.
 pub(super) struct Found {
     prims: u16,
-    /// Some Integer is not small.
-    large: bool,
+    /// Some Integer is outside the assumed range.
+    out_of_range: bool,
     /// By table: whether some object is in it.
     tables: Vec<bool>,
     /// By place: whether a known object was found there first.
@@ -174,7 +174,7 @@ impl Observer {
     fn go_on_with(&mut self, scan: &mut Scan, piece: &Found, demand: Option<(usize, usize)>) -> Result<()> {
         gvl::poll();
         scan.summary.prims |= piece.prims;
-        scan.summary.large |= piece.large;
+        scan.summary.out_of_range |= piece.out_of_range;
         for (table, _) in self.tables.iter().zip(&piece.tables).filter(|(_, there)| **there) {
             scan.summary.class(table.class);
         }
@@ -204,7 +204,7 @@ impl Look<'_> {
     fn nothing(&self) -> Found {
         Found {
             prims: 0,
-            large: false,
+            out_of_range: false,
             tables: vec![false; self.tables.len()],
             met: vec![false; self.places],
             left: Vec::new(),
@@ -277,7 +277,7 @@ impl Look<'_> {
         let class = || heap::class_word(value);
         let prim = match heap::see(value) {
             Seen::Int(i) => {
-                found.large |= is_large(i);
+                found.out_of_range |= is_out_of_range(i);
                 Prims::INT
             }
             Seen::Float(_) => Prims::FLOAT,
