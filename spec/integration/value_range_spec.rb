@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # Value-range assumptions. Captured Integers, and the beginnings of Ranges, are assumed to be in [0, 2^29).
-# Integers that a block reads from arrays and objects are assumed to be in ±2^29. Both hold until a value shows otherwise.
+# Integers that a block reads from arrays and objects are assumed to be in ±2^29. Both hold until a value shows
+# otherwise.
 module ValueRange
   # An object that a scope keeps.
   Point = Struct.new(:x, :y)

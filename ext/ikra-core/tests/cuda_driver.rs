@@ -176,7 +176,7 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         ],
         params: Vec::new(),
         heaps: Vec::new(),
-        even: Vec::new(),
+        strides: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+")), site(Trap::StackOverflow)],
         jobs: Jobs::Identity,
         few: false,

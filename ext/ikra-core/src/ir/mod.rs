@@ -467,16 +467,16 @@ pub struct Heap {
 }
 
 /// A column that the program only reads and that has a uniform stride. The host launches the program only if it has,
-/// and passes the stride in I64 parameters ([`crate::memory::even`]).
+/// and passes the stride in I64 parameters ([`crate::memory::uniform_stride`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Even {
+pub enum UniformStride {
     /// The array at row `r` begins at `start + r * step`, and all arrays are equally long.
     Arrays { column: ColumnId, start: ParamId, step: ParamId, length: ParamId },
     /// The reference at row `r` is to row `start + r`.
     References { column: ColumnId, start: ParamId },
 }
 
-impl Even {
+impl UniformStride {
     pub fn column(self) -> ColumnId {
         match self {
             Self::Arrays { column, .. } | Self::References { column, .. } => column,
@@ -731,7 +731,7 @@ pub struct Program {
     pub columns: Vec<Column>,
     pub params: Vec<Param>,
     pub heaps: Vec<Heap>,
-    pub even: Vec<Even>,
+    pub strides: Vec<UniformStride>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
     /// Whether the host launches it only for fewer than [`ASSUMED_LIMIT`] elements.

@@ -6,9 +6,9 @@
 use super::print::PLAIN_OPS;
 use super::stages::Stage;
 use super::{
-    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Even, Func, FuncId, Heap, HeapId, Jobs, LabelId,
-    MathFn, Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId,
-    Space, Stmt, Storage, Trap, Var, VarId,
+    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn,
+    Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId, Space,
+    Stmt, Storage, Trap, UniformStride, Var, VarId,
 };
 use crate::id::{ArrayKind, ClassId};
 use crate::types::{Repr, Unit};
@@ -205,9 +205,9 @@ impl Parser {
             self.id('h')?;
             heaps.push(self.heap()?);
         }
-        let mut even = Vec::new();
-        while self.takes_word("even") {
-            even.push(self.even()?);
+        let mut strides = Vec::new();
+        while self.takes_word("stride") {
+            strides.push(self.stride()?);
         }
         while self.takes_word("site") {
             self.id('s')?;
@@ -268,7 +268,7 @@ impl Parser {
             columns,
             params,
             heaps,
-            even,
+            strides,
             sites,
             jobs,
             few,
@@ -293,16 +293,16 @@ impl Parser {
         Ok(Column { name, space, storage, refers, ranged, read, written })
     }
 
-    fn even(&mut self) -> Parsed<Even> {
+    fn stride(&mut self) -> Parsed<UniformStride> {
         let column = ColumnId::new(self.id('c')?);
         self.keyword("from")?;
         let start = ParamId::new(self.id('p')?);
         if !self.takes_word("step") {
-            return Ok(Even::References { column, start });
+            return Ok(UniformStride::References { column, start });
         }
         let step = ParamId::new(self.id('p')?);
         self.keyword("length")?;
-        Ok(Even::Arrays { column, start, step, length: ParamId::new(self.id('p')?) })
+        Ok(UniformStride::Arrays { column, start, step, length: ParamId::new(self.id('p')?) })
     }
 
     fn heap(&mut self) -> Parsed<Heap> {

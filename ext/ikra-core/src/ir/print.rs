@@ -21,8 +21,8 @@
 //! suffix are I64. A Float has a point or an exponent; a NaN or an infinity shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Even, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
-    Operand, Part, Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, VarId,
+    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
+    Operand, Part, Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, UniformStride, VarId,
 };
 use crate::types::{Repr, Unit};
 use std::fmt::{self, Display, Formatter, Write};
@@ -51,12 +51,12 @@ impl Display for Program {
         for (i, heap) in self.heaps.iter().enumerate() {
             writeln!(f, "heap h{i} {heap}")?;
         }
-        for even in &self.even {
-            match even {
-                Even::Arrays { column, start, step, length } => {
-                    writeln!(f, "even {column} from {start} step {step} length {length}")?;
+        for stride in &self.strides {
+            match stride {
+                UniformStride::Arrays { column, start, step, length } => {
+                    writeln!(f, "stride {column} from {start} step {step} length {length}")?;
                 }
-                Even::References { column, start } => writeln!(f, "even {column} from {start}")?,
+                UniformStride::References { column, start } => writeln!(f, "stride {column} from {start}")?,
             }
         }
         for (i, site) in self.sites.iter().enumerate() {

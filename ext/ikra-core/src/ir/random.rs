@@ -122,7 +122,7 @@ pub fn generate(seed: u64) -> Generated {
             .map(|ty| Param::new(format!("{ty:?}"), ty))
             .into(),
         heaps: Vec::new(),
-        even: Vec::new(),
+        strides: Vec::new(),
         sites: vec![
             site(Trap::IntegerOverflow("+"), vec![]),
             site(Trap::FloatDomain, vec![Repr::Int, Repr::Bool]),

@@ -156,7 +156,7 @@ pub fn shell(funcs: Vec<Func>) -> Program {
             param("small", Scalar::I32),
         ],
         heaps: Vec::new(),
-        even: Vec::new(),
+        strides: Vec::new(),
         sites: vec![
             site(Trap::IntegerOverflow("*"), vec![]),
             site(Trap::FloatDomain, vec![Repr::Int]),

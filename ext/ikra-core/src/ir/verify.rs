@@ -39,8 +39,8 @@
 //! `uses_random`.
 
 use super::{
-    AtomicOp, ColumnId, Ctx, Even, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId, Program, Scalar,
-    SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, VarId, walk,
+    AtomicOp, ColumnId, Ctx, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId, Program, Scalar,
+    SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, UniformStride, VarId, walk,
 };
 use crate::error::{Error, Result};
 use crate::types::Repr;
@@ -103,7 +103,7 @@ fn check_program(program: &Program) -> Check {
     program.heaps.iter().enumerate().try_for_each(|(i, heap)| {
         check_heap(program, heap).map_err(|detail| format!("{}: {detail}", HeapId::new(i)))
     })?;
-    program.even.iter().try_for_each(|even| check_even(program, even))?;
+    program.strides.iter().try_for_each(|stride| check_stride(program, stride))?;
     check_recursion(program)?;
     for (i, func) in program.funcs.iter().enumerate() {
         Checker::new(program, func, program.entry.index() == i)
@@ -133,11 +133,15 @@ fn check_heap(program: &Program, heap: &Heap) -> Check {
     }
 }
 
-fn check_even(program: &Program, even: &Even) -> Check {
-    let column = program.columns.get(even.column().index()).ok_or("something lies evenly in no column")?;
-    let (holds, params) = match *even {
-        Even::Arrays { start, step, length, .. } => (column.storage == Storage::I64, vec![start, step, length]),
-        Even::References { start, .. } => (column.storage == Storage::U32 && column.refers.is_some(), vec![start]),
+fn check_stride(program: &Program, stride: &UniformStride) -> Check {
+    let column = program.columns.get(stride.column().index()).ok_or("a uniform stride in no column")?;
+    let (holds, params) = match *stride {
+        UniformStride::Arrays { start, step, length, .. } => {
+            (column.storage == Storage::I64, vec![start, step, length])
+        }
+        UniformStride::References { start, .. } => {
+            (column.storage == Storage::U32 && column.refers.is_some(), vec![start])
+        }
     };
     if !holds || column.written {
         return Err(format!("{:?} is no column of arrays or references that is only read", column.name));

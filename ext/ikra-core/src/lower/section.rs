@@ -87,7 +87,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         column.refers = None;
     }
     // a search for races must see all accesses of the user's code
-    let even = if options.races { Vec::new() } else { t.even(an.facts) };
+    let strides = if options.races { Vec::new() } else { t.uniform_strides(an.facts) };
     if !options.races {
         t.mark_ranged(an.facts);
     }
@@ -98,7 +98,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         columns: t.columns,
         params: t.params,
         heaps: t.heaps,
-        even,
+        strides,
         sites: shared.sites,
         jobs,
         few: shape.few,

@@ -8,7 +8,8 @@ use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
 use crate::ir::stages::Stage;
 use crate::ir::{
-    ASSUMED_LIMIT, Column, ColumnId, Even, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
+    ASSUMED_LIMIT, Column, ColumnId, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
+    UniformStride,
 };
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
 use crate::source::Source;
@@ -449,7 +450,7 @@ impl Tables {
 
     /// The columns that are assumed to have a uniform stride: the program does not write them, and all their rows are
     /// the host's.
-    pub fn even(&mut self, facts: &Facts) -> Vec<Even> {
+    pub fn uniform_strides(&mut self, facts: &Facts) -> Vec<UniformStride> {
         let Schema { elements, fields, arrays, .. } = &self.schema;
         let elements = elements.iter().map(|slot| (slot, facts.is_in_order(&Place::Root(Root::Element))));
         let arrays = arrays.iter().map(|a| (&a.slot, facts.is_in_order(&Place::Elements(a.kind))));
@@ -459,7 +460,7 @@ impl Tables {
             let Some(id) = slot.value else { continue };
             let column = &self.columns[id.index()];
             let of = match slot.repr {
-                Repr::Array(kind) if facts.is_even(kind) => Some(kind),
+                Repr::Array(kind) if facts.has_uniform_stride(kind) => Some(kind),
                 _ if in_order && column.storage == Storage::U32 && column.refers.is_some() => None,
                 _ => continue,
             };
@@ -477,7 +478,7 @@ impl Tables {
                 param
             };
             let Some(kind) = of else {
-                return Even::References { column, start: param("first", Some((0, i32::MAX.into()))) };
+                return UniformStride::References { column, start: param("first", Some((0, i32::MAX.into()))) };
             };
             // rows of objects are ids, which do not begin at 0
             let start = if by_id { None } else { Some((0, u32::MAX.into())) };
@@ -485,7 +486,7 @@ impl Tables {
             let length = facts.length(kind).map_or(few, |length| (length as i64, length as i64));
             let (start, step, length) =
                 (param("start", start), param("step", Some(few)), param("length", Some(length)));
-            Even::Arrays { column, start, step, length }
+            UniformStride::Arrays { column, start, step, length }
         };
         columns.into_iter().map(one).collect()
     }

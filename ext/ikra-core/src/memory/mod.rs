@@ -9,7 +9,7 @@
 //! - [`buffer::Buffer`]: arrays that outlive launches and know where their contents are.
 //! - [`completion::Completion`]: the completion of a launch, on which contents depend.
 //! - [`interleave`]: the copying for layouts in which columns share memory.
-//! - [`even`]: the check for a uniform stride; [`value_range`]: that of value-range assumptions.
+//! - [`uniform_stride`]: the check for a uniform stride; [`value_range`]: that of value-range assumptions.
 //! - [`pages`] and [`ahead`]: hints about pages and cache lines.
 //! - [`room`]: whether host memory suffices.
 //!
@@ -19,12 +19,12 @@ pub mod ahead;
 pub mod buffer;
 pub mod column;
 pub mod completion;
-pub mod even;
 pub mod free_list;
 pub mod interleave;
 pub mod pages;
 pub mod pool;
 pub mod room;
 pub mod table;
+pub mod uniform_stride;
 pub mod value_range;
 pub mod words;

@@ -144,7 +144,7 @@ impl Jam {
         let entry = &program.funcs[program.entry.index()];
         // found before references are computed: a loaded reference is valid wherever it is read
         let references = References::of(entry, &program.columns);
-        let program = &if on_host { super::even::references(program) } else { program };
+        let program = &if on_host { super::uniform_stride::references(program) } else { program };
         let entry = &program.funcs[program.entry.index()];
         let division = Division::of(entry);
         if grouping == Grouping::Strided && (division.is_none() || !program.few) {

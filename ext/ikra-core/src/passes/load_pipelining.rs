@@ -17,8 +17,8 @@
 //! that the loop writes stay where they are. From here on, references with a uniform stride are computed instead of
 //! loaded. Only in [`super::CUDA`]: other processors overlap loads by themselves.
 
-use super::even;
 use super::loops::{Counting, Counts, References, assigned_in, completes, is_movable};
+use super::uniform_stride;
 use super::{LoopVersions, Pass, Versioned};
 use crate::ir::visit::walk_mut;
 use crate::ir::{Cmp, Column, ColumnId, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
@@ -45,9 +45,9 @@ pub fn load_pipelining(program: Program, versions: &[LoopVersions]) -> Program {
     let known: Vec<_> = program
         .funcs
         .iter()
-        .map(|func| (References::of(func, &program.columns), even::loaded(&program, func)))
+        .map(|func| (References::of(func, &program.columns), uniform_stride::loaded(&program, func)))
         .collect();
-    let mut program = even::references(program);
+    let mut program = uniform_stride::references(program);
     for ((i, func), (references, computed)) in program.funcs.iter_mut().enumerate().zip(known) {
         let mut body = std::mem::take(&mut func.body);
         let mut loops = false;

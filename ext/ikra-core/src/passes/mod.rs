@@ -10,7 +10,6 @@ mod algebra;
 mod checks;
 mod dce;
 mod demanded_bits;
-mod even;
 mod expand;
 mod facts;
 mod floats;
@@ -38,6 +37,7 @@ mod single;
 mod speculate_overflow;
 mod strip_mine;
 mod ticks;
+mod uniform_stride;
 mod unify_loop_exits;
 mod unwind;
 mod whole;
@@ -101,7 +101,7 @@ pub const COMMON: &[Pass] = &[
     gvn::PASS,
     dce::PASS,
     // Before the passes over loops, so that these know which lengths all arrays share.
-    even::PASS,
+    uniform_stride::PASS,
     // Inlining shows which objects never leave a function.
     scalar_replacement::PASS,
     // Before `ranges`, which follows branches.
@@ -132,7 +132,7 @@ pub const COMMON: &[Pass] = &[
     gvn::PASS,
     dce::PASS,
     // All redundant code is removed, and nothing moves any more.
-    even::ELEMENTS,
+    uniform_stride::ELEMENTS,
     checks::PASS,
     strip_mine::PASS,
     // Backends do not know `Alloc`.
@@ -152,7 +152,7 @@ pub const RACES: &[Pass] = &[
 /// What the CPU backend adds.
 pub const CPU: &[Pass] = &[
     // The backend moves no loads.
-    even::REFERENCES,
+    uniform_stride::REFERENCES,
 ];
 
 /// What the CUDA backend adds, for processors that wait at loads and branches.

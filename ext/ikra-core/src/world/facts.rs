@@ -31,7 +31,7 @@ pub struct Assumption {
 
 /// Assumptions about uniform strides in columns. Each holds until a launch refutes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Evenness {
+pub enum StrideAssumption {
     /// Arrays that are equally long follow each other.
     Arrays,
     /// Short arrays have the length that was seen.
@@ -40,7 +40,7 @@ pub enum Evenness {
     References,
 }
 
-impl Evenness {
+impl StrideAssumption {
     pub const ALL: [Self; 3] = [Self::Arrays, Self::Lengths, Self::References];
 }
 
@@ -88,7 +88,7 @@ pub struct Facts {
     /// Whether the references at a place are to consecutive objects, in the order in which scanning found these.
     in_order: BTreeMap<Place, bool>,
     /// Assumptions that a launch has refuted.
-    uneven: BTreeSet<Evenness>,
+    refuted_strides: BTreeSet<StrideAssumption>,
     /// Places whose references are each reached from one element only.
     owned: BTreeSet<Place>,
     /// Those owned places on which a program relies.
@@ -287,13 +287,13 @@ impl Facts {
     }
     /// Whether arrays of a kind are assumed to have a uniform stride in their column. Those that were seen are equally
     /// long, so they do if they were found in the column's order. A launch where they do not needs another program.
-    pub fn is_even(&self, kind: ArrayKind) -> bool {
-        self.takes(Evenness::Arrays) && self.lengths.get(&self.find(kind)).is_some_and(Option::is_some)
+    pub fn has_uniform_stride(&self, kind: ArrayKind) -> bool {
+        self.takes(StrideAssumption::Arrays) && self.lengths.get(&self.find(kind)).is_some_and(Option::is_some)
     }
     /// The assumed length of arrays of a kind with uniform stride, if they are short.
     pub fn length(&self, kind: ArrayKind) -> Option<usize> {
         let known = self.lengths.get(&self.find(kind)).copied().flatten();
-        known.filter(|length| self.takes(Evenness::Lengths) && *length <= MAX_UNROLLED_LENGTH)
+        known.filter(|length| self.takes(StrideAssumption::Lengths) && *length <= MAX_UNROLLED_LENGTH)
     }
     /// Notes whether the references at a place that were just seen are to consecutive objects, in the order in which
     /// scanning found these.
@@ -303,7 +303,7 @@ impl Facts {
     }
     /// Whether the references at a place are assumed to be to consecutive rows.
     pub fn is_in_order(&self, place: &Place) -> bool {
-        self.takes(Evenness::References) && self.in_order.get(&self.canonical(place)) == Some(&true)
+        self.takes(StrideAssumption::References) && self.in_order.get(&self.canonical(place)) == Some(&true)
     }
     /// Notes that a place holds an Integer beyond [`ASSUMED_ROWS`].
     pub fn saw_out_of_range(&mut self, place: &Place) {
@@ -320,11 +320,11 @@ impl Facts {
         !self.column_out_of_range && !self.places_out_of_range.iter().any(|beyond| self.canonical(beyond) == place)
     }
     /// This assumption is no longer made.
-    pub fn saw_uneven(&mut self, what: Evenness) {
-        self.uneven.insert(what);
+    pub fn refute_stride(&mut self, what: StrideAssumption) {
+        self.refuted_strides.insert(what);
     }
-    fn takes(&self, what: Evenness) -> bool {
-        !self.uneven.contains(&what)
+    fn takes(&self, what: StrideAssumption) -> bool {
+        !self.refuted_strides.contains(&what)
     }
     /// Notes whether each object or array that the place refers to is reached from exactly one element. The place is a
     /// field of owned objects, or the elements of an owned array. The World decides at the scan, and later may only
@@ -428,7 +428,7 @@ mod tests {
             lengths.iter().for_each(|length| facts.saw_length(*kind, *length));
         }
         assert_eq!(kinds.map(|kind| facts.length(kind)), [Some(8), None, None]);
-        assert_eq!(kinds.map(|kind| facts.is_even(kind)), [true, false, true]);
+        assert_eq!(kinds.map(|kind| facts.has_uniform_stride(kind)), [true, false, true]);
         let places = kinds.map(Place::Elements);
         facts.saw_in_order(&places[0], true);
         facts.saw_in_order(&places[1], true);
@@ -436,9 +436,11 @@ mod tests {
         facts.saw_in_order(&places[1], true);
         assert_eq!(places.each_ref().map(|place| facts.is_in_order(place)), [true, false, false]);
         let mut wrong = facts.clone();
-        wrong.saw_uneven(Evenness::Lengths);
-        assert!(wrong.length(kinds[0]).is_none() && wrong.is_even(kinds[0]) && wrong.is_in_order(&places[0]));
-        wrong.saw_uneven(Evenness::References);
+        wrong.refute_stride(StrideAssumption::Lengths);
+        assert!(
+            wrong.length(kinds[0]).is_none() && wrong.has_uniform_stride(kinds[0]) && wrong.is_in_order(&places[0])
+        );
+        wrong.refute_stride(StrideAssumption::References);
         assert!(!wrong.is_in_order(&places[0]));
         // the column of the merged kind is in neither kind's order
         facts.merge(kinds[2], kinds[0]);

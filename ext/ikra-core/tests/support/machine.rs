@@ -8,13 +8,13 @@ use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
 use ikra_core::layout::schema::{Accumulator, Slot};
 use ikra_core::memory::column::HostColumn;
-use ikra_core::memory::{even, value_range};
+use ikra_core::memory::{uniform_stride, value_range};
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::combine::{Combine, Equals};
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
 use ikra_core::world::values::is_value;
-use ikra_core::world::{Evenness, Facts, symbol_hash, well_known};
+use ikra_core::world::{Facts, StrideAssumption, symbol_hash, well_known};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,8 +25,8 @@ pub enum Answer {
     Raises(Raised),
     /// A speculation was wrong: compile again without it, and run again.
     Refuted(ikra_core::world::Assumption),
-    /// This does not lie evenly: compile again for any.
-    Uneven(Evenness),
+    /// This has no uniform stride: compile again for any.
+    NoUniformStride(StrideAssumption),
     /// A column does not meet its value-range assumption: compile again for any.
     ColumnOutOfRange,
     /// Elements are not all objects of their classes.
@@ -84,8 +84,10 @@ pub fn run(
         let slots = backend.slots(section.world.elements.len() as u64).max(1);
         let mut machine = Machine::new(section, text, facts, lowered, slots, capacities.clone());
         machine.fill(backend.target().warp);
-        if let Err(what) = even::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params) {
-            return Ok(Answer::Uneven(what));
+        if let Err(what) =
+            uniform_stride::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params)
+        {
+            return Ok(Answer::NoUniformStride(what));
         }
         if !machine.is_whole() {
             return Ok(Answer::Scattered);

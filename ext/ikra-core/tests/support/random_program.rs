@@ -112,7 +112,7 @@ fn generate(choices: &[u16], rows: Rows, wandering: bool) -> Program {
                 taken: ColumnId::new(taken),
             })
             .collect(),
-        even: Vec::new(),
+        strides: Vec::new(),
         sites: [
             (Trap::IntegerOverflow("*"), vec![]),
             (Trap::FloatDomain, vec![Repr::Float, Repr::Int]),

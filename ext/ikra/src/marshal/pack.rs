@@ -24,7 +24,7 @@ use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::buffer::{Buffer, DeviceMemory, DeviceStore};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
-use ikra_core::memory::{even, value_range};
+use ikra_core::memory::{uniform_stride, value_range};
 use ikra_core::sched::reorder::by_class;
 use ikra_core::types::{Prims, Repr, Tag};
 use ikra_core::world::Root;
@@ -102,7 +102,7 @@ pub fn params(
     roots: &[RootValue],
 ) -> Result<Vec<u64>> {
     debug_assert!(
-        lowered.program.even.is_empty() && !lowered.program.columns.iter().any(|column| column.ranged),
+        lowered.program.strides.is_empty() && !lowered.program.columns.iter().any(|column| column.ranged),
         "columns that stay are not looked at again"
     );
     let unknown = Mutex::default();
@@ -244,7 +244,7 @@ pub fn pack(
         params[heap.start.index()] = packer.tables.starts[i];
         params[heap.capacity.index()] = capacity.capacities[i];
     }
-    even::find(program, &columns, &biases, &mut params).map_err(GuardFailure::Uneven)?;
+    uniform_stride::find(program, &columns, &biases, &mut params).map_err(GuardFailure::NoUniformStride)?;
     if !packer.are_in_range(program, &columns, &residents) {
         return Err(GuardFailure::ColumnOutOfRange);
     }

@@ -233,8 +233,8 @@ impl Plan {
             let written = field.written || columns().any(|c| c.written);
             // A slot without columns has only one value, which must be checked.
             // The host says where its arrays are.
-            let even = program.even.iter().any(|even| slot.value == Some(even.column()));
-            let read = field.read || written || even || columns().next().is_none() || columns().any(|c| c.read);
+            let strided = program.strides.iter().any(|stride| slot.value == Some(stride.column()));
+            let read = field.read || written || strided || columns().next().is_none() || columns().any(|c| c.read);
             fields.fields.push(FieldPlan {
                 name: field.ivar.to_string(),
                 field: name,
@@ -276,7 +276,8 @@ impl Plan {
         plan.linked = plan.elements.iter().any(|elements| leads.iter().any(|slot| slot.meets(elements)));
         let in_order = |kind: &KindPlan| {
             let value = kind.slot.as_ref().and_then(|slot| slot.value);
-            value.is_some() && program.even.iter().any(|even| even.is_of_references() && value == Some(even.column()))
+            value.is_some()
+                && program.strides.iter().any(|stride| stride.is_of_references() && value == Some(stride.column()))
         };
         let apart = plan.elements.iter().all(|elements| !plan.roots.iter().any(|slot| slot.meets(elements)));
         plan.roots_first = !plan.linked && apart && plan.kinds.iter().any(in_order);

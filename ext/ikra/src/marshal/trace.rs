@@ -22,7 +22,7 @@ use ikra_core::ir::Space;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::table::Table;
 use ikra_core::types::StrWord;
-use ikra_core::world::{Evenness, Root};
+use ikra_core::world::{Root, StrideAssumption};
 use once_cell::sync::OnceCell;
 use order::Order;
 use parking_lot::Mutex;
@@ -51,8 +51,8 @@ pub enum GuardFailure {
     Value,
     /// A root that does not meet its value-range assumption.
     RootOutOfRange(Root),
-    /// A column or list without the assumed uniform stride ([`ikra_core::ir::Even`]).
-    Uneven(Evenness),
+    /// A column or list without the assumed uniform stride ([`ikra_core::ir::UniformStride`]).
+    NoUniformStride(StrideAssumption),
     /// Integers of a column that does not meet its value-range assumption ([`ikra_core::ir::Column::ranged`]).
     ColumnOutOfRange,
     /// Elements that are not exactly the objects of their classes ([`ikra_core::layout::schema::Schema::whole`]).

@@ -64,7 +64,7 @@ use ikra_core::memory::buffer::Buffer;
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::sched::stencil::Resources;
 use ikra_core::syntax::Wrapping;
-use ikra_core::world::{Assumption, Evenness, Root};
+use ikra_core::world::{Assumption, Root, StrideAssumption};
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
@@ -171,7 +171,7 @@ struct SiteState {
     /// Roots whose value was once outside its assumed range.
     out_of_range: BTreeSet<Root>,
     /// What once did not have a uniform stride.
-    uneven: BTreeSet<Evenness>,
+    refuted_strides: BTreeSet<StrideAssumption>,
     /// A column once had Integers outside the assumed range.
     column_out_of_range: bool,
     /// The elements of a list were once not exactly the objects of their classes.

@@ -42,7 +42,7 @@ fn program(funcs: Vec<Func>, columns: &[Storage], fused_ticks: bool) -> Program 
         columns: columns.iter().map(|storage| column(*storage)).collect(),
         params: Vec::new(),
         heaps: Vec::new(),
-        even: Vec::new(),
+        strides: Vec::new(),
         sites: (0..8).map(|_| site()).collect(),
         jobs: Jobs::Identity,
         few: false,

@@ -52,7 +52,7 @@ fn program(funcs: Vec<Func>) -> Program {
         ],
         params: vec![Param::new("n", Scalar::I64)],
         heaps: Vec::new(),
-        even: Vec::new(),
+        strides: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+"), 12), site(Trap::ZeroDivision, 13), site(Trap::StackOverflow, 14)],
         jobs: Jobs::Identity,
         few: false,

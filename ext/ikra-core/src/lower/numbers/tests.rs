@@ -194,7 +194,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         columns: (0..COLUMNS).map(column).collect(),
         params: vec![],
         heaps: Vec::new(),
-        even: Vec::new(),
+        strides: Vec::new(),
         sites: shared.sites,
         jobs: Jobs::Identity,
         few: false,

@@ -28,7 +28,7 @@ use ikra_core::layout::schema::Slot;
 use ikra_core::process;
 use ikra_core::sched::stencil::{Resources, Strategy};
 use ikra_core::types::{Repr, Unit};
-use ikra_core::world::{Evenness, Facts, Place, Root, World};
+use ikra_core::world::{Facts, Place, Root, StrideAssumption, World};
 use magnus::Error;
 use std::sync::Arc;
 use std::time::Instant;
@@ -154,8 +154,8 @@ impl Section<'_> {
             whole = form.single && !state.scattered;
             state.refuted.iter().for_each(|assumption| facts.refute(assumption));
             facts.drop_ranges(&state.out_of_range);
-            let uneven = |what: &Evenness| form.stays || state.uneven.contains(what);
-            Evenness::ALL.into_iter().filter(uneven).for_each(|what| facts.saw_uneven(what));
+            let refuted = |what: &StrideAssumption| form.stays || state.refuted_strides.contains(what);
+            StrideAssumption::ALL.into_iter().filter(refuted).for_each(|what| facts.refute_stride(what));
             if state.column_out_of_range || form.stays {
                 facts.saw_column_out_of_range();
             }

@@ -124,7 +124,7 @@ impl FastPath {
             && plan.elements.is_none()
             && plan.accumulators.is_empty()
             && program.heaps.is_empty()
-            && program.even.is_empty()
+            && program.strides.is_empty()
             && schema.marks.is_none()
             && schema.bytes.is_none()
             && schema.order.is_none()

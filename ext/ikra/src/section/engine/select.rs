@@ -301,8 +301,8 @@ impl Section<'_> {
                 self.site.state.lock().out_of_range.insert(root);
                 Ok(())
             }
-            GuardFailure::Uneven(what) => {
-                self.site.state.lock().uneven.insert(what);
+            GuardFailure::NoUniformStride(what) => {
+                self.site.state.lock().refuted_strides.insert(what);
                 Ok(())
             }
             GuardFailure::Scattered => {

@@ -1,9 +1,9 @@
 //! Computes references whose columns have a uniform stride, instead of loading them.
 //!
-//! A column of arrays has a uniform stride ([`crate::ir::Even`]) if its arrays are equally long and equally far apart.
-//! Its words need not be loaded. The array at a row begins at `start + row * step`. All arrays have one length, so a
-//! check of an index into one holds for all. The pass fires after calls were inlined, where a loaded word is taken
-//! apart. Other uses of the word get a word that is put together again.
+//! A column of arrays has a uniform stride ([`crate::ir::UniformStride`]) if its arrays are equally long and equally
+//! far apart. Its words need not be loaded. The array at a row begins at `start + row * step`. All arrays have one
+//! length, so a check of an index into one holds for all. The pass fires after calls were inlined, where a loaded word
+//! is taken apart. Other uses of the word get a word that is put together again.
 //!
 //! References to rows that follow each other need not be loaded either. But passes rely on loaded references: a loaded
 //! reference is surely valid wherever its use is moved to, and a computed one may not be. So [`ELEMENTS`] is the last
@@ -13,11 +13,13 @@
 use super::Pass;
 use super::loops::Counts;
 use crate::ir::visit::walk_mut;
-use crate::ir::{Column, ColumnId, Even, Func, Op, Operand, ParamId, Program, Scalar, Space, Stmt, Var, VarId, walk};
+use crate::ir::{
+    Column, ColumnId, Func, Op, Operand, ParamId, Program, Scalar, Space, Stmt, UniformStride, Var, VarId, walk,
+};
 use std::collections::{HashMap, HashSet};
 
 pub const PASS: Pass =
-    Pass { name: "even", description: "arrays that lie evenly are found by arithmetic", run: arrays };
+    Pass { name: "uniform_stride", description: "arrays with a uniform stride are found by arithmetic", run: arrays };
 pub const ELEMENTS: Pass =
     Pass { name: "elements", description: "elements that follow each other are found by arithmetic", run: elements };
 /// For backends that move no loads.
@@ -34,8 +36,10 @@ fn arrays(mut program: Program) -> Program {
         let mut body = std::mem::take(&mut func.body);
         let mut parts = HashMap::new();
         for_loads(&mut body, &mut |dst, column, row, out| {
-            let found = program.even.iter().find_map(|even| match *even {
-                Even::Arrays { column: of, start, step, length } if of == column => Some([start, step, length]),
+            let found = program.strides.iter().find_map(|stride| match *stride {
+                UniformStride::Arrays { column: of, start, step, length } if of == column => {
+                    Some([start, step, length])
+                }
                 _ => None,
             });
             let Some(params) = found else { return false };
@@ -65,7 +69,7 @@ fn elements(mut program: Program) -> Program {
     let of_elements = |column: &Column| column.space == Space::Element;
     compute(&mut program, of_elements);
     let columns: Vec<ColumnId> =
-        program.even.iter().filter(|even| even.is_of_references()).map(|even| even.column()).collect();
+        program.strides.iter().filter(|stride| stride.is_of_references()).map(|stride| stride.column()).collect();
     for column in columns {
         let column = &mut program.columns[column.index()];
         column.read &= !of_elements(column);
@@ -117,8 +121,8 @@ fn compute(program: &mut Program, of: impl Fn(&Column) -> bool) {
 
 /// For a column of references with a uniform stride, the parameter that holds the first reference.
 fn first(program: &Program, column: ColumnId) -> Option<ParamId> {
-    program.even.iter().find_map(|even| match *even {
-        Even::References { column: of, start } if of == column => Some(start),
+    program.strides.iter().find_map(|stride| match *stride {
+        UniformStride::References { column: of, start } if of == column => Some(start),
         _ => None,
     })
 }
@@ -165,12 +169,12 @@ mod tests {
     use super::{ELEMENTS, HALF, LENGTH, PASS, loaded, references};
     use crate::id::ArrayKind;
     use crate::ir::testing::{INPUT, INTS, OUT, REFS, SPEED, program};
-    use crate::ir::{Even, Op, Operand, Param, ParamId, Program, Scalar, Space, Stmt, VarId};
+    use crate::ir::{Op, Operand, Param, ParamId, Program, Scalar, Space, Stmt, UniformStride, VarId};
     use crate::passes::testing::after;
     use crate::passes::{dce, gvn};
 
     #[test]
-    fn arrays_that_lie_evenly_are_not_looked_up() {
+    fn arrays_with_a_uniform_stride_are_not_looked_up() {
         let mut program = program(|b, index| {
             let word = b.load(Scalar::I64, INPUT, index);
             let offset = b.i64(Op::UShr, &[word, Operand::I64(HALF)]);
@@ -185,7 +189,7 @@ mod tests {
             ParamId::new(program.params.len() - 1)
         });
         let [start, step, length] = params;
-        program.even.push(Even::Arrays { column: INPUT, start, step, length });
+        program.strides.push(UniformStride::Arrays { column: INPUT, start, step, length });
         program.columns[INPUT.index()].written = false;
         let text = |program| after(&[PASS, gvn::PASS, dce::PASS], program);
         let found = text(program.clone());
@@ -207,7 +211,7 @@ mod tests {
         });
         program.params.push(Param::new("first", Scalar::I64));
         let start = ParamId::new(program.params.len() - 1);
-        program.even.push(Even::References { column: REFS, start });
+        program.strides.push(UniformStride::References { column: REFS, start });
         let refs = &mut program.columns[REFS.index()];
         (refs.written, refs.refers) = (false, Some(Space::Class { hierarchy: 0, first: 0, last: 2 }));
         let computed = |program: &Program| program.to_string();

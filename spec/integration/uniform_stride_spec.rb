@@ -2,7 +2,7 @@
 
 # Where all arrays of a kind are equally long, sections assume that those of a column have a uniform stride, and compute
 # where each is. The assumption is checked before every launch. Where it fails, the section is compiled without it.
-RSpec.describe "arrays that lie evenly" do
+RSpec.describe "arrays with a uniform stride" do
   def sums(rows, width)
     (0...rows.size).pmap do |row|
       sum = 0
@@ -20,7 +20,7 @@ RSpec.describe "arrays that lie evenly" do
   it "are not looked up" do
     last = ->(list) { (0...list.size).pmap { |row| list[row][5] } }
     expect(last.call(rows)).to eq rows.map(&:last)
-    expect(explained { last.call(rows) }).to match(/^even c\d+ from/)
+    expect(explained { last.call(rows) }).to match(/^stride c\d+ from/)
   end
 
   it "may have other places and lengths in the next call" do
@@ -32,10 +32,10 @@ RSpec.describe "arrays that lie evenly" do
 
   it "are looked up once they were of several lengths, in another order, or shared" do
     shared = [rows[0], rows[1], rows[0], rows[2]]
-    uneven = rows.each_with_index.map { |row, at| at.even? ? row : [*row, 99] }
+    ragged = rows.each_with_index.map { |row, at| at.even? ? row : [*row, 99] }
     first = ->(list) { (0...list.size).pmap { |row| list[row][0] + list[row].size } }
-    [rows, shared, uneven, rows].each { |list| expect(first.call(list)).to eq(list.map { |row| row[0] + row.size }) }
-    expect(explained { first.call(rows) }).not_to match(/^even/)
+    [rows, shared, ragged, rows].each { |list| expect(first.call(list)).to eq(list.map { |row| row[0] + row.size }) }
+    expect(explained { first.call(rows) }).not_to match(/^stride/)
   end
 
   it "raise what Ruby raises beyond their end" do
@@ -51,9 +51,9 @@ RSpec.describe "arrays that lie evenly" do
 
   it "may be of objects, whose rows do not begin at zero" do
     other = Class.new { attr_reader(:list) && define_method(:initialize) { |list| @list = list } }
-    stub_const("Evenly", Class.new(other) { def total = @list.sum })
-    stub_const("EvenlyToo", Class.new(other) { def total = @list.sum * 2 })
-    objects = rows.each_with_index.map { |row, at| at.odd? ? Evenly.new(row) : EvenlyToo.new(row) }
+    stub_const("Rows", Class.new(other) { def total = @list.sum })
+    stub_const("OtherRows", Class.new(other) { def total = @list.sum * 2 })
+    objects = rows.each_with_index.map { |row, at| at.odd? ? Rows.new(row) : OtherRows.new(row) }
     expect(objects.pmap(&:total)).to eq objects.map(&:total)
     expect(objects.reverse.pmap(&:total)).to eq objects.reverse.map(&:total)
   end

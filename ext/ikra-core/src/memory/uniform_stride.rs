@@ -1,25 +1,30 @@
 //! Checks that arrays and references have the uniform stride that a program assumes.
 //!
 //! Here: the check of their columns before a launch, which sets the parameters that describe the stride
-//! ([`crate::ir::Even`]). Not here: what happens to a section whose columns fail the check.
+//! ([`crate::ir::UniformStride`]). Not here: what happens to a section whose columns fail the check.
 
 use super::column::HostColumn;
-use crate::ir::{Even, ParamId, Program};
-use crate::world::Evenness;
+use crate::ir::{ParamId, Program, UniformStride};
+use crate::world::StrideAssumption;
 
 /// Sets the parameters that describe each uniform stride. `biases`: the first row of each column.
 ///
 /// # Errors
 /// The assumption that does not hold.
-pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &mut [u64]) -> Result<(), Evenness> {
+pub fn find(
+    program: &Program,
+    columns: &[HostColumn],
+    biases: &[u64],
+    params: &mut [u64],
+) -> Result<(), StrideAssumption> {
     let mut set = |param: ParamId, word: u64| {
         params[param.index()] = word;
         program.params[param.index()].takes(word)
     };
-    program.even.iter().try_for_each(|even| {
-        let (column, bias) = (&columns[even.column().index()], biases[even.column().index()]);
-        let wrong = match *even {
-            Even::Arrays { start, step, length, .. } => {
+    program.strides.iter().try_for_each(|stride| {
+        let (column, bias) = (&columns[stride.column().index()], biases[stride.column().index()]);
+        let wrong = match *stride {
+            UniformStride::Arrays { start, step, length, .. } => {
                 let words = column.view::<u64>();
                 let Some(first) = words.first() else { return Ok(()) };
                 let apart = words.get(1).map_or(0, |second| second.wrapping_sub(*first));
@@ -28,15 +33,19 @@ pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &
                 let lies = |(row, word): (usize, &u64)| *word == first.wrapping_add(apart.wrapping_mul(row as u64));
                 let fits = set(start, (first >> 32).wrapping_sub(bias.wrapping_mul(away))) & set(step, away);
                 let is_long = set(length, first & 0xffff_ffff);
-                let even = same && fits && words.iter().enumerate().all(lies);
-                if even && is_long { None } else { Some(if even { Evenness::Lengths } else { Evenness::Arrays }) }
+                let uniform = same && fits && words.iter().enumerate().all(lies);
+                if uniform && is_long {
+                    None
+                } else {
+                    Some(if uniform { StrideAssumption::Lengths } else { StrideAssumption::Arrays })
+                }
             }
-            Even::References { start, .. } => {
+            UniformStride::References { start, .. } => {
                 let words = column.view::<u32>();
                 let Some(first) = words.first() else { return Ok(()) };
                 let follows = |(row, word): (usize, &u32)| *word == first.wrapping_add(row as u32);
-                let even = set(start, u64::from(*first).wrapping_sub(bias)) && words.iter().enumerate().all(follows);
-                (!even).then_some(Evenness::References)
+                let uniform = set(start, u64::from(*first).wrapping_sub(bias)) && words.iter().enumerate().all(follows);
+                (!uniform).then_some(StrideAssumption::References)
             }
         };
         wrong.map_or(Ok(()), Err)
@@ -47,9 +56,9 @@ pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &
 mod tests {
     use super::find;
     use crate::ir::testing::{INPUT, program};
-    use crate::ir::{Even, Param, ParamId, Program, Scalar, Storage};
+    use crate::ir::{Param, ParamId, Program, Scalar, Storage, UniformStride};
     use crate::memory::column::HostColumn;
-    use crate::world::Evenness;
+    use crate::world::StrideAssumption;
 
     fn with_params<const N: usize>(ranges: [Option<(i64, i64)>; N]) -> (Program, [ParamId; N]) {
         let mut program = program(|_, _| {});
@@ -66,7 +75,7 @@ mod tests {
         asked: [ParamId; N],
         fill: impl FnOnce(&mut HostColumn),
         bias: u64,
-    ) -> Result<[i64; N], Evenness> {
+    ) -> Result<[i64; N], StrideAssumption> {
         let mut columns: Vec<_> = program.columns.iter().map(|c| HostColumn::zeroed(c.storage, 0)).collect();
         fill(&mut columns[INPUT.index()]);
         let mut biases = vec![0; columns.len()];
@@ -77,10 +86,10 @@ mod tests {
     }
 
     /// Start, step and length of arrays, where the program assumes a range for the length.
-    fn of_length(arrays: &[(u64, u64)], bias: u64, length: Option<(i64, i64)>) -> Result<[i64; 3], Evenness> {
+    fn of_length(arrays: &[(u64, u64)], bias: u64, length: Option<(i64, i64)>) -> Result<[i64; 3], StrideAssumption> {
         let (mut program, params) = with_params([None, Some((0, 1 << 29)), length]);
         let [start, step, length] = params;
-        program.even.push(Even::Arrays { column: INPUT, start, step, length });
+        program.strides.push(UniformStride::Arrays { column: INPUT, start, step, length });
         let fill = |column: &mut HostColumn| {
             column.resize(arrays.len());
             let words = column.view_mut::<u64>();
@@ -89,14 +98,14 @@ mod tests {
         found(&program, params, fill, bias)
     }
 
-    fn lies(arrays: &[(u64, u64)], bias: u64) -> Result<[i64; 3], Evenness> {
+    fn lies(arrays: &[(u64, u64)], bias: u64) -> Result<[i64; 3], StrideAssumption> {
         of_length(arrays, bias, None)
     }
 
     /// The start of the references.
-    fn first(rows: &[u32]) -> Result<[i64; 1], Evenness> {
+    fn first(rows: &[u32]) -> Result<[i64; 1], StrideAssumption> {
         let (mut program, params) = with_params([Some((0, i32::MAX.into()))]);
-        program.even.push(Even::References { column: INPUT, start: params[0] });
+        program.strides.push(UniformStride::References { column: INPUT, start: params[0] });
         let fill = |column: &mut HostColumn| {
             *column = HostColumn::zeroed(Storage::U32, rows.len());
             column.view_mut::<u32>().copy_from_slice(rows);
@@ -105,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_length_one_after_the_other_are_even() {
+    fn rows_of_one_length_one_after_the_other_have_a_uniform_stride() {
         assert_eq!(lies(&[(8, 4), (12, 4), (16, 4)], 0), Ok([8, 4, 4]));
         assert_eq!(lies(&[(8, 3), (12, 3), (16, 3)], 5), Ok([-12, 4, 3]));
         assert_eq!(lies(&[(7, 2)], 0), Ok([7, 0, 2]));
@@ -115,27 +124,27 @@ mod tests {
 
     #[test]
     fn rows_of_two_lengths_or_in_another_order_are_not() {
-        assert_eq!(lies(&[(8, 4), (12, 4), (16, 3)], 0), Err(Evenness::Arrays));
-        assert_eq!(lies(&[(8, 4), (12, 5), (16, 6)], 0), Err(Evenness::Arrays));
-        assert_eq!(lies(&[(8, 4), (16, 4), (12, 4)], 0), Err(Evenness::Arrays));
-        assert_eq!(lies(&[(16, 4), (12, 4), (8, 4)], 0), Err(Evenness::Arrays));
+        assert_eq!(lies(&[(8, 4), (12, 4), (16, 3)], 0), Err(StrideAssumption::Arrays));
+        assert_eq!(lies(&[(8, 4), (12, 5), (16, 6)], 0), Err(StrideAssumption::Arrays));
+        assert_eq!(lies(&[(8, 4), (16, 4), (12, 4)], 0), Err(StrideAssumption::Arrays));
+        assert_eq!(lies(&[(16, 4), (12, 4), (8, 4)], 0), Err(StrideAssumption::Arrays));
     }
     #[test]
     fn arrays_of_another_length_than_the_program_knows_are_told_from_those_that_lie_otherwise() {
         let eight = Some((8, 8));
         assert_eq!(of_length(&[(0, 8), (8, 8)], 0, eight), Ok([0, 8, 8]));
-        assert_eq!(of_length(&[(0, 6), (6, 6)], 0, eight), Err(Evenness::Lengths));
-        assert_eq!(of_length(&[(0, 8), (8, 6)], 0, eight), Err(Evenness::Arrays));
+        assert_eq!(of_length(&[(0, 6), (6, 6)], 0, eight), Err(StrideAssumption::Lengths));
+        assert_eq!(of_length(&[(0, 8), (8, 6)], 0, eight), Err(StrideAssumption::Arrays));
         assert_eq!(of_length(&[], 0, eight), Ok([0, 0, 0]));
     }
 
     #[test]
-    fn references_to_rows_one_after_the_other_are_even_from_any_row_on() {
+    fn references_to_rows_one_after_the_other_have_a_uniform_stride_from_any_row_on() {
         assert_eq!(first(&[4, 5, 6]), Ok([4]));
         assert_eq!(first(&[9]), Ok([9]));
         assert_eq!(first(&[]), Ok([0]));
         for rows in [[4, 6, 7], [4, 5, 5], [6, 5, 4], [u32::MAX, 0, 1]] {
-            assert_eq!(first(&rows), Err(Evenness::References), "{rows:?}");
+            assert_eq!(first(&rows), Err(StrideAssumption::References), "{rows:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Evenly
+module UniformStride
   class Bird
     attr_accessor :place, :sum, :near
 
@@ -24,7 +24,7 @@ end
 
 # Columns with a uniform stride are used without a look at each place. Columns without one are found, too.
 RSpec.describe "Objects and lists that follow each other" do
-  def birds(count, kind = Evenly::Bird) = Array.new(count) { |i| kind.new(i * i % 101) }
+  def birds(count, kind = UniformStride::Bird) = Array.new(count) { |i| kind.new(i * i % 101) }
 
   Backends.present.each do |backend|
     context "on #{backend}" do
@@ -35,7 +35,7 @@ RSpec.describe "Objects and lists that follow each other" do
       it "are the same in any order, some of them, twice, and of two classes" do
         list = birds(60)
         [list, list.reverse, list.shuffle(random: Random.new(1)), list.drop(7), list.first(9), [list[3]], list + birds(5),
-         list + birds(5, Evenly::Hawk), birds(5, Evenly::Hawk) + list].each do |elements|
+         list + birds(5, UniformStride::Hawk), birds(5, UniformStride::Hawk) + list].each do |elements|
           [elements, list, list.reverse, list.drop(1), list + list.first(2), birds(4) + list].each do |flock|
             look.call(elements, flock)
             expect(elements.map(&:sum)).to eq(expected.call(elements, flock))
@@ -72,7 +72,7 @@ RSpec.describe "Objects and lists that follow each other" do
     used = ->(report) { report.to_s.lines.grep(/^  element/).to_h { |line| [line[/\S+/], !line.include?("not used")] } }
     report = Ikra.explain { list.peach(backend: :cpu) { |bird| bird.look(list) } }
     expect(used.call(report)).to include("element" => false)
-    list << Evenly::Hawk.new(1)
+    list << UniformStride::Hawk.new(1)
     report = Ikra.explain { list.peach(backend: :cpu) { |bird| bird.look(list) } }
     expect(used.call(report)).to include("element" => true)
   end
