@@ -8,12 +8,12 @@ require_relative "support/comparison"
 require_relative "support/png"
 
 module Mandelbrot
-  MOST = 200
+  MAX_STEPS = 200
 
   # The number of steps until the point escapes, with a fraction for smooth colours; nil if it stays.
   def self.escape(real, imaginary)
     x = y = 0.0
-    MOST.times do |step|
+    MAX_STEPS.times do |step|
       x, y = x * x - y * y + real, 2 * x * y + imaginary
       length = x * x + y * y
       return step + 2 - Math.log2(Math.log2(length)) if length > 256

@@ -46,7 +46,7 @@ class ObjectsBenchmark
   COMPARED = "the process that was timed compares its objects with plain Ruby's"
   # The least measurable seconds for an item. Where two measurements differ by less, or in the wrong direction, this is
   # taken.
-  LEAST = 1e-10
+  MIN_SECONDS = 1e-10
   # The promised rates of a core, in million ivars and elements a second. "allocated": the heap has the objects in the
   # order in which they are found; "shuffled": it does not.
   WANTED = { "allocated" => 100, "shuffled" => 30 }.freeze
@@ -72,7 +72,7 @@ class ObjectsBenchmark
     # Each time is compared with the one measured in the same turn.
     beyond = Harness::Timing.new(found[:reordered].zip(found[:given]).map { |time, plain| time - plain }).median
     @bench.value("#{name}: for each object", beyond / count * 1e9, "ns")
-    1 / [beyond / count, LEAST].max / 1e6
+    1 / [beyond / count, MIN_SECONDS].max / 1e6
   end
 
   def tracer

@@ -10,7 +10,7 @@ module Traffic
     METRES_PER_DEGREE = 111_320.0
 
     # The most dots. More would cover the streets. Then only every nth actor is drawn, and the legend says so.
-    MOST_DOTS = 4_000
+    MAX_DOTS = 4_000
 
     # Kinds of streets in the order of drawing: colour, and width in metres. They may be drawn wider, to be visible.
     STREETS = {
@@ -33,7 +33,7 @@ module Traffic
       @network = network
       @title = title
       @subtitle = subtitle
-      @every = (actors.size / MOST_DOTS.to_f).ceil.clamp(1..)
+      @every = (actors.size / MAX_DOTS.to_f).ceil.clamp(1..)
       @actors = actors.each_slice(@every).map(&:first)
       longitudes, latitudes = network.intersections.transpose.map(&:minmax)
       @west = longitudes.first

@@ -24,8 +24,8 @@ module Ikra
   # A section needs more memory than the device has. The message says what holds the memory.
   class DeviceMemoryError < DeviceError
     # The most holders that the message names.
-    MOST = 8
-    private_constant :MOST
+    MAX_NAMED_HOLDERS = 8
+    private_constant :MAX_NAMED_HOLDERS
 
     # @return [Array(String, Integer)] what held memory of the device, and how many bytes. Arrays of one kind and shape
     #   count together.
@@ -41,8 +41,8 @@ module Ikra
     def shown
       return if holders.empty?
 
-      named = holders.first(MOST).map { |what, bytes| "#{what} (#{bytes} bytes)" }
-      others = holders.drop(MOST)
+      named = holders.first(MAX_NAMED_HOLDERS).map { |what, bytes| "#{what} (#{bytes} bytes)" }
+      others = holders.drop(MAX_NAMED_HOLDERS)
       named << "others (#{others.sum(&:last)} bytes)" unless others.empty?
       "Held on the device: #{named.join(", ")}"
     end

@@ -20,7 +20,7 @@ module Ikra
     # The most indices that a block gets.
     MAX_INDICES = 6
     # The most elements of an array.
-    MOST = (1 << 32) - 2
+    MAX_ELEMENTS = (1 << 32) - 2
 
     class << self
       # `break` in the block gives its value, as it does for Array.new.
@@ -53,7 +53,7 @@ module Ikra
       # @param most [Integer, nil] the most elements of a new array
       def __shape(sizes, most: nil)
         raise ArgumentError, "no dimensions" if sizes.empty?
-        raise ArgumentError, "#{sizes.size} dimensions: at most #{Layout::MOST} are possible" if sizes.size > Layout::MOST
+        raise ArgumentError, "#{sizes.size} dimensions: at most #{Layout::MAX_DIMENSIONS} are possible" if sizes.size > Layout::MAX_DIMENSIONS
 
         shape = sizes.each_with_index.map do |size, dimension|
           size = Operation.integer(size)
@@ -100,7 +100,7 @@ module Ikra
         Ikra.__check(options) unless options.empty?
         made_of(sizes.first, dtype)
       else
-        shape = MDArray.__shape(sizes, most: MOST)
+        shape = MDArray.__shape(sizes, most: MAX_ELEMENTS)
         Ikra.__check(options) unless block || options.empty?
         block ? compute(shape, dtype, options, block) : zeros(shape, dtype || :f64)
       end

@@ -428,14 +428,14 @@ module Ikra
     end
 
     # The least number of Floats for which all cores, after reading the Floats out, take less time than Ruby's method.
-    MANY_FLOATS = 1 << 14
-    private_constant :MANY_FLOATS
+    MIN_PARALLEL_FLOATS = 1 << 14
+    private_constant :MIN_PARALLEL_FLOATS
 
     # @api private
     # The least of the Floats of a long list, the greatest, or both. nil where Ruby's method must run, as where an
     # element is no Float, or NaN.
     def __extreme_floats(list, name)
-      return unless list.instance_of?(Array) && list.size >= MANY_FLOATS && list.first.is_a?(Float) && __own?(:<=>)
+      return unless list.instance_of?(Array) && list.size >= MIN_PARALLEL_FLOATS && list.first.is_a?(Float) && __own?(:<=>)
 
       found = { pmin: [false], pmax: [true], pminmax: [false, true] }.fetch(name).map do |greatest|
         index = __extreme(list, greatest) or return

@@ -4,8 +4,8 @@ require "tempfile"
 
 # What is inferred from so many objects that several threads scan them, compared with what is inferred from a few.
 module Inferred
-  FEW = 60
-  MANY = 60_000
+  SCANNED_ALONE = 60
+  SCANNED_BY_THREADS = 60_000
 
   # A short `inspect`. Errors show objects, and each object leads to all others.
   module Short
@@ -151,7 +151,7 @@ end
 RSpec.describe "What is inferred" do
   Inferred.singleton_class::CHANGES.each do |name, change|
     it "is the same of many objects as of few, with #{name}" do
-      few, many, usual = [[Inferred::FEW, change], [Inferred::MANY, change], [Inferred::FEW, :itself.to_proc]].map do |count, changed|
+      few, many, usual = [[Inferred::SCANNED_ALONE, change], [Inferred::SCANNED_BY_THREADS, change], [Inferred::SCANNED_ALONE, :itself.to_proc]].map do |count, changed|
         Inferred.told(Inferred.people(count).tap(&changed))
       end
       expect(many).to eq(few)

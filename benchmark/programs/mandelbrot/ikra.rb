@@ -8,7 +8,7 @@ class Program::Mandelbrot
       imaginary = top + row * step
       x = y = 0.0
       steps = 0
-      while steps < MOST && x * x + y * y <= 4.0
+      while steps < MAX_STEPS && x * x + y * y <= 4.0
         x, y = x * x - y * y + real, 2.0 * x * y + imaginary
         steps += 1
       end

@@ -3,7 +3,7 @@
 # The number of steps, at most 256, that the points of a square of the plane take to escape. It is bound by arithmetic,
 # and threads diverge.
 class Program::Mandelbrot < Program
-  MOST = 256
+  MAX_STEPS = 256
   sizes tiny: 12, small: 500, normal: 2_000, ruby: 300, scaling: [10, 32, 100, 316, 1_000, 3_162]
 
   # The plane's corner is random, so that no two runs compute the same points.

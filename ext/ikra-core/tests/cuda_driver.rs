@@ -816,14 +816,15 @@ fn stand_in(name: &str) -> i64 {
     }
 }
 
-const LARGE: usize = (20 << 20) / 8;
+/// Elements of an array of 20 MiB.
+const LARGE_ELEMENTS: usize = (20 << 20) / 8;
 
 /// A large array that was made on the device, which gives its number of copies there and back.
 fn there_and_back(cuda: &CudaBackend, first: i64) -> (i64, i64) {
     let store = cuda.store().expect("it has memory");
     let copies = || stand_in("stand_in_copies");
-    let values: Vec<i64> = (first..first + LARGE as i64).collect();
-    let mut column = HostColumn::to_fill(Storage::I64, LARGE, store.lend(LARGE));
+    let values: Vec<i64> = (first..first + LARGE_ELEMENTS as i64).collect();
+    let mut column = HostColumn::to_fill(Storage::I64, LARGE_ELEMENTS, store.lend(LARGE_ELEMENTS));
     column.view_mut::<i64>().copy_from_slice(&values);
     let before = copies();
     let given = Buffer::from_column(column);
@@ -838,13 +839,13 @@ fn there_and_back(cuda: &CudaBackend, first: i64) -> (i64, i64) {
 fn large_columns_go_at_once() {
     let cuda = open();
     let store = cuda.store().expect("it has memory");
-    let (page_locked, bytes) = (|| stand_in("stand_in_locked"), LARGE * 8);
+    let (page_locked, bytes) = (|| stand_in("stand_in_locked"), LARGE_ELEMENTS * 8);
     assert_eq!((there_and_back(&cuda, 0), page_locked()), ((3, 3), 0));
     assert_eq!(store.lent(), (0, 2 * bytes));
     assert_eq!(there_and_back(&cuda, 7), (1, 1));
     assert_eq!((page_locked(), store.lent()), (2 * bytes as i64, (2 * bytes, 2 * bytes)));
     // what others see is not written
-    let mut lent = HostColumn::to_fill(Storage::I64, LARGE, store.lend(LARGE));
+    let mut lent = HostColumn::to_fill(Storage::I64, LARGE_ELEMENTS, store.lend(LARGE_ELEMENTS));
     lent.view_mut::<i64>().fill(4);
     let buffer = Buffer::from_column(lent);
     let copy = buffer.snapshot();
@@ -853,7 +854,7 @@ fn large_columns_go_at_once() {
     assert!(column.locked().is_some() && column.view::<i64>().iter().all(|x| *x == 4));
     // a fork ends page-locking; what is lent stays as it is
     store.before_fork();
-    assert!(column.locked().is_none() && column.view::<i64>()[LARGE - 1] == 4 && page_locked() == 0);
+    assert!(column.locked().is_none() && column.view::<i64>()[LARGE_ELEMENTS - 1] == 4 && page_locked() == 0);
     assert_eq!(there_and_back(&cuda, 3), (1, 3), "one is locked anew, another is new");
     drop((buffer, copy, column));
     for threads in [1, 4] {
@@ -887,9 +888,9 @@ fn page_locking_that_fails() {
     there_and_back(&cuda, 6);
     assert_eq!(stand_in("stand_in_locked"), 0, "these are left as they are");
     let store = cuda.store().expect("it has memory");
-    let more: Vec<_> = (0..2).map(|_| store.lend(2 * LARGE)).collect();
+    let more: Vec<_> = (0..2).map(|_| store.lend(2 * LARGE_ELEMENTS)).collect();
     drop(more);
-    let again = store.lend(2 * LARGE).expect("there is room");
+    let again = store.lend(2 * LARGE_ELEMENTS).expect("there is room");
     assert!(again.locked().is_some() && stand_in("stand_in_locked") > 0);
 }
 
@@ -1411,8 +1412,8 @@ fn a_forked_child() {
     };
     let (fetched, there) = (made(), made());
     let store = cuda.store().expect("it has memory");
-    drop(store.lend(LARGE));
-    let mut locked = HostColumn::to_fill(Storage::I64, LARGE, store.lend(LARGE));
+    drop(store.lend(LARGE_ELEMENTS));
+    let mut locked = HostColumn::to_fill(Storage::I64, LARGE_ELEMENTS, store.lend(LARGE_ELEMENTS));
     locked.view_mut::<i64>().fill(5);
     assert!(locked.locked().is_some());
     fetched.on_host().unwrap_or_else(|e| panic!("{e}"));
@@ -1426,8 +1427,8 @@ fn a_forked_child() {
         let written = fetched.write(0, &[7; 8]).and_then(|()| fetched.read(19_999 * 8, &mut last));
         let kept = written.is_ok() && i64::from_ne_bytes(last) == 20_000;
         let lost = there.write(0, &[7; 8]).is_err_and(|e| e.to_string().contains("fork before the first use"));
-        let found =
-            locked.view::<i64>().iter().all(|x| *x == 5) && cuda.store().is_some_and(|s| s.lend(LARGE).is_none());
+        let found = locked.view::<i64>().iter().all(|x| *x == 5)
+            && cuda.store().is_some_and(|s| s.lend(LARGE_ELEMENTS).is_none());
         locked.view_mut::<i64>().fill(6);
         drop((cuda, kernel, fetched, there, locked));
         let unlocked = stand_in("stand_in_locked") > 0;

@@ -381,7 +381,7 @@ fn jobs_that_part_come_together_again() {
     for skips in skips {
         let program = near(skips);
         assert!(Jam::of(&program, Grouping::Strided).is_none());
-        for sizes in MANY {
+        for sizes in SIZES {
             both(&program, Grouping::Consecutive, 0, sizes);
             on_the_cpu(&program, sizes);
         }
@@ -570,7 +570,7 @@ fn on_the_cpu(program: &Program, sizes: [usize; 3]) -> String {
 }
 
 /// From few to many, and around what groups are.
-const MANY: [[usize; 3]; 6] = [[1, 33, 2], [4, 9, 3], [3, 16, 1], [7, 31, 4], [40, 8, 5], [5, 67, 0]];
+const SIZES: [[usize; 3]; 6] = [[1, 33, 2], [4, 9, 3], [3, 16, 1], [7, 31, 4], [40, 8, 5], [5, 67, 0]];
 
 #[test]
 fn two_jobs_are_one_vector() {
@@ -618,7 +618,7 @@ fn vectors_are_what_their_lanes_are() {
     ];
     for body in bodies {
         let program = product("", body, "");
-        for sizes in MANY {
+        for sizes in SIZES {
             on_the_cpu(&program, sizes);
         }
     }
@@ -711,13 +711,13 @@ fn of_two_vectors_one_is_chosen_lane_by_lane() {
 #[test]
 fn random_floats_of_groups_come_to_the_same() {
     use proptest::test_runner::{Config, TestRunner};
-    let cases = (proptest::collection::vec(0..1000u16, 3..40), 0..MANY.len());
+    let cases = (proptest::collection::vec(0..1000u16, 3..40), 0..SIZES.len());
     let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
     let vectors = std::cell::Cell::new(0);
     let result = runner.run(&cases, |(choices, sizes)| {
         let program = product("", &floats(&choices), "");
         if Jam::of(&program, Grouping::Consecutive).is_some() {
-            let code = on_the_cpu(&program, MANY[sizes]);
+            let code = on_the_cpu(&program, SIZES[sizes]);
             vectors.set(vectors.get() + usize::from(code.contains("f64x2")));
         }
         Ok(())
@@ -732,7 +732,7 @@ fn random_floats_of_groups_come_to_the_same() {
 fn random_jobs_that_part_come_to_the_same() {
     use proptest::test_runner::{Config, TestRunner};
     let choices = |most| proptest::collection::vec(0..1000u16, 3..most);
-    let cases = (choices(18), choices(40), 0..MANY.len(), proptest::bool::ANY);
+    let cases = (choices(18), choices(40), 0..SIZES.len(), proptest::bool::ANY);
     let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
     let [vectors, parted] = [(); 2].map(|()| std::cell::Cell::new(0));
     let result = runner.run(&cases, |(choices, apart, sizes, adds)| {
@@ -742,8 +742,8 @@ fn random_jobs_that_part_come_to_the_same() {
         let behind = format!("sum.15 = fadd sum.15, near.39\n  {count}");
         let program = product("near.39: f64 = copy 0.0", &body, &behind);
         if let Some(jam) = Jam::of(&program, Grouping::Consecutive) {
-            both(&program, Grouping::Consecutive, 0, MANY[sizes]);
-            let code = on_the_cpu(&program, MANY[sizes]);
+            both(&program, Grouping::Consecutive, 0, SIZES[sizes]);
+            let code = on_the_cpu(&program, SIZES[sizes]);
             parted.set(parted.get() + usize::from(!jam.registers.apart.is_empty()));
             vectors.set(vectors.get() + usize::from(code.contains("vhigh_bits")));
         }

@@ -10,11 +10,11 @@ module Ikra
       FIRST = 256
 
       # The most elements of a part, because a section has memory for all its results.
-      MOST = 1 << 27
+      MAX_PART_ELEMENTS = 1 << 27
 
       # With fewer arrays, these may be long, and one thread would go over each (or over a chunk of them, where they are
       # folded). Then the stages after +flat_map+ get a kernel of their own.
-      FEW = 64
+      MIN_ARRAYS = 64
 
       # Says that the kernel should become two. A stencil in it needs values that another kernel has computed, or stages
       # after +flat_map+ get a kernel of their own. Nothing has run, or nothing whose effect remains.
@@ -31,8 +31,8 @@ module Ikra
 
       CHANGES = "blocks change something, or draw"
       RAISES = "something raises"
-      FEW_ELEMENTS = "there are fewer than #{FEW} elements, whose arrays may be long"
-      FEW_CHUNKS = "there are fewer than #{FEW} chunks of #{Operation::CHUNK} elements, whose arrays may be long"
+      FEW_ELEMENTS = "there are fewer than #{MIN_ARRAYS} elements, whose arrays may be long"
+      FEW_CHUNKS = "there are fewer than #{MIN_ARRAYS} chunks of #{Operation::CHUNK} elements, whose arrays may be long"
       NOT_COMPILED = "together they cannot be compiled"
       # The condition of each reduction, where the values of each element are first reduced in the kernel.
       NUMBERS = { sum: "all values are Integers", min: "all values are Integers, or all are Floats", max: "all values are Integers, or all are Floats", count: "they are compiled together" }.freeze
@@ -118,7 +118,7 @@ module Ikra
           end
 
           from = to
-          width = [width * 4, MOST].min
+          width = [width * 4, MAX_PART_ELEMENTS].min
           error = nil
         end
         [parts, error, error.nil? && (@closed || (!most.nil? && count >= most))]
@@ -191,7 +191,7 @@ module Ikra
         text = Text.of(@stages, @step.abreast, @base, start.empty? ? :fold : :fold_from, folder)
         run = ->(*within) { section(text, 0...chunks, { start: start.first, folder: folder }, *within) }
         return Ikra.__compacted(run.call, Hole, Stop).first unless @step.flat?
-        return give_up(FEW_CHUNKS) if chunks < FEW
+        return give_up(FEW_CHUNKS) if chunks < MIN_ARRAYS
 
         values = alone(text, &run) and Ikra.__compacted(values, Hole, Stop).first
       rescue Located
@@ -295,7 +295,7 @@ module Ikra
       # Whether the stages after +flat_map+ are in the same kernel.
       def together? = @step.flat? && !Text.joined?(@stages)
 
-      def few? = @sizes[@stages.size - 1] < FEW
+      def few? = @sizes[@stages.size - 1] < MIN_ARRAYS
 
       # The result of the block's section, with the options that the block gives it, if nothing else changes. Otherwise
       # this is given up, also for the next time.

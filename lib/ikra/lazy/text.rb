@@ -13,7 +13,7 @@ module Ikra
       # Stages that read positions other than their own.
       LOOKING = %i[stencil each_slice].freeze
       # The most texts that are remembered.
-      MOST = 1_000
+      MAX_TEXTS = 1_000
 
       @known = {}
 
@@ -32,7 +32,7 @@ module Ikra
           # Threads and signal handlers that come between may make one more text, which means the same.
           text = @known[shape] || new(stages, abreast, base, ending, folder)
           @known.delete(shape)
-          @known.shift if @known.size >= MOST
+          @known.shift if @known.size >= MAX_TEXTS
           @known[shape] = text
         end
 

@@ -20,7 +20,7 @@ module Ikra
       # @return [MDArray]
       # @raise [RangeError] for a value that such elements cannot hold
       def full(*sizes, value, dtype: nil)
-        shape = __shape(sizes.flatten, most: MOST)
+        shape = __shape(sizes.flatten, most: MAX_ELEMENTS)
         dtype = dtype ? DType.check(dtype) : DType.of(value)
         value = DType.store(dtype, value)
         count = shape.reduce(1, :*)
@@ -40,7 +40,7 @@ module Ikra
         raise ArgumentError, "step can't be 0" if step.zero?
 
         count = first.is_a?(Integer) && last.is_a?(Integer) && step.is_a?(Integer) ? -((first - last) / step) : ((last - first) / step.to_f).ceil
-        count, = __shape([[count, 0].max], most: MOST)
+        count, = __shape([[count, 0].max], most: MAX_ELEMENTS)
         first = first.to_f if last.is_a?(Float) || step.is_a?(Float)
         [first, step].each { |value| DType.store(:i64, value) if value.is_a?(Integer) }
         dtype &&= DType.check(dtype)
@@ -51,7 +51,7 @@ module Ikra
       # @return [MDArray] +count+ Floats at equal distances, the first and the last among them
       # @raise [ArgumentError] for a negative number of them
       def linspace(first, last, count = 50, dtype: :f64)
-        shape = __shape([count], most: MOST)
+        shape = __shape([count], most: MAX_ELEMENTS)
         first, last = Float(first), Float(last)
         return halves(first, last, shape, dtype) if first.finite? && last.finite? && !(last - first).finite?
 
@@ -68,7 +68,7 @@ module Ikra
       # @return [MDArray]
       # @raise [ArgumentError] for a Range that has no numbers
       def rand(*sizes, within: nil, dtype: nil)
-        shape = __shape(sizes.flatten, most: MOST)
+        shape = __shape(sizes.flatten, most: MAX_ELEMENTS)
         within = drawn_from(within)
         dtype = dtype ? DType.check(dtype) : within.nil? || (within.is_a?(Range) && within.begin.is_a?(Float)) ? :f64 : :i64
         block = within.nil? ? proc { ::Kernel.rand } : proc { ::Kernel.rand(within) }
@@ -79,7 +79,7 @@ module Ikra
       #
       # @return [MDArray]
       def randn(*sizes, mean: 0.0, deviation: 1.0, dtype: :f64)
-        shape = __shape(sizes.flatten, most: MOST)
+        shape = __shape(sizes.flatten, most: MAX_ELEMENTS)
         mean, deviation = Float(mean), Float(deviation)
         block = proc do
           radius = ::Math.sqrt(-2.0 * ::Math.log(1.0 - ::Kernel.rand))
@@ -183,7 +183,7 @@ module Ikra
         def flat(nested)
           list, shape = nested, [nested.size]
           while list.first.is_a?(Array)
-            raise ArgumentError, "the array is more than #{Layout::MOST} deep" if shape.size == Layout::MOST
+            raise ArgumentError, "the array is more than #{Layout::MAX_DIMENSIONS} deep" if shape.size == Layout::MAX_DIMENSIONS
 
             size = list.first.size
             at = list.index { |row| !row.is_a?(Array) || row.size != size }

@@ -9,7 +9,7 @@ module Ikra
     # @api private
     module Expression
       # The most operators in one kernel. A longer expression is computed in parts.
-      MOST = 48
+      MAX_OPERATORS = 48
 
       # Existing elements.
       class Leaf

@@ -7,8 +7,8 @@ module Ikra
   class MDArray
     # The least number of elements of a view that a kernel copies together before the host reads them. Fewer are read
     # one by one as fast.
-    MANY = 1 << 15
-    private_constant :MANY
+    MIN_COPIED_ELEMENTS = 1 << 15
+    private_constant :MIN_COPIED_ELEMENTS
 
     # The block's value for each element.
     #
@@ -283,7 +283,7 @@ module Ikra
       low, high = @layout.span
       return [] if low.nil?
       return storage.buffer.to_list(low, size) if @layout.in_order?
-      return picked(storage.buffer, low, high) if size < MANY && high - low < [4 * size, 4096].max
+      return picked(storage.buffer, low, high) if size < MIN_COPIED_ELEMENTS && high - low < [4 * size, 4096].max
 
       __packed.to_list
     end

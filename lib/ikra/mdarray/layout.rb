@@ -8,7 +8,7 @@ module Ikra
     # @api private
     class Layout
       # The most dimensions of an array.
-      MOST = 32
+      MAX_DIMENSIONS = 32
 
       attr_reader :shape, :strides, :offset, :size
 

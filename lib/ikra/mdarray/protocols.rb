@@ -10,7 +10,7 @@ module Ikra
     private_constant :MORE
 
     # The most elements of an array on the device that are copied to show them.
-    FEW = 64
+    MAX_SHOWN_ELEMENTS = 64
 
     # The elements as arrays within arrays.
     #
@@ -119,7 +119,7 @@ module Ikra
     # Where the elements are. For few elements it also finds out whether their computation failed.
     def place
       at = where
-      return at unless at == :device && size <= FEW
+      return at unless at == :device && size <= MAX_SHOWN_ELEMENTS
 
       @storage.buffer.poisoned? ? :poisoned : at
     end
@@ -128,7 +128,7 @@ module Ikra
       return false if pending?
 
       at = place
-      at != :poisoned && (at != :device || size <= FEW)
+      at != :poisoned && (at != :device || size <= MAX_SHOWN_ELEMENTS)
     end
 
     # The first elements of each dimension, in arrays within arrays, with a mark where there are more.

@@ -161,7 +161,7 @@ module Ikra
           located(node) do
             section_of(node)
           rescue DeviceMemoryError
-            raise if count <= Tiles::LEAST || !Stretch.possible?(node)
+            raise if count <= Tiles::MIN_STRETCH || !Stretch.possible?(node)
 
             Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __error_callback: Tiles) }
           end
@@ -173,7 +173,7 @@ module Ikra
           value = located(node) do
             section_of(node, **options, __reduce: operation)
           rescue DeviceMemoryError
-            raise if count <= Tiles::LEAST || !Stretch.possible?(node)
+            raise if count <= Tiles::MIN_STRETCH || !Stretch.possible?(node)
             if Tiles.reduces?(operation, node.dtype)
               next Tiles.reduce(node, operation) { |stretch| reduced(section_of(stretch, **options, __reduce: operation), operation, options) }
             end
@@ -282,7 +282,7 @@ module Ikra
 
       # The error of the whole, where no parts fit, or where the block must run in one section.
       def possible(error, shape)
-        raise error unless shape.reduce(1, :*) > Tiles::LEAST
+        raise error unless shape.reduce(1, :*) > Tiles::MIN_STRETCH
 
         yield
       rescue DeviceMemoryError, Tiles::Refused

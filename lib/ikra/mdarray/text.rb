@@ -9,7 +9,7 @@ module Ikra
     # @api private
     class Text
       # The most texts that are remembered.
-      MOST = 1_000
+      MAX_TEXTS = 1_000
       # Places are computed with wrapping operators. They are exact, because the host has checked that all places are in
       # range.
       MASK = "0x7fff_ffff_ffff_ffff"
@@ -59,7 +59,7 @@ module Ikra
         def of(key, file = INTERNAL)
           @known[key] || begin
             made = make(*yield, file)
-            @known.shift if @known.size >= MOST
+            @known.shift if @known.size >= MAX_TEXTS
             # Another thread, or a signal handler, may have been first.
             @known[key] ||= made
           end

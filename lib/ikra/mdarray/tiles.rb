@@ -11,7 +11,7 @@ module Ikra
     # @api private
     module Tiles
       # The least stretch. Stretches are halved until they fit.
-      LEAST = 1 << 14
+      MIN_STRETCH = 1 << 14
       # No elements before or after a stretch.
       NONE = [0, 0].freeze
       # Raised for work that cannot be done stretch by stretch, because it depends on other elements, draws random
@@ -182,7 +182,7 @@ module Ikra
             rescue DeviceMemoryError
               most = size[ranges]
             end
-            halves = (halves(ranges, unit) if most > LEAST)
+            halves = (halves(ranges, unit) if most > MIN_STRETCH)
             raise DeviceMemoryError, "the least part of an array does not fit" unless halves
 
             waiting.unshift(*halves)
@@ -232,7 +232,7 @@ module Ikra
 
         # nil: this is the least stretch.
         def halved(length, unit)
-          half = whole([(length + 1) / 2, LEAST].max, unit)
+          half = whole([(length + 1) / 2, MIN_STRETCH].max, unit)
           half if half < length
         end
 

@@ -57,7 +57,7 @@ module Fuzz
         choices << [3, ->(depth) { yielded(scope, depth) }]
       end
       @yielding.each do |method|
-        next unless FITS.fetch(type, []).include?(method.result) && scope.times * method.cost <= MOST_WORK
+        next unless FITS.fetch(type, []).include?(method.result) && scope.times * method.cost <= MAX_WORK
 
         choices << [2, ->(depth) { call_with_block(scope, type, method, depth) }]
       end
@@ -103,7 +103,7 @@ module Fuzz
 
     # Functions of one Integer: by name, and as objects.
     def by_name(scope, type)
-      plain = @functions.select { |method| method.params.map { |_, kind, how| [kind, how] } == [%i[int required]] && scope.times * method.cost * 4 <= MOST_WORK }
+      plain = @functions.select { |method| method.params.map { |_, kind, how| [kind, how] } == [%i[int required]] && scope.times * method.cost * 4 <= MAX_WORK }
       plain.flat_map do |method|
         fits = FITS.fetch(type, []).include?(method.result)
         found = []

@@ -267,7 +267,7 @@ module Fuzz
         role = @roles[var.type] or next
         role.methods.each { |method| found << [var.name, method, true] }
       end
-      found = found.select { |_, method, _| (FITS.fetch(type, []).include?(method.result)) && scope.times * method.cost <= MOST_WORK }
+      found = found.select { |_, method, _| (FITS.fetch(type, []).include?(method.result)) && scope.times * method.cost <= MAX_WORK }
       found = found.reject { |_, method, _| method.writes && scope.place == :pure }
       found.map do |receiver, method, dotted|
         [4.0 / Math.sqrt(found.size), lambda do |depth|

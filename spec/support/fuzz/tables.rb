@@ -253,7 +253,7 @@ module Fuzz
     TABLE
 
     # The most runs of a piece of code.
-    MOST_WORK = 3_000
+    MAX_WORK = 3_000
 
     # For each type, other types whose values are of that type, too.
     FITS = {

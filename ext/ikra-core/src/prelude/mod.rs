@@ -7,9 +7,9 @@
 //! program's methods ([`crate::syntax::ast::PRIMITIVE`]).
 //!
 //! A method is found by the receiver's class, or else by the class or module that defines it in Ruby. Arguments that
-//! Ruby's method takes and the prelude's does not are refused (`blocks::knows_form`, `LONGER`). `__doubt(empty)`
-//! speculates that a list is not empty, as an index does that it is in range. Methods of Hash call `yield(key, value)`;
-//! a block with one parameter gets an array of both (`blocks::pairs`).
+//! Ruby's method takes and the prelude's does not are refused (`blocks::knows_form`, `MORE_ARGUMENTS`).
+//! `__doubt(empty)` speculates that a list is not empty, as an index does that it is in range. Methods of Hash call
+//! `yield(key, value)`; a block with one parameter gets an array of both (`blocks::pairs`).
 //!
 //! # Calls that the program may have redefined
 //!
@@ -191,7 +191,7 @@ pub fn helper(class: &str, enumerable: bool, name: &str) -> Option<MethodId> {
 }
 
 /// Methods of Ruby's own that take more arguments than the prelude's, and what to write instead.
-const LONGER: &[(&[&str], &str)] = &[
+const MORE_ARGUMENTS: &[(&[&str], &str)] = &[
     (&["inject", "reduce"], "write inject(start, :name) or inject(start) { … }"),
     (&["dig"], "dig five levels at a time"),
     (&["round", "floor", "ceil", "truncate"], "multiply by a power of ten, round, and divide"),
@@ -201,7 +201,7 @@ const LONGER: &[(&[&str], &str)] = &[
 
 /// The advice for a call with more arguments than the prelude's method takes, if Ruby's own takes more.
 pub fn instead_of_longer(name: &str) -> Option<&'static str> {
-    LONGER.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
+    MORE_ARGUMENTS.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
 }
 
 /// Methods that take one argument or none, of which Ruby's message says that one is expected.

@@ -276,7 +276,8 @@ struct Scope {
     depth: usize,
 }
 
-const MOST_STATEMENTS: usize = 250;
+/// The most statements of a program.
+const MAX_STATEMENTS: usize = 250;
 
 impl Generator<'_> {
     /// A choice among so many; the first one when choices have run out.
@@ -386,7 +387,7 @@ impl Generator<'_> {
         let (vars, labels, objects) = (scope.vars.len(), scope.labels.len(), scope.objects.len());
         scope.depth += 1;
         for _ in 0..self.pick(10) {
-            if b.ended() || self.size > MOST_STATEMENTS {
+            if b.ended() || self.size > MAX_STATEMENTS {
                 break;
             }
             self.statement(b, scope);

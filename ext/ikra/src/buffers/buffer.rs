@@ -168,8 +168,8 @@ pub fn on_device<'a>(buffers: impl Iterator<Item = &'a Arc<Buffer>>) -> usize {
 
 fn length(ruby: &Ruby, length: Value) -> Result<usize, Error> {
     let number = i64::try_convert(length)?;
-    usize::try_from(number).ok().filter(|n| *n <= MOST).ok_or_else(|| {
-        Error::new(ruby.exception_arg_error(), format!("a buffer has 0 to {MOST} elements, not {number}"))
+    usize::try_from(number).ok().filter(|n| *n <= MAX_ELEMENTS).ok_or_else(|| {
+        Error::new(ruby.exception_arg_error(), format!("a buffer has 0 to {MAX_ELEMENTS} elements, not {number}"))
     })
 }
 
@@ -179,7 +179,7 @@ fn to_fill(storage: Storage, len: usize) -> HostColumn {
 }
 
 /// The most elements that a kernel can index.
-const MOST: usize = u32::MAX as usize - 1;
+const MAX_ELEMENTS: usize = u32::MAX as usize - 1;
 
 fn wrong(ruby: &Ruby, dtype: Dtype, value: Value, index: Option<usize>) -> Error {
     let place = index.map_or_else(String::new, |index| format!(" at index {index}"));
@@ -579,11 +579,11 @@ impl RubyBuffer {
             Residence::Device => {
                 let mut places = Vec::new();
                 part.stretches(|place, count| {
-                    if places.len() <= MOST_STRETCHES {
+                    if places.len() <= MAX_SINGLE_RANGES {
                         places.push((place, count));
                     }
                 });
-                if places.len() > MOST_STRETCHES {
+                if places.len() > MAX_SINGLE_RANGES {
                     return Ok(false);
                 }
                 let elements = source.on_host()?;
@@ -715,7 +715,7 @@ fn clock_of(ruby: &Ruby, what: &'static str, dtype: Dtype, elements: usize, from
 }
 
 /// The most ranges of a device's memory that are written one by one.
-const MOST_STRETCHES: usize = 16;
+const MAX_SINGLE_RANGES: usize = 16;
 
 /// `Ikra.__single(value)`: the nearest Float of 32 bits, rounded as kernels round.
 pub fn single(value: f64) -> f64 {

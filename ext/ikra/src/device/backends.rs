@@ -189,8 +189,9 @@ pub fn measure_ways(backend: &Arc<dyn Backend>) {
 }
 
 fn measured(store: &dyn DeviceStore) -> Result<Ways> {
-    const LARGE: usize = 16 << 20;
-    let mut bytes = vec![1u8; LARGE];
+    /// Bytes of the transfers whose rate is measured.
+    const MEASURED_BYTES: usize = 16 << 20;
+    let mut bytes = vec![1u8; MEASURED_BYTES];
     let mut best = [f64::INFINITY; 3];
     let mut time = |at: usize, began: Instant| best[at] = best[at].min(began.elapsed().as_secs_f64());
     for _ in 0..4 {
@@ -198,13 +199,13 @@ fn measured(store: &dyn DeviceStore) -> Result<Ways> {
         store.upload(64, Some(&bytes[..64]))?.read(0, &mut [0; 64])?;
         time(0, began);
         let began = Instant::now();
-        let there = store.upload(LARGE, Some(&bytes))?;
+        let there = store.upload(MEASURED_BYTES, Some(&bytes))?;
         time(1, began);
         let began = Instant::now();
         there.read(0, &mut bytes)?;
         time(2, began);
     }
-    let rate = |seconds: f64| LARGE as f64 / seconds.max(1e-9);
+    let rate = |seconds: f64| MEASURED_BYTES as f64 / seconds.max(1e-9);
     Ok(Ways { launch: best[0], up: rate(best[1]), down: rate(best[2]) })
 }
 

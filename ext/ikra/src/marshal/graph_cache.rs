@@ -7,9 +7,9 @@
 //! The GC may free or move an object: revalidation then finds that nothing refers to its address, or that something
 //! else is there.
 //!
-//! Memory is bounded by the number of graphs ([`MOST`]), and by the GC. Tables are dropped that were not used during
-//! the last [`OLD`] runs of the GC, and for [`REST`]. A program that makes so much garbage between two calls loses its
-//! tables, but spends little of its time on walks.
+//! Memory is bounded by the number of graphs ([`MAX_GRAPHS`]), and by the GC. Tables are dropped that were not used
+//! during the last [`MIN_AGE_COLLECTIONS`] runs of the GC, and for [`MIN_AGE`]. A program that makes so much garbage
+//! between two calls loses its tables, but spends little of its time on walks.
 //!
 //! Of the lists that a block runs over, only the last one has tables, and others that were used again when they had
 //! none. So where each call has a new list, the memory of one graph is reused.
@@ -25,14 +25,15 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// The most graphs in the cache.
-const MOST: usize = 4;
-/// Runs of the GC after which tables may be dropped.
-const OLD: u32 = 16;
-const REST: Duration = Duration::from_secs(1);
+const MAX_GRAPHS: usize = 4;
+/// Runs of the GC without a use after which tables may be dropped.
+const MIN_AGE_COLLECTIONS: u32 = 16;
+/// The time without a use after which they may be.
+const MIN_AGE: Duration = Duration::from_secs(1);
 /// The fewest objects of a graph. A walk over fewer takes less than a millisecond.
-const FEWEST: usize = workers::PIECE;
+const MIN_OBJECTS: usize = workers::PIECE;
 /// The most calls without a check, where checks fail again and again.
-const LONGEST_WAIT: u32 = 64;
+const MAX_WAIT_CALLS: u32 = 64;
 
 /// The owner of cached graphs: one variant of a block. When it is dropped, the cache drops its graphs.
 #[derive(Default)]
@@ -71,7 +72,7 @@ pub fn take(owner: &Owner, base: Raw, elements: usize) -> Option<Tables> {
         graph.taken = graph.tables.is_some();
         return graph.tables.take();
     }
-    if elements >= FEWEST {
+    if elements >= MIN_OBJECTS {
         // Another graph follows, which may reuse their memory.
         leave_others(&mut graphs, owner);
     }
@@ -89,14 +90,14 @@ pub fn failed(owner: &Owner, base: Raw) {
     if let Some(graph) = GRAPHS.lock().iter_mut().find(|graph| graph.is_of(owner, base)) {
         (graph.taken, graph.came_back) = (false, false);
         graph.wait = graph.next_wait;
-        graph.next_wait = (2 * graph.next_wait).clamp(1, LONGEST_WAIT);
+        graph.next_wait = (2 * graph.next_wait).clamp(1, MAX_WAIT_CALLS);
     }
 }
 
 /// Whether tables are to be kept after the call. Until then they need their numbers.
 pub fn wants(owner: &Owner, base: Raw, tables: &Tables) -> bool {
     // Hashes are laid out anew for each call.
-    if tables.rows() < FEWEST || !tables.hashes.is_empty() {
+    if tables.rows() < MIN_OBJECTS || !tables.hashes.is_empty() {
         return false;
     }
     match GRAPHS.lock().iter_mut().find(|graph| graph.is_of(owner, base)) {
@@ -140,7 +141,7 @@ pub fn put(owner: &Owner, base: Raw, mut tables: Tables) {
     }
     graph.touch();
     graph.tables = Some(tables);
-    if graphs.len() >= MOST {
+    if graphs.len() >= MAX_GRAPHS {
         graphs.remove(0);
     }
     graphs.push(graph);
@@ -167,7 +168,7 @@ impl DataTypeFunctions for GcWatch {
     fn mark(&self, _: &gc::Marker) {
         GRAPHS.lock().retain_mut(|graph| {
             graph.age += 1;
-            graph.age < OLD || graph.used.elapsed() < REST
+            graph.age < MIN_AGE_COLLECTIONS || graph.used.elapsed() < MIN_AGE
         });
         // The memory of freed arrays may not be needed any more.
         pool::host().tidy();

@@ -196,11 +196,11 @@ pub fn fill_array(array: Raw, elements: &[Raw], frozen: bool) -> Result<(), Erro
 pub struct HeapCapacities(Mutex<Vec<u64>>);
 
 /// The initial rows of a scratch heap, for each slot.
-const SCRATCH: u64 = 32;
+const SCRATCH_ROWS_PER_SLOT: u64 = 32;
 /// The least initial rows of another heap.
-const LEAST: u64 = 256;
+const MIN_INITIAL_ROWS: u64 = 256;
 /// The greatest factor by which a heap grows at once.
-const STEP: u64 = 32;
+const MAX_GROWTH_FACTOR: u64 = 32;
 
 /// The rows of a program's heaps in one launch.
 #[derive(Clone, Debug, Default)]
@@ -215,8 +215,8 @@ pub struct HeapCapacity {
 impl HeapCapacities {
     pub fn new(program: &Program, elements: usize) -> Self {
         let first = |heap: usize| match program.heaps[heap].scratch {
-            true => SCRATCH,
-            false => (elements as u64).max(LEAST),
+            true => SCRATCH_ROWS_PER_SLOT,
+            false => (elements as u64).max(MIN_INITIAL_ROWS),
         };
         Self(Mutex::new((0..program.heaps.len()).map(first).collect()))
     }
@@ -257,7 +257,7 @@ impl HeapCapacities {
         let done = key.tick() * elements + key.index() + 1;
         let share = (elements * ticks) as f64 / done as f64;
         let expected = if description.scratch { needed } else { (needed as f64 * share * 1.1) as u64 };
-        let most = needed.max(capacity.saturating_mul(STEP));
+        let most = needed.max(capacity.saturating_mul(MAX_GROWTH_FACTOR));
         let wanted = expected.clamp(needed.max(*capacity * 2), most.max(*capacity * 2));
         let rows = wanted.saturating_mul(if description.scratch { slots } else { 1 });
         let width: u64 = program

@@ -74,7 +74,7 @@ const ARRAY: u64 = 1 << 63;
 /// The bit that marks a String. The lower half is its position in [`Strings`].
 const STRING: u64 = 1 << 62;
 /// The most rows of one class, or arrays of one kind.
-const MOST_ROWS: usize = u32::MAX as usize;
+const MAX_ROWS: usize = u32::MAX as usize;
 /// Rows that are processed together, so that an object is still in the cache when its ivars are read.
 pub const CHUNK: usize = 256;
 

@@ -36,8 +36,8 @@ pub enum Phase {
 const NAMES: [&str; 10] =
     ["source", "infer", "compile", "trace", "pack", "upload", "kernel", "download", "unpack", "ruby"];
 
-/// Sections that a profile keeps one by one; of later ones only the sums.
-const MOST_SECTIONS: usize = 100_000;
+/// The most sections that a profile keeps one by one. Of later ones it keeps only the sums.
+const MAX_SECTIONS: usize = 100_000;
 
 /// What a section is, for people.
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ impl Watch {
             for (phase, _, time) in &record.spans {
                 frame.sums[*phase as usize] += *time;
             }
-            if frame.sections.len() < MOST_SECTIONS {
+            if frame.sections.len() < MAX_SECTIONS {
                 frame.sections.push(record.clone());
             } else {
                 frame.left_out += 1;

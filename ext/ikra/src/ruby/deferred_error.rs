@@ -36,7 +36,7 @@ struct Ended {
 static OPEN: Mutex<VecDeque<Weak<Completion>>> = Mutex::new(VecDeque::new());
 /// The most open completions, whatever became of them. Where as many came after a completion, its backend knows its
 /// outcome without the driver.
-const MANY: usize = 64;
+const MAX_OPEN: usize = 64;
 
 impl DeferredError {
     pub fn new(sites: &Arc<[Site]>, callback: Value) -> Self {
@@ -62,7 +62,7 @@ impl DeferredError {
         for _ in 0..2 {
             let forgets = open.front().is_some_and(|first| match first.upgrade() {
                 None => true,
-                Some(completion) => open.len() > MANY && !matches!(completion.is_ok(), Ok(false)),
+                Some(completion) => open.len() > MAX_OPEN && !matches!(completion.is_ok(), Ok(false)),
             });
             if !forgets {
                 break;

@@ -52,8 +52,8 @@ const ENTRY: usize = 6;
 const ISEQ: usize = 7;
 /// An environment has none around it.
 const LOCAL: usize = 2;
-/// Environments and scopes around each other that are followed.
-const MOST: usize = 10_000;
+/// The most environments or scopes around each other that are followed.
+const MAX_SCOPES: usize = 10_000;
 
 /// Objects of which Ruby says what reading their structures must find. They are a Proc made in a method that was given
 /// a block, one made where there is none, that block, the method, and a Proc whose scope is of `Ikra`.
@@ -144,7 +144,7 @@ fn environment(block: Raw) -> Option<usize> {
 /// The environments from the innermost outwards.
 fn environments(innermost: usize) -> impl Iterator<Item = usize> {
     let around = |env: &usize| (word(*env, 0) & LOCAL == 0).then(|| word(*env, -1) & !3);
-    std::iter::successors(Some(innermost), around).take(MOST)
+    std::iter::successors(Some(innermost), around).take(MAX_SCOPES)
 }
 
 /// The block of the method around a Proc. None: it cannot be told.
@@ -232,7 +232,7 @@ impl InForce {
     /// What Ruby raises.
     pub fn of(ruby: &Ruby, code: Value) -> Result<Self, Error> {
         if let Some(scope) = if is_known() { scope_of(code) } else { None } {
-            let scopes = || std::iter::successors(Some(scope), |scope| scope.around()).take(MOST);
+            let scopes = || std::iter::successors(Some(scope), |scope| scope.around()).take(MAX_SCOPES);
             // nearly always
             if scopes().all(|scope| scope.refinements() == heap::NIL) {
                 return Ok(Self::NONE);

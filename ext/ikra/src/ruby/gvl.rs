@@ -263,10 +263,10 @@ pub fn may_end() -> bool {
 impl Patience {
     const LOOK: Duration = Duration::from_millis(5);
     const LOOK_AT_OTHERS: Duration = Duration::from_millis(20);
-    /// Nobody looks for so long after the first time that it ended. After each further one it is so many times as long.
-    /// So the work takes half as long again at most.
+    /// Nobody looks for so long after the first time that it ended.
     const QUIET: Duration = Duration::from_millis(80);
-    const LONGER: u32 = 4;
+    /// After each further time, nobody looks for so many times as long. So the work takes half as long again at most.
+    const QUIET_FACTOR: u32 = 4;
 
     /// `long`: it may take so long that other threads matter.
     ///
@@ -309,7 +309,7 @@ impl Patience {
             })?;
         }
         ruby.thread_check_ints()?;
-        self.quiet.set((self.quiet.get() * Self::LONGER).max(Self::QUIET));
+        self.quiet.set((self.quiet.get() * Self::QUIET_FACTOR).max(Self::QUIET));
         let now = Instant::now();
         self.began.set(now);
         self.looked.set(now);

@@ -91,14 +91,14 @@ impl Holder {
 }
 
 /// The most objects that are kept without a holder.
-const FEW: usize = 8;
+const MAX_WITHOUT_HOLDER: usize = 8;
 
 /// Keeps objects alive for as long as it is a local variable of a Ruby thread. The GC scans that thread's machine
 /// stack, and neither frees nor moves any object that a word there may name. A holder is made when there are more than
 /// a few objects, or on request.
 #[derive(Default)]
 pub struct LazyHolder {
-    few: [Cell<Raw>; FEW],
+    few: [Cell<Raw>; MAX_WITHOUT_HOLDER],
     count: Cell<usize>,
     holder: OnceCell<Obj<Holder>>,
 }

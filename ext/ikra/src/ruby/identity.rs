@@ -18,7 +18,7 @@ mod reservations;
 use crate::ruby::heap::{self, Raw};
 use codes::{Codes, Short};
 use ikra_core::memory::{ahead, table::Table};
-pub use reservations::MOST_PLACES;
+pub use reservations::MAX_PLACES;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -57,27 +57,27 @@ pub type RawMap<V> = WordMap<Raw, V>;
 /// The least distance, in bytes, of two objects on Ruby's heap, in every Ruby since 2.0.
 const APART: usize = 40;
 /// The most objects that are kept in a list, without regions.
-const FEW: usize = 8;
+const MAX_LISTED_OBJECTS: usize = 8;
 /// The number of values whose words are prefetched together, before the first of them is read. Half as many took a
 /// tenth longer.
 pub const TOGETHER: usize = 32;
 const REGION_BITS: u32 = 16;
-/// Numbers of entries of a region: with few objects; enough unless objects lie close; the most that a hash table has;
-/// and with one entry for each slot.
-const FEWEST: usize = 16;
-const CLOSE: usize = 128;
-const MOST: usize = 512;
+/// Numbers of entries of a region: the least of a hash table; enough unless objects lie close; the most of a hash
+/// table; and with one entry for each slot.
+const MIN_ENTRIES: usize = 16;
+const MAX_SCATTERED_ENTRIES: usize = 128;
+const MAX_ENTRIES: usize = 512;
 const SLOTS: usize = (1 << REGION_BITS) / APART + 1;
-/// A region that would need more entries becomes full, if that wastes little memory.
-const FULLER: usize = 32;
+/// A region that would need more entries than this becomes full, if that wastes little memory.
+const MIN_FULL_ENTRIES: usize = 32;
 /// The most bytes that words of full regions may take for each object that has a word there; and a number of full
 /// regions that is always allowed.
-const WASTE: usize = 19;
-const SPARE: usize = 640;
+const MAX_FULL_BYTES_PER_OBJECT: usize = 19;
+const MAX_SPARE_REGIONS: usize = 640;
 /// Bytes of the words of a full region.
-const FULL: usize = SLOTS * size_of::<Short>();
+const FULL_REGION_BYTES: usize = SLOTS * size_of::<Short>();
 /// The number of words of full regions for which memory is reserved at once.
-const MANY: usize = 1 << 22;
+const RESERVED_WORDS: usize = 1 << 22;
 /// The bits of a hash table's word that name its object's slot within the region. Words that callers give have zeros
 /// there.
 const SLOT: u64 = ((1 << 11) - 1) << SLOT_SHIFT;
@@ -103,7 +103,7 @@ const _: () = assert!(SLOTS <= 1 << 11);
 /// A few objects are kept in a list, without regions.
 #[derive(Default)]
 pub struct IdentityMap {
-    few: SmallVec<[(Raw, u64); FEW]>,
+    few: SmallVec<[(Raw, u64); MAX_LISTED_OBJECTS]>,
     /// A hash table with open addressing. Its size is a power of two, or 0.
     regions: Vec<Region>,
     used: usize,
@@ -259,7 +259,7 @@ impl IdentityMap {
     #[cold]
     fn fill_slowly(&mut self, object: Raw, word: u64) {
         if self.regions.is_empty() {
-            if self.few.len() < FEW {
+            if self.few.len() < MAX_LISTED_OBJECTS {
                 return self.few.push((object, word));
             }
             self.spread();
@@ -495,12 +495,12 @@ impl IdentityMap {
         if region.few.count < region.few.most {
             return;
         }
-        let places = (region.few.count * 8 / 7 + 1).next_power_of_two().max(FEWEST);
+        let places = (region.few.count * 8 / 7 + 1).next_power_of_two().max(MIN_ENTRIES);
         // Where nearly all regions are full, this one will be, too.
-        let soon = places > FULLER || self.full * 4 >= self.used * 3;
-        let (bytes, spare) = (self.full * FULL, SPARE * FULL);
-        let is_no_waste = bytes <= spare + WASTE * *self.objects.get_mut();
-        if places > MOST || soon && is_no_waste || places > CLOSE && region.few.are_close() {
+        let soon = places > MIN_FULL_ENTRIES || self.full * 4 >= self.used * 3;
+        let (bytes, spare) = (self.full * FULL_REGION_BYTES, MAX_SPARE_REGIONS * FULL_REGION_BYTES);
+        let is_no_waste = bytes <= spare + MAX_FULL_BYTES_PER_OBJECT * *self.objects.get_mut();
+        if places > MAX_ENTRIES || soon && is_no_waste || places > MAX_SCATTERED_ENTRIES && region.few.are_close() {
             self.fill_up(at);
         } else {
             region.few.grow(places);
@@ -513,7 +513,7 @@ impl IdentityMap {
         let from = self.words.len().max(1);
         if from + SLOTS > self.words.capacity() {
             // Pages that are never touched take only addresses.
-            self.words.reserve(if self.full > 8 { MANY } else { 8 * SLOTS });
+            self.words.reserve(if self.full > 8 { RESERVED_WORDS } else { 8 * SLOTS });
         }
         let fresh = self.words.add(from + SLOTS - self.words.len());
         fresh.iter_mut().for_each(|word| *word = AtomicU32::default());
@@ -550,7 +550,10 @@ fn place(object: Raw) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{APART, FULL, Found, IdentityMap, Known, Ordering, REGION_BITS, Raw, SPARE, TOGETHER, WordMap};
+    use super::{
+        APART, FULL_REGION_BYTES, Found, IdentityMap, Known, MAX_SPARE_REGIONS, Ordering, REGION_BITS, Raw, TOGETHER,
+        WordMap,
+    };
     use std::collections::HashMap;
 
     /// Pseudo-random numbers, the same each time.
@@ -724,7 +727,7 @@ mod tests {
             }
             let by_hash: usize = map.regions.iter().map(|region| size_of_val(&region.few.words[..])).sum();
             let bytes = by_hash + size_of_val(&map.words[..]);
-            let spare = if near == 10 { 0 } else { SPARE * FULL };
+            let spare = if near == 10 { 0 } else { MAX_SPARE_REGIONS * FULL_REGION_BYTES };
             assert!(bytes <= COUNT * most + spare, "{} bytes an object", bytes as f64 / COUNT as f64);
         }
     }
@@ -743,8 +746,8 @@ mod tests {
         assert_eq!(full(10, 27), 0);
         assert_eq!(full(10, 40), 10);
         // 66 bytes for each of a hundred objects. With a hash table it would be 10.
-        let some = full(4 * SPARE, 100);
-        assert!((SPARE..2 * SPARE).contains(&some), "{some}");
+        let some = full(4 * MAX_SPARE_REGIONS, 100);
+        assert!((MAX_SPARE_REGIONS..2 * MAX_SPARE_REGIONS).contains(&some), "{some}");
     }
 
     #[test]

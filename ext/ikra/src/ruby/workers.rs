@@ -23,12 +23,12 @@ pub const PIECE: usize = 4096;
 const AT_ONCE: usize = 16;
 /// Things of one piece that lie far from each other in memory.
 pub const GROUP: usize = 64;
-/// With fewer rows the Ruby thread is done before workers are awake.
-const MANY: usize = 4 * PIECE;
+/// The fewest rows for which workers are woken. With fewer the Ruby thread is done before they are awake.
+const MIN_PARALLEL_ROWS: usize = 4 * PIECE;
 
 /// Whether there are enough rows to process them piece by piece, in order.
 pub fn many(rows: usize) -> bool {
-    rows >= MANY
+    rows >= MIN_PARALLEL_ROWS
 }
 
 /// Whether there are enough rows to wake workers.

@@ -324,7 +324,7 @@ impl Numbers {
 }
 
 /// The least number of elements for which the GVL is released.
-const MANY: usize = 1 << 14;
+const MIN_ELEMENTS_WITHOUT_GVL: usize = 1 << 14;
 
 /// Runs a collective operation over so many elements. An interrupt ends it. Most interrupts raise; after one that does
 /// not, the operation runs again.
@@ -337,7 +337,7 @@ pub fn working<T: Send>(
     loop {
         let cancel = CancelToken::default();
         let run = || work(Workers { threads: &workers::THREADS, cancel: &cancel });
-        let answer = match (count < MANY, beside) {
+        let answer = match (count < MIN_ELEMENTS_WITHOUT_GVL, beside) {
             (true, _) => Some(run()),
             (_, true) => Some(gvl::run_beside(ruby, &cancel, run)?),
             _ => gvl::run(ruby, &cancel, run)?,

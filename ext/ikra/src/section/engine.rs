@@ -202,10 +202,10 @@ struct Sites {
 }
 
 static SITES: Mutex<Option<Sites>> = Mutex::new(None);
-/// The most blocks that are remembered.
-const MOST_SITES: usize = 4_096;
+/// The most sites, one for each block, that are remembered.
+const MAX_SITES: usize = 4_096;
 /// The most variants of one block.
-const MOST_VARIANTS: usize = 6;
+const MAX_VARIANTS: usize = 6;
 impl Site {
     /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote. `auto` chooses
     /// by these.
@@ -244,7 +244,7 @@ fn remember(key: Use, site: Site) -> Arc<Site> {
     let site = Arc::new(site);
     let mut sites = SITES.lock();
     let sites = sites.get_or_insert_default();
-    if sites.by_block.len() >= MOST_SITES {
+    if sites.by_block.len() >= MAX_SITES {
         let mut uses: Vec<u64> = sites.by_block.values().map(|s| s.last_used.load(Ordering::Relaxed)).collect();
         uses.sort_unstable();
         let middle = uses[uses.len() / 2];

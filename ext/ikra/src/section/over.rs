@@ -362,7 +362,7 @@ pub fn sort(
 
 /// The fewest multiplications for which the library is used. Ikra's own kernel computes smaller products before the
 /// library is open.
-const LEAST_PRODUCT: usize = 1 << 20;
+const MIN_BLAS_MULTIPLICATIONS: usize = 1 << 20;
 
 /// `Ikra.__blas?(buffer, multiplications, options)`: whether the library is to do so many multiplications, if it
 /// accepts the matrices.
@@ -372,7 +372,7 @@ const LEAST_PRODUCT: usize = 1 << 20;
 pub fn has_blas(ruby: &Ruby, buffer: Value, size: usize, options: Option<RHash>) -> Result<bool, Error> {
     let (_, buffer) = given(ruby, buffer)?;
     let settings = Settings::for_call(ruby, options)?;
-    if !settings.blas || settings.code.races || size < LEAST_PRODUCT {
+    if !settings.blas || settings.code.races || size < MIN_BLAS_MULTIPLICATIONS {
         return Ok(false);
     }
     Ok(Placement::of(ruby, settings.backend, &buffer, size)?.is_device())

@@ -65,8 +65,8 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
             Err(what) => return Ok(Err(what)),
         });
         objects += usize::from(heap::see(raw) == Seen::Object);
-        if objects > MOST_OBJECTS {
-            return Ok(Err(format!("a Hash with more than {MOST_OBJECTS} objects as keys")));
+        if objects > MAX_OBJECT_KEYS {
+            return Ok(Err(format!("a Hash with more than {MAX_OBJECT_KEYS} objects as keys")));
         }
         // A key that was changed after it was stored is not found any more.
         if matches!(heap::see(raw), Seen::Array | Seen::Struct) {
@@ -81,10 +81,10 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
 }
 
 /// The most objects without a hash of their own that may be keys. They are searched one after the other.
-const MOST_OBJECTS: usize = 256;
+const MAX_OBJECT_KEYS: usize = 256;
 
-/// The deepest nesting of keys.
-const MOST_NESTED: usize = 16;
+/// The deepest nesting of Arrays and Structs in a key, in levels.
+const MAX_KEY_DEPTH: usize = 16;
 
 /// The hash of a key, or the reason why kernels cannot hold its Hash.
 fn key_hash(ruby: &Ruby, raw: Raw, depth: usize) -> Result<Result<u64, String>, Error> {
@@ -97,10 +97,10 @@ fn key_hash(ruby: &Ruby, raw: Raw, depth: usize) -> Result<Result<u64, String>, 
         Seen::Float(f) => Key::Word(Tag::FLOAT, f.to_bits()).hash(),
         Seen::Symbol => Key::Word(Tag::SYM, symbols::add(ruby, raw)? as u64).hash(),
         Seen::Str => Key::Str(heap::bytes(raw)).hash(),
-        Seen::Array if heap::class_word(raw) == ruby.class_array().as_raw() && depth < MOST_NESTED => {
+        Seen::Array if heap::class_word(raw) == ruby.class_array().as_raw() && depth < MAX_KEY_DEPTH => {
             return parts_hash(ruby, value(raw), depth);
         }
-        Seen::Struct if depth < MOST_NESTED && has_hash_of(raw, ruby.class_struct().as_value())? => {
+        Seen::Struct if depth < MAX_KEY_DEPTH && has_hash_of(raw, ruby.class_struct().as_value())? => {
             let to_a: Value = ruby.class_struct().funcall("instance_method", ("to_a",))?;
             return parts_hash(ruby, to_a.funcall("bind_call", (value(raw),))?, depth);
         }

@@ -119,7 +119,7 @@ const CHUNK: Range<f64> = 10e-6..1e-3;
 /// Chunks for each thread, so that all threads end at about the same time. The first number is for a single step. The
 /// second is for one of many steps, after each of which all threads wait.
 const SHARES: u64 = 32;
-const SHARES_OF_MANY: u64 = 8;
+const SHARES_OF_STEP: u64 = 8;
 
 /// Seconds that a job took for a tick in the last run of the code, if there was one.
 #[derive(Default)]
@@ -289,7 +289,7 @@ impl Shared {
 
 /// Jobs per chunk.
 fn chunk(work: &Work, from: &Progress, threads: usize) -> u64 {
-    let shares = if work.steps() == 1 { SHARES } else { SHARES_OF_MANY };
+    let shares = if work.steps() == 1 { SHARES } else { SHARES_OF_STEP };
     let fair = work.jobs as f64 / (threads as f64 * shares as f64);
     let size = (CHUNK.end / from.cost).min(fair).max(CHUNK.start / from.cost);
     let size = (size as u64).clamp(1, work.jobs.max(1));

@@ -196,7 +196,8 @@ fn power() -> Program {
     })])
 }
 
-const MANY_PARAMS: i64 = 700;
+/// More parameters than a launch takes.
+const PARAM_COUNT: i64 = 700;
 
 /// `out = in`, with each of very many parameters in turn subtracted from twice that, in a function of its own.
 fn many_params() -> Program {
@@ -204,7 +205,7 @@ fn many_params() -> Program {
     let x = f.param(Scalar::I64, None);
     let sum = f.var(Scalar::I64, None);
     f.set(sum, x.into());
-    for i in 0..MANY_PARAMS as usize {
+    for i in 0..PARAM_COUNT as usize {
         let twice = f.i64(Op::Add, &[sum.into(), sum.into()]);
         let param = f.i64(Op::Param(ParamId::new(i)), &[]);
         let less = f.i64(Op::Sub, &[twice, param]);
@@ -216,7 +217,7 @@ fn many_params() -> Program {
         let folded = b.call(FuncId(1), vec![x], &[Scalar::I64], None);
         b.store(OUTPUT, index, folded[0]);
     });
-    let params = (0..MANY_PARAMS).map(|i| Param::new(format!("n{i}"), Scalar::I64)).collect();
+    let params = (0..PARAM_COUNT).map(|i| Param::new(format!("n{i}"), Scalar::I64)).collect();
     Program { params, ..program(vec![main, f.finish()]) }
 }
 
@@ -226,7 +227,7 @@ fn more_arguments_than_a_launch_takes_lie_in_memory() {
     let text = text(&program);
     assert!(text.starts_with("// block in main at test.rb:12\n\nstruct Args {\n  const i64 *c0_in;"), "{text}");
     assert!(text.contains("struct Given {\n  Launch launch;\n  const Args *args;\n};"), "{text}");
-    let params: Vec<u64> = (0..MANY_PARAMS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let params: Vec<u64> = (0..PARAM_COUNT as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let columns = columns(&[0, -1, i64::MAX, i64::MIN, 12_345]);
     let generated = random::Generated { program, columns, biases: vec![0; 3], params, jobs: 5, ticks: 1 };
     let (program, options) = (&generated.program, CodeOptions::default());

@@ -20,9 +20,8 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where more than this fraction of a class is not packed (one in so many objects), all of the class is packed by all
-/// cores.
-const FEW: usize = 16;
+/// Where more than one in so many objects of a class is not packed, all of the class is packed by all cores.
+const MAX_UNPACKED_DIVISOR: usize = 16;
 
 /// The columns of the objects and arrays of the tables.
 pub struct TableColumns {
@@ -41,8 +40,8 @@ pub struct TableColumns {
 /// device, if there was room.
 type Sent = Vec<(usize, HostColumn, Option<Arc<dyn DeviceMemory>>)>;
 
-/// A column with fewer bytes is not worth a thread.
-const LONG: usize = 1 << 20;
+/// The fewest bytes of a column that is worth a thread.
+const MIN_SENT_BYTES: usize = 1 << 20;
 
 impl TableColumns {
     /// The columns of tables of which nothing is packed yet.
@@ -122,7 +121,7 @@ impl TableColumns {
                 let mut classes = start + first as usize..=start + last as usize;
                 let is_packed = |at: usize| self.objects[at].as_ref().is_some_and(Vec::is_empty);
                 classes.all(|at| is_packed(at) || tables.classes[at].objects.is_empty())
-                    && self.columns[*at].byte_len() >= LONG
+                    && self.columns[*at].byte_len() >= MIN_SENT_BYTES
             }
             _ => false,
         };
@@ -178,14 +177,14 @@ impl TableColumns {
 
     /// Notes that all objects of a class were visited, and that these rows were left out.
     pub fn objects_left(&mut self, class: usize, all: usize, left: Vec<u32>) {
-        self.objects[class] = Some(left).filter(|left| left.len() <= all / FEW);
+        self.objects[class] = Some(left).filter(|left| left.len() <= all / MAX_UNPACKED_DIVISOR);
     }
 
     /// The same for the arrays of a kind.
     pub fn arrays_left(&mut self, kind: usize, all: usize, mut left: Vec<Span>) {
         // Arrays that could not be packed were noted after those that were not visited.
         left.sort_unstable_by_key(|span| (span.list, span.from));
-        self.arrays[kind] = Some(left).filter(|left| left.len() <= all / FEW);
+        self.arrays[kind] = Some(left).filter(|left| left.len() <= all / MAX_UNPACKED_DIVISOR);
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::reservations::New;
 use super::walk::Tracer;
-use super::{CHUNK, GuardFailure, MOST_ROWS, NO_CLASS, Result, Tables};
+use super::{CHUNK, GuardFailure, MAX_ROWS, NO_CLASS, Result, Tables};
 use crate::marshal::plan::SlotPlan;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw, Seen};
@@ -90,7 +90,7 @@ impl Tracer<'_> {
             starts.push(next.clone());
             next.iter_mut().zip(&piece.objects).for_each(|(next, count)| *next += count);
         }
-        if next.iter().any(|rows| *rows >= MOST_ROWS) {
+        if next.iter().any(|rows| *rows >= MAX_ROWS) {
             return Err(GuardFailure::TooMany);
         }
         let mut tails = Vec::with_capacity(next.len());

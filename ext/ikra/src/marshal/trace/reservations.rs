@@ -10,7 +10,7 @@ use super::walk::{Tracer, make_room};
 use super::{ARRAY, GuardFailure, Result, Tables};
 use crate::marshal::plan::SlotPlan;
 use crate::ruby::heap::{self, Raw};
-use crate::ruby::identity::{Found, IdentityMap, MOST_PLACES, RawMap, TOGETHER, WordMap};
+use crate::ruby::identity::{Found, IdentityMap, MAX_PLACES, RawMap, TOGETHER, WordMap};
 use crate::ruby::workers;
 use ikra_core::memory::room;
 use ikra_core::types::Prims;
@@ -132,7 +132,7 @@ impl Tracer<'_> {
     /// nothing has rows, though regions and codes for their words may have been made.
     pub(super) fn enter_beside(&mut self, slots: &[&SlotPlan], seen: &mut [Vec<New>]) -> Result<bool> {
         let total = seen.iter().map(Vec::len).sum();
-        if !workers::pays(total) || total > MOST_PLACES {
+        if !workers::pays(total) || total > MAX_PLACES {
             return Ok(false);
         }
         let this = &*self;
@@ -222,7 +222,7 @@ impl Tracer<'_> {
         let more = |table: usize| pieces.iter().map(|piece| piece.counts[table].rows).sum::<usize>();
         let some: Vec<_> =
             before.enumerate().map(|(table, rows)| (table, rows, more(table))).filter(|some| some.2 > 0).collect();
-        if some.iter().any(|(_, rows, more)| rows + more > MOST_PLACES) {
+        if some.iter().any(|(_, rows, more)| rows + more > MAX_PLACES) {
             return None;
         }
         map.prepare(&coming, some.iter().map(|(table, ..)| (first_word(classes.len(), *table) >> 32) as u32))

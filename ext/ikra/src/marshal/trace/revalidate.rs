@@ -44,9 +44,9 @@ pub(super) struct Differs;
 type Result<T> = std::result::Result<T, Differs>;
 
 /// The fewest waiting objects for which workers are woken.
-const SEVERAL: usize = 256;
+const MIN_PARALLEL_OBJECTS: usize = 256;
 /// The number of waiting objects that a worker takes at a time.
-const FEW: usize = workers::GROUP;
+const OBJECTS_AT_ONCE: usize = workers::GROUP;
 
 /// Reached, from anywhere.
 const SHARED: u8 = 1;
@@ -458,7 +458,7 @@ impl<'a> Checker<'a> {
             reached.retain(|entry| self.waits(*entry));
         }
         loop {
-            if reached.len() >= SEVERAL {
+            if reached.len() >= MIN_PARALLEL_OBJECTS {
                 reached = self.round(&reached)?;
                 continue;
             }
@@ -478,7 +478,7 @@ impl<'a> Checker<'a> {
     /// Workers check all of these. Gives what they reached.
     fn round(&mut self, waiting: &[u64]) -> Result<Vec<u64>> {
         let this = &*self;
-        let found = workers::share(waiting.chunks(FEW).collect(), |waiting: &[u64]| {
+        let found = workers::share(waiting.chunks(OBJECTS_AT_ONCE).collect(), |waiting: &[u64]| {
             let mut piece = Piece::default();
             heap::prefetch_all(waiting.iter().map(|entry| this.named(*entry)));
             for entry in waiting {

@@ -6,7 +6,7 @@
 //! ([`Plan::roots_first`]).
 
 use super::reservations::New;
-use super::{ARRAY, ARRAY_CLASS, CHUNK, GuardFailure, MOST_ROWS, NO_CLASS, Result, STRING, Tables};
+use super::{ARRAY, ARRAY_CLASS, CHUNK, GuardFailure, MAX_ROWS, NO_CLASS, Result, STRING, Tables};
 use crate::marshal::plan::{Plan, Rows, SlotPlan};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, AHEAD, FieldReader, Raw, Seen};
@@ -285,7 +285,7 @@ impl Tracer<'_> {
             _ => return None,
         };
         // With fewer rows left they are added one by one, until adding fails.
-        ((first as u32 as usize) < MOST_ROWS - TOGETHER).then_some(Usual { rows, shared, first, what })
+        ((first as u32 as usize) < MAX_ROWS - TOGETHER).then_some(Usual { rows, shared, first, what })
     }
 
     /// As [`Tracer::follow_usual`], for objects of several classes.
@@ -318,7 +318,7 @@ impl Tracer<'_> {
                     }
                     let (plan, rows) = (&plans[class], &mut classes[class]);
                     let row = rows.objects.len();
-                    if row >= MOST_ROWS || plan.must_not_be_frozen && heap::is_frozen(value) {
+                    if row >= MAX_ROWS || plan.must_not_be_frozen && heap::is_frozen(value) {
                         return None;
                     }
                     add(&mut rows.objects, &[value], expected);
@@ -420,7 +420,7 @@ impl Tracer<'_> {
     fn add_objects(&mut self, class: usize, objects: &[Raw], claimed: bool) -> Result<()> {
         let rows = &mut self.tables.classes[class];
         let len = rows.objects.len() + objects.len();
-        if len > MOST_ROWS {
+        if len > MAX_ROWS {
             return Err(GuardFailure::TooMany);
         }
         if self.plan.classes[class].ownable {
@@ -439,7 +439,7 @@ impl Tracer<'_> {
             heap::encoding(string).filter(|_| bytes.len() <= StrWord::MAX_BYTES).ok_or(GuardFailure::Value)?;
         let strings = &mut self.tables.strings;
         let len = bytes.len().max(1) as u64;
-        if strings.strings.len() >= MOST_ROWS || strings.rows + len > u64::from(u32::MAX) {
+        if strings.strings.len() >= MAX_ROWS || strings.rows + len > u64::from(u32::MAX) {
             return Err(GuardFailure::TooMany);
         }
         let entry = STRING | strings.strings.len() as u64;
@@ -487,7 +487,7 @@ impl Tracer<'_> {
         if self.plan.kinds[kind].ownable {
             room::resize(&mut rows.claimed, at + arrays.len(), claimed);
         }
-        let many = rows.arrays.len() > MOST_ROWS || next > u64::from(u32::MAX) || bits > u32::MAX as usize;
+        let many = rows.arrays.len() > MAX_ROWS || next > u64::from(u32::MAX) || bits > u32::MAX as usize;
         if many { Err(GuardFailure::TooMany) } else { Ok(()) }
     }
 

@@ -8,11 +8,14 @@
 //! Between the first reservation and the last word, no words may be read: a reservation is no word.
 
 use super::codes::RESERVED;
-use super::{FULL, FULLER, Found, IdentityMap, MOST, Ordering, SLOTS, SPARE, WASTE, WordMap};
+use super::{
+    FULL_REGION_BYTES, Found, IdentityMap, MAX_ENTRIES, MAX_FULL_BYTES_PER_OBJECT, MAX_SPARE_REGIONS, MIN_FULL_ENTRIES,
+    Ordering, SLOTS, WordMap,
+};
 use std::sync::atomic::AtomicU32;
 
 /// Places of reservations are less than this, and so are the rows of words that are given then.
-pub const MOST_PLACES: usize = super::codes::ROWS as usize;
+pub const MAX_PLACES: usize = super::codes::ROWS as usize;
 
 impl Found {
     /// Whether it is in a full region.
@@ -45,7 +48,10 @@ impl IdentityMap {
             if self.is_full(*number) {
                 continue;
             }
-            if *count >= MOST * 7 / 8 || *count >= FULLER * 7 / 8 && self.full * FULL <= SPARE * FULL + WASTE * objects
+            if *count >= MAX_ENTRIES * 7 / 8
+                || *count >= MIN_FULL_ENTRIES * 7 / 8
+                    && self.full * FULL_REGION_BYTES
+                        <= MAX_SPARE_REGIONS * FULL_REGION_BYTES + MAX_FULL_BYTES_PER_OBJECT * objects
             {
                 self.add_to(*number, 0);
                 let at = self.place_of(*number);
@@ -77,7 +83,7 @@ impl IdentityMap {
         self.reservation(found).load(Ordering::Relaxed) == RESERVED | place
     }
     /// Gives an object its word, after all reservations are made. [`IdentityMap::prepare`] knows its upper half, and
-    /// its row is less than [`MOST_PLACES`].
+    /// its row is less than [`MAX_PLACES`].
     #[inline]
     pub fn give(&self, found: Found, word: u64) {
         let short = self.codes.as_deref().and_then(|codes| codes.shorten_all(word, 1));

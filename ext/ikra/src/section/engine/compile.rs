@@ -4,7 +4,7 @@
 //! results may go, and whether it may run in parts, raise later, or not be waited for. Not here: which variant fits
 //! ([`super`]), and any stage of the compiler ([`ikra_core::engine`]).
 
-use super::{Form, MOST_VARIANTS, Section, Variant};
+use super::{Form, MAX_VARIANTS, Section, Variant};
 use crate::device::backends;
 use crate::marshal::graph_cache;
 use crate::marshal::made::HeapCapacities;
@@ -204,7 +204,7 @@ impl Section<'_> {
         if let Some(cut) = compiled.stencils.iter().position(|choice| choice.strategy == Strategy::Separate) {
             let mut state = site.state.lock();
             state.cuts.retain(|(known, _)| known != form);
-            state.cuts.truncate(MOST_VARIANTS - 1);
+            state.cuts.truncate(MAX_VARIANTS - 1);
             state.cuts.insert(0, (form.clone(), cut));
             return Ok(Attempt::Cut);
         }

@@ -54,7 +54,7 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// The most elements that run with the GVL. Leaving the GVL and taking it again would take as long.
-const FEW: usize = 2048;
+const MAX_ELEMENTS_WITH_GVL: usize = 2048;
 
 /// The Integer 1. A layout stores it once it was asked whether its elements are all of a list from the first on, row
 /// after row, and they are.
@@ -178,7 +178,7 @@ impl FastPath {
             (None, Residence::Nowhere | Residence::Host | Residence::Both) => true,
             _ => false,
         };
-        self.straight && count <= FEW && from.is_sure() && there()
+        self.straight && count <= MAX_ELEMENTS_WITH_GVL && from.is_sure() && there()
     }
 
     /// Launches the kernel. If it ends well, `results` has the elements that it makes.

@@ -142,9 +142,9 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 static SHOWN: Mutex<Vec<(Number, i32)>> = Mutex::new(Vec::new());
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 /// The most attempts to fetch columns while other threads run.
-const MOST_ATTEMPTS: usize = 4;
+const MAX_FETCH_ATTEMPTS: usize = 4;
 /// The most states that a scope keeps.
-const MOST_STATES: usize = 32;
+const MAX_STATES: usize = 32;
 
 /// The innermost scope of this Fiber.
 pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
@@ -555,7 +555,7 @@ impl State {
             // Looks while the device still computes. Not where other threads could freeze something before it is done.
             let looked = gvl::is_alone().then(|| unpacker.look());
             // After many attempts it waits with the GVL, so that no thread can launch again.
-            let fetched = if attempts < MOST_ATTEMPTS { gvl::released(|| self.fetched()) } else { self.fetched() };
+            let fetched = if attempts < MAX_FETCH_ATTEMPTS { gvl::released(|| self.fetched()) } else { self.fetched() };
             let columns = fetched.map_err(|e| errors::core(ruby, e))?;
             if self.launches.load(Ordering::Relaxed) == launches && self.ahead.load(Ordering::Relaxed) {
                 let unpacker = Unpacker { columns: &columns, ..unpacker };
@@ -741,7 +741,7 @@ impl Section<'_> {
         });
         let mut inner = scope.inner.lock();
         // The objects lack nothing here: everything was written back before this was packed.
-        if inner.states.len() >= MOST_STATES {
+        if inner.states.len() >= MAX_STATES {
             inner.states.remove(0);
         }
         inner.states.push(state.clone());

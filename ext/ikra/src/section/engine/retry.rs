@@ -50,7 +50,7 @@ pub(super) struct LaunchPolicy {
 }
 
 /// How often a section is compiled for values that other threads change meanwhile.
-pub(super) const MOST_ATTEMPTS: usize = 50;
+pub(super) const MAX_ATTEMPTS: usize = 50;
 
 impl Section<'_> {
     pub(super) fn run(mut self) -> Result<Value, Error> {
@@ -64,7 +64,7 @@ impl Section<'_> {
     fn attempts(&mut self) -> Result<Value, Error> {
         let mut policy = LaunchPolicy { limit: Key::NONE, beside: false, evicted: 0 };
         let mut attempts = 0;
-        while attempts < MOST_ATTEMPTS {
+        while attempts < MAX_ATTEMPTS {
             attempts += 1;
             let holder = LazyHolder::default();
             let Some((variant, packed, tables)) = self.packed(&holder)? else {

@@ -5,8 +5,8 @@
 
 use super::compile::is_dtype;
 use super::resident;
-use super::retry::MOST_ATTEMPTS;
-use super::{Form, MOST_VARIANTS, Section, Variant};
+use super::retry::MAX_ATTEMPTS;
+use super::{Form, MAX_VARIANTS, Section, Variant};
 use crate::marshal::graph_cache;
 use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::marshal::trace::{GuardFailure, Tables};
@@ -59,7 +59,7 @@ impl Section<'_> {
             scope.tidy(self.ruby)?;
         }
         let patience = OnceCell::new();
-        for _ in 0..MOST_ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let mut nth = 0;
             while let Some(variant) = self.known(&form, nth) {
                 if !variant.guards.hold(self.ruby)? {
@@ -96,7 +96,7 @@ impl Section<'_> {
                 continue;
             }
             let mut state = self.site.state.lock();
-            state.variants.truncate(MOST_VARIANTS - 1);
+            state.variants.truncate(MAX_VARIANTS - 1);
             state.variants.insert(0, variant);
         }
         Err(Error::new(

@@ -19,11 +19,11 @@ use ikra_core::world::Facts;
 use magnus::rb_sys::AsRawValue;
 use std::sync::Arc;
 
-/// Pieces that workers scan between two turns of the Ruby thread, where much is left to that thread. Several workers
-/// leave it the same new objects, and these should still be in the cache.
-const FEW: usize = 16;
-/// The same where little is left to the Ruby thread.
-const MANY: usize = 256;
+/// The fewest pieces that workers scan between two turns of the Ruby thread: where much is left to that thread. Several
+/// workers leave it the same new objects, and these should still be in the cache.
+const MIN_PIECES_BETWEEN_TURNS: usize = 16;
+/// The most such pieces: where little is left to the Ruby thread.
+const MAX_PIECES_BETWEEN_TURNS: usize = 256;
 
 /// What a worker saw in a piece.
 pub(super) struct Found {
@@ -167,7 +167,13 @@ impl Observer {
         let done = found.iter().try_for_each(|piece| self.go_on_with(scan, piece, demand));
         self.found = None;
         let left: usize = found.iter().map(|piece| piece.left.len()).sum();
-        done.map(|()| if left < found.len() * PIECE / 8 { MANY.min(4 * found.len()) } else { FEW })
+        done.map(|()| {
+            if left < found.len() * PIECE / 8 {
+                MAX_PIECES_BETWEEN_TURNS.min(4 * found.len())
+            } else {
+                MIN_PIECES_BETWEEN_TURNS
+            }
+        })
     }
 
     /// The same for one piece.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The most slots that are fetched one by one. After these all is written back that objects lack.
-const FEW: u32 = 4;
+const MAX_SINGLE_SLOTS: u32 = 4;
 
 /// The number of the last launch, and how many slots were fetched since.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Fetched {
             *fetched = (launches, 0);
         }
         fetched.1 += 1;
-        fetched.1 <= FEW
+        fetched.1 <= MAX_SINGLE_SLOTS
     }
 }
 
