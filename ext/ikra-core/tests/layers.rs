@@ -1,4 +1,5 @@
-//! Modules call downwards only; unsafe code and lib-ruby-parser stay where they belong; the core knows no Ruby.
+//! Modules call downwards only; unsafe code and lib-ruby-parser stay where they belong; the core knows no Ruby. A file
+//! of the bridge has one owner of all that it keeps for the process.
 //!
 //! Both crates are checked: the core, and the bridge to Ruby beside it.
 
@@ -206,6 +207,37 @@ fn every_name_of_the_map_is_there() {
             assert!(files.iter().any(|name| name == file), "{file} of {} is gone", krate.folder);
         }
     }
+}
+
+/// Names of a file's process-wide statics. Names that Ruby has interned are no state.
+fn statics(text: &str) -> Vec<&str> {
+    let mut of_threads = false;
+    let mut names = Vec::new();
+    for (_, code) in code_lines(text) {
+        let code = code.trim();
+        of_threads = (of_threads || code.starts_with("thread_local!")) && code != "}";
+        let behind = code.split_once("static ").filter(|(before, _)| before.is_empty() || before.starts_with("pub"));
+        let found = behind.and_then(|(_, rest)| rest.split_once(':'));
+        names.extend(found.filter(|(_, ty)| !of_threads && !ty.contains("LazyId")).map(|(name, _)| name));
+    }
+    names
+}
+
+#[test]
+fn a_file_of_the_bridge_has_one_static_and_the_table_describes_it() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dev/state.md");
+    let table = fs::read_to_string(path).expect("the table of process-wide state");
+    let mut rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+    for (name, text) in files(&BRIDGE) {
+        let found = statics(&text);
+        assert!(found.len() <= 1, "{name}: {found:?}: make one struct of them");
+        for one in found {
+            let row = rows.iter().position(|row| row.starts_with(&format!("| `{name}` | `{one}` |")));
+            let row = row.unwrap_or_else(|| panic!("{name}: {one} is not in docs/dev/state.md"));
+            assert_eq!(rows.remove(row).split('|').filter(|cell| !cell.trim().is_empty()).count(), 6, "{name}: a cell");
+        }
+    }
+    assert!(rows.is_empty(), "docs/dev/state.md describes what is gone:\n{}", rows.join("\n"));
 }
 
 #[test]

@@ -108,34 +108,45 @@ const KEYS: [&str; 10] = [
 /// The Ruby that this extension was built for. The same Ruby runs it.
 const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);
 
-static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
-    backend: Choice::Auto,
-    code: CodeOptions {
-        ruby: RUBY,
-        even_by_parts: false,
-        negative_poles: false,
-        exact_eighths: false,
-        overflow: Overflow::Raise,
-        fast_math: false,
-        precision: Precision::Double,
-        races: false,
-        arrangement: Arrangement::Columns,
-        reorder: true,
-    },
-    blas: true,
-    block_size: None,
-    into: None,
-    holes: false,
-    reduce: None,
-    exact: false,
-    again: false,
-    only: false,
-    pure: false,
-    join: false,
-    piece: false,
-    apart: false,
-    stencils: None,
-});
+/// The defaults of this process.
+struct Defaults {
+    settings: Mutex<Settings>,
+    /// How often they were changed.
+    changes: AtomicU64,
+}
+
+static DEFAULTS: Defaults = Defaults {
+    settings: Mutex::new(Settings {
+        backend: Choice::Auto,
+        code: CodeOptions {
+            ruby: RUBY,
+            even_by_parts: false,
+            negative_poles: false,
+            exact_eighths: false,
+            overflow: Overflow::Raise,
+            fast_math: false,
+            precision: Precision::Double,
+            races: false,
+            arrangement: Arrangement::Columns,
+            reorder: true,
+        },
+        blas: true,
+        block_size: None,
+        into: None,
+        holes: false,
+        reduce: None,
+        exact: false,
+        again: false,
+        only: false,
+        pure: false,
+        join: false,
+        piece: false,
+        apart: false,
+        stencils: None,
+    }),
+    changes: AtomicU64::new(0),
+};
+
 /// Asks the running Ruby for what its version does not say.
 ///
 /// # Errors
@@ -150,15 +161,12 @@ pub fn learn(ruby: &Ruby) -> Result<(), Error> {
     let imaginary: Value = ruby.module_kernel().funcall("Complex", (0, 1.0))?;
     let power: Value = imaginary.funcall("**", (3,))?;
     let real: Value = power.funcall("real", ())?;
-    let code = &mut DEFAULTS.lock().code;
+    let code = &mut DEFAULTS.settings.lock().code;
     code.even_by_parts = rounded > 833.085;
     code.negative_poles = sign < 0;
     code.exact_eighths = real.is_kind_of(ruby.class_float());
     Ok(())
 }
-
-/// How often the defaults were changed.
-static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// Arguments of a section that are no settings.
 #[derive(Clone, Copy, Default)]
@@ -181,13 +189,13 @@ impl Settings {
     /// A number that changes with the defaults, if these settings are the defaults. None otherwise. What results become
     /// is not compared.
     pub fn are_defaults(&self) -> Option<u64> {
-        let defaults = DEFAULTS.lock();
+        let defaults = DEFAULTS.settings.lock();
         (Self { into: None, ..*self } == *defaults).then(Self::changes)
     }
 
     /// How often the defaults were changed.
     pub fn changes() -> u64 {
-        CHANGES.load(Ordering::Relaxed)
+        DEFAULTS.changes.load(Ordering::Relaxed)
     }
 
     /// The same, with the arguments of a section that are no settings.
@@ -195,7 +203,7 @@ impl Settings {
     /// # Errors
     /// As [`Settings::for_call`].
     pub fn of_section(ruby: &Ruby, options: Option<RHash>) -> Result<(Self, Asked), Error> {
-        let (mut settings, mut asked) = (*DEFAULTS.lock(), Asked::default());
+        let (mut settings, mut asked) = (*DEFAULTS.settings.lock(), Asked::default());
         let Some(options) = options.filter(|options| !options.is_empty()) else { return Ok((settings, asked)) };
         let is = |key: Value, name: &'static LazyId| Symbol::from_value(key).is_some_and(|key| key == *name);
         // errors are returned, not raised within the Hash: that ends the process where Thread#kill arrives just then
@@ -349,10 +357,10 @@ pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
         ikra_core::config::set_memory_limit(bytes);
         return Ok(());
     }
-    let mut settings = *DEFAULTS.lock();
+    let mut settings = *DEFAULTS.settings.lock();
     settings.set(ruby, &key.name()?, value)?;
-    *DEFAULTS.lock() = settings;
-    CHANGES.fetch_add(1, Ordering::Relaxed);
+    *DEFAULTS.settings.lock() = settings;
+    DEFAULTS.changes.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 

@@ -77,13 +77,21 @@ fn weight(buffer: &Buffer) -> isize {
     (if buffer.residence() == Residence::Device { bytes / SHARE } else { bytes }) as isize
 }
 
-static CLASS: Lazy<RClass> = Lazy::new(|ruby| {
-    let ikra: RModule = ruby.class_object().const_get("Ikra").expect("Ikra is there");
-    ikra.const_get("Buffer").expect("defined at the start")
-});
+/// The buffers of this process.
+struct Buffers {
+    /// `Ikra::Buffer`.
+    class: Lazy<RClass>,
+    /// Those that may hold device memory. [`evict`] looks for memory here.
+    live: Mutex<Vec<Weak<Buffer>>>,
+}
 
-/// Buffers that may hold device memory. [`evict`] looks for memory here.
-static LIVE: Mutex<Vec<Weak<Buffer>>> = Mutex::new(Vec::new());
+static BUFFERS: Buffers = Buffers {
+    class: Lazy::new(|ruby| {
+        let ikra: RModule = ruby.class_object().const_get("Ikra").expect("Ikra is there");
+        ikra.const_get("Buffer").expect("defined at the start")
+    }),
+    live: Mutex::new(Vec::new()),
+};
 
 /// The buffer behind a VALUE. None where the VALUE is no buffer, or the buffer was freed.
 pub fn of(raw: Raw) -> Option<(Dtype, Arc<Buffer>)> {
@@ -102,11 +110,11 @@ pub fn wrap(ruby: &Ruby, dtype: Dtype, buffer: Arc<Buffer>) -> Obj<RubyBuffer> {
     let weight = weight(&buffer);
     account(weight);
     remember(&buffer);
-    ruby.obj_wrap_as(RubyBuffer { dtype, buffer: Mutex::new(Some(buffer)), weight }, ruby.get_inner(&CLASS))
+    ruby.obj_wrap_as(RubyBuffer { dtype, buffer: Mutex::new(Some(buffer)), weight }, ruby.get_inner(&BUFFERS.class))
 }
 
 fn remember(buffer: &Arc<Buffer>) {
-    let mut live = LIVE.lock();
+    let mut live = BUFFERS.live.lock();
     if live.len() == live.capacity() {
         live.retain(|other| other.strong_count() > 0);
     }
@@ -119,7 +127,7 @@ fn remember(buffer: &Arc<Buffer>) {
 /// # Errors
 /// `Device`, when contents cannot be fetched.
 pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
-    let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
+    let live: Vec<Arc<Buffer>> = BUFFERS.live.lock().iter().filter_map(Weak::upgrade).collect();
     // Buffers that stay may also hold more memory than they need.
     live.iter().try_for_each(|buffer| buffer.make_sure())?;
     let mut gone = 0;
@@ -142,7 +150,7 @@ pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
 /// # Errors
 /// `Device`, when contents cannot be fetched.
 pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
-    let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
+    let live: Vec<Arc<Buffer>> = BUFFERS.live.lock().iter().filter_map(Weak::upgrade).collect();
     let fetched = gvl::released(|| {
         let fetched = live.iter().try_for_each(|buffer| buffer.come_home());
         crate::device::backends::before_fork();
@@ -153,7 +161,7 @@ pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
 
 /// Bytes of live buffers on the host, those on the device, and the number of buffers.
 pub fn held() -> (usize, usize, usize) {
-    let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
+    let live: Vec<Arc<Buffer>> = BUFFERS.live.lock().iter().filter_map(Weak::upgrade).collect();
     let host = live.iter().map(|buffer| buffer.held().0).sum();
     (host, on_device(live.iter()), live.len())
 }
@@ -729,7 +737,7 @@ pub fn single(value: f64) -> f64 {
 pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     let class = ikra.define_class("Buffer", ruby.class_object())?;
     class.undef_default_alloc_func();
-    Lazy::force(&CLASS, ruby);
+    Lazy::force(&BUFFERS.class, ruby);
     heap::set_buffer_class(class.as_raw());
     class.define_singleton_method("new", function!(RubyBuffer::new, 2))?;
     class.define_singleton_method("kind", function!(RubyBuffer::kind, 1))?;

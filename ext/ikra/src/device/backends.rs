@@ -34,14 +34,25 @@ struct Opened {
 /// The most bytes of compiled kernels that the disk cache holds.
 const CACHE_BYTES: u64 = 256 << 20;
 
-static CACHE: OnceCell<Arc<DiskCache>> = OnceCell::new();
-static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
-/// What [`measure_ways`] measured. None as long as no GPU was used.
-static WAYS: Mutex<Option<Ways>> = Mutex::new(None);
-/// The lock that is held while a backend is opened, and the process that it belongs to. A child of `fork` may find that
-/// a thread which does not exist in the child holds its parent's lock. The outer lock is held only with the GVL, so it
-/// is free while another thread forks.
-static OPENING: Mutex<Option<(u32, &'static Mutex<()>)>> = Mutex::new(None);
+/// The backends of this process.
+struct Backends {
+    /// Compiled kernels on disk.
+    cache: OnceCell<Arc<DiskCache>>,
+    opened: Mutex<Vec<Opened>>,
+    /// What [`measure_ways`] measured. None as long as no GPU was used.
+    ways: Mutex<Option<Ways>>,
+    /// The lock that is held while a backend is opened, and the process that it belongs to. A child of `fork` may find
+    /// that a thread which does not exist in the child holds its parent's lock. The outer lock is held only with the
+    /// GVL, so it is free while another thread forks.
+    opening: Mutex<Option<(u32, &'static Mutex<()>)>>,
+}
+
+static BACKENDS: Backends = Backends {
+    cache: OnceCell::new(),
+    opened: Mutex::new(Vec::new()),
+    ways: Mutex::new(None),
+    opening: Mutex::new(None),
+};
 
 /// The backend of a name.
 ///
@@ -58,7 +69,7 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
             return known;
         }
         let made = make(choice);
-        let mut opened = OPENED.lock();
+        let mut opened = BACKENDS.opened.lock();
         let now = process::id();
         for old in opened.extract_if(.., |o| o.choice == choice) {
             // The old one belongs to another process: its device handles are not ours to free.
@@ -75,7 +86,7 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
 }
 
 fn opening() -> &'static Mutex<()> {
-    let mut opening = OPENING.lock();
+    let mut opening = BACKENDS.opening.lock();
     match *opening {
         Some((process, turn)) if process == process::id() => turn,
         _ => {
@@ -87,7 +98,7 @@ fn opening() -> &'static Mutex<()> {
 }
 
 fn known(choice: Choice) -> Option<Result<Arc<dyn Backend>>> {
-    let opened = OPENED.lock();
+    let opened = BACKENDS.opened.lock();
     let found = opened.iter().find(|o| o.choice == choice && (o.process == process::id() || choice != Choice::Cuda))?;
     Some(match &found.backend {
         Ok(backend) => Ok(backend.clone()),
@@ -105,12 +116,12 @@ fn make(choice: Choice) -> Result<Arc<dyn Backend>> {
 }
 
 fn cache() -> &'static Arc<DiskCache> {
-    CACHE.get_or_init(|| Arc::new(DiskCache::open(default_directory().as_deref(), CACHE_BYTES)))
+    BACKENDS.cache.get_or_init(|| Arc::new(DiskCache::open(default_directory().as_deref(), CACHE_BYTES)))
 }
 
 /// Why kernels are not kept on disk. Gives the reason once after each time that it happened.
 pub fn cache_note() -> Option<String> {
-    CACHE.get()?.note()
+    BACKENDS.cache.get()?.note()
 }
 
 /// `Ikra.__cache`: where compiled kernels are kept, and what is wrong with it.
@@ -165,12 +176,12 @@ fn trouble(error: &Error) -> String {
 
 /// How long transfers between this machine and its GPU take.
 fn ways() -> Ways {
-    WAYS.lock().unwrap_or_default()
+    BACKENDS.ways.lock().unwrap_or_default()
 }
 
 /// Measures the ways to a GPU that is in use, unless any process has done so on this machine before.
 pub fn measure_ways(backend: &Arc<dyn Backend>) {
-    if WAYS.lock().is_some() {
+    if BACKENDS.ways.lock().is_some() {
         return;
     }
     let target = backend.target();
@@ -185,7 +196,7 @@ pub fn measure_ways(backend: &Arc<dyn Backend>) {
         measured.inspect(|ways| cache().save(&key, &ways.to_bytes()))
     });
     // A device that cannot be measured is asked only once.
-    *WAYS.lock() = Some(ways.unwrap_or_default());
+    *BACKENDS.ways.lock() = Some(ways.unwrap_or_default());
 }
 
 fn measured(store: &dyn DeviceStore) -> Result<Ways> {

@@ -25,12 +25,18 @@ struct Dump {
     named: HashMap<String, usize>,
 }
 
-static WANTED: AtomicBool = AtomicBool::new(false);
-static DUMP: Mutex<Option<Dump>> = Mutex::new(None);
+/// What `IKRA_DUMP` asks for.
+struct Dumps {
+    /// Whether it asks for anything: what sections check first.
+    wanted: AtomicBool,
+    dump: Mutex<Option<Dump>>,
+}
+
+static DUMPS: Dumps = Dumps { wanted: AtomicBool::new(false), dump: Mutex::new(None) };
 
 /// Whether kernels are written.
 pub fn is_wanted() -> bool {
-    WANTED.load(Ordering::Relaxed)
+    DUMPS.wanted.load(Ordering::Relaxed)
 }
 
 /// `Ikra.__dump(words, folder)`: from now on, new kernels are written to files of the folder, or to stderr. `words` is
@@ -50,9 +56,9 @@ pub fn configure(ruby: &Ruby, words: String, folder: Option<String>) -> Result<(
             stages.push(at);
         }
     }
-    WANTED.store(!stages.is_empty(), Ordering::Relaxed);
+    DUMPS.wanted.store(!stages.is_empty(), Ordering::Relaxed);
     let folder = folder.filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    *DUMP.lock() = Some(Dump { stages, folder, named: HashMap::new() });
+    *DUMPS.dump.lock() = Some(Dump { stages, folder, named: HashMap::new() });
     Ok(())
 }
 
@@ -80,7 +86,7 @@ pub fn write(ruby: &Ruby, account: &Account) -> Result<(), Error> {
 
 /// What to write, where to, and the kernel's name. From the second kernel of a block on, the name has a number.
 fn named(name: String) -> Option<(Vec<usize>, Option<PathBuf>, String)> {
-    let mut dump = DUMP.lock();
+    let mut dump = DUMPS.dump.lock();
     let Dump { stages, folder, named } = dump.as_mut()?;
     let count = named.entry(name.clone()).or_default();
     *count += 1;

@@ -55,25 +55,31 @@ pub struct Account {
 /// The accounts of one `Ikra.explain`.
 type Accounts = Vec<Arc<Account>>;
 
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
-static BY_FIBER: Mutex<Option<RawMap<Vec<Accounts>>>> = Mutex::new(None);
+/// The explanations that are being collected.
+struct Explanations {
+    /// How many there are, so that a section need not look for its Fiber where there are none.
+    running: AtomicUsize,
+    by_fiber: Mutex<Option<RawMap<Vec<Accounts>>>>,
+}
+
+static EXPLANATIONS: Explanations = Explanations { running: AtomicUsize::new(0), by_fiber: Mutex::new(None) };
 
 /// Whether sections of some Fiber are to be explained.
 pub fn is_running() -> bool {
-    RUNNING.load(Ordering::Relaxed) > 0
+    EXPLANATIONS.running.load(Ordering::Relaxed) > 0
 }
 
 /// Whether sections of this Fiber are to be explained.
 pub fn wanted(ruby: &Ruby) -> bool {
     let fiber = is_running().then(|| fiber::known(ruby)).flatten();
-    fiber.is_some_and(|fiber| BY_FIBER.lock().as_ref().is_some_and(|all| all.contains_key(&fiber)))
+    fiber.is_some_and(|fiber| EXPLANATIONS.by_fiber.lock().as_ref().is_some_and(|all| all.contains_key(&fiber)))
 }
 
 /// Adds an account to all explanations that this Fiber collects.
 pub fn add(ruby: &Ruby, account: Account) {
     let Some(fiber) = fiber::known(ruby) else { return };
     let account = Arc::new(account);
-    for list in BY_FIBER.lock().get_or_insert_default().entry(fiber).or_default() {
+    for list in EXPLANATIONS.by_fiber.lock().get_or_insert_default().entry(fiber).or_default() {
         list.push(account.clone());
     }
 }
@@ -86,17 +92,17 @@ pub fn add(ruby: &Ruby, account: Account) {
 pub fn start(ruby: &Ruby) -> Result<(), Error> {
     let fiber = fiber::current(ruby)?;
     profile::start(ruby)?;
-    RUNNING.fetch_add(1, Ordering::Relaxed);
-    BY_FIBER.lock().get_or_insert_default().entry(fiber).or_default().push(Vec::new());
+    EXPLANATIONS.running.fetch_add(1, Ordering::Relaxed);
+    EXPLANATIONS.by_fiber.lock().get_or_insert_default().entry(fiber).or_default().push(Vec::new());
     Ok(())
 }
 
 /// Drops the accounts of Fibers that cannot be resumed any more.
 pub fn let_go(fibers: &[Number]) {
-    let mut all = BY_FIBER.lock();
+    let mut all = EXPLANATIONS.by_fiber.lock();
     let Some(all) = all.as_mut() else { return };
     for lists in fibers.iter().filter_map(|fiber| all.remove(fiber)) {
-        RUNNING.fetch_sub(lists.len(), Ordering::Relaxed);
+        EXPLANATIONS.running.fetch_sub(lists.len(), Ordering::Relaxed);
     }
 }
 
@@ -107,10 +113,10 @@ pub fn let_go(fibers: &[Number]) {
 pub fn stop(ruby: &Ruby) -> Result<(RArray, RArray), Error> {
     let measured = profile::finished(ruby);
     let accounts = fiber::known(ruby).map_or_else(Vec::new, |fiber| {
-        let mut all = BY_FIBER.lock();
+        let mut all = EXPLANATIONS.by_fiber.lock();
         let all = all.get_or_insert_default();
         let Some(accounts) = all.get_mut(&fiber).and_then(Vec::pop) else { return Vec::new() };
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
+        EXPLANATIONS.running.fetch_sub(1, Ordering::Relaxed);
         if all.get(&fiber).is_some_and(Vec::is_empty) {
             all.remove(&fiber);
         }

@@ -171,17 +171,23 @@ impl Watch {
     }
 }
 
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
-static BY_FIBER: Mutex<Option<RawMap<Watch>>> = Mutex::new(None);
+/// The profiles that are being measured.
+struct Profiles {
+    /// How many there are, so that a section need not look for its Fiber where there are none.
+    running: AtomicUsize,
+    by_fiber: Mutex<Option<RawMap<Watch>>>,
+}
+
+static PROFILES: Profiles = Profiles { running: AtomicUsize::new(0), by_fiber: Mutex::new(None) };
 
 /// Whether anybody measures.
 pub fn is_running() -> bool {
-    RUNNING.load(Ordering::Relaxed) > 0
+    PROFILES.running.load(Ordering::Relaxed) > 0
 }
 
 /// Looks at what is kept of a Fiber that is measured.
 fn watching<T>(fiber: Number, look: impl FnOnce(&mut Watch) -> T) -> Option<T> {
-    BY_FIBER.lock().as_mut()?.get_mut(&fiber).map(look)
+    PROFILES.by_fiber.lock().as_mut()?.get_mut(&fiber).map(look)
 }
 
 /// The Fiber that runs, if it is measured.
@@ -337,8 +343,8 @@ pub fn leave(ruby: &Ruby) {
 /// As [`fiber::current`].
 pub fn start(ruby: &Ruby) -> Result<(), Error> {
     let fiber = fiber::current(ruby)?;
-    RUNNING.fetch_add(1, Ordering::Relaxed);
-    let mut all = BY_FIBER.lock();
+    PROFILES.running.fetch_add(1, Ordering::Relaxed);
+    let mut all = PROFILES.by_fiber.lock();
     let watch = all.get_or_insert_default().entry(fiber).or_default();
     let around = watch.open.take();
     let (sums, sections) = Default::default();
@@ -349,11 +355,11 @@ pub fn start(ruby: &Ruby) -> Result<(), Error> {
 /// What there was since the last start.
 pub fn finished(ruby: &Ruby) -> Option<Frame> {
     let fiber = fiber::known(ruby)?;
-    let mut all = BY_FIBER.lock();
+    let mut all = PROFILES.by_fiber.lock();
     let all = all.get_or_insert_default();
     let watch = all.get_mut(&fiber)?;
     let mut frame = watch.frames.pop()?;
-    RUNNING.fetch_sub(1, Ordering::Relaxed);
+    PROFILES.running.fetch_sub(1, Ordering::Relaxed);
     watch.open = frame.around.take();
     if watch.frames.is_empty() {
         all.remove(&fiber);
@@ -363,10 +369,10 @@ pub fn finished(ruby: &Ruby) -> Option<Frame> {
 
 /// Of Fibers that left theirs open, and are gone.
 pub fn let_go(fibers: &[Number]) {
-    let mut all = BY_FIBER.lock();
+    let mut all = PROFILES.by_fiber.lock();
     let Some(all) = all.as_mut() else { return };
     for watch in fibers.iter().filter_map(|fiber| all.remove(fiber)) {
-        RUNNING.fetch_sub(watch.frames.len(), Ordering::Relaxed);
+        PROFILES.running.fetch_sub(watch.frames.len(), Ordering::Relaxed);
     }
 }
 

@@ -19,10 +19,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The number of a Fiber.
 pub type Number = u64;
 
-static NEXT: AtomicU64 = AtomicU64::new(1);
-/// Fibers that ended, or that cannot be resumed.
-static GONE: Mutex<Vec<Number>> = Mutex::new(Vec::new());
-static ANY_GONE: AtomicBool = AtomicBool::new(false);
+/// The Fibers of this process.
+struct Fibers {
+    /// The number of the next Fiber that opens something.
+    next: AtomicU64,
+    /// Fibers that ended, or that cannot be resumed.
+    gone: Mutex<Vec<Number>>,
+    /// Whether there are any: what [`take_gone`] checks first.
+    any_gone: AtomicBool,
+}
+
+static FIBERS: Fibers =
+    Fibers { next: AtomicU64::new(1), gone: Mutex::new(Vec::new()), any_gone: AtomicBool::new(false) };
 
 #[derive(TypedData)]
 #[magnus(class = "Ikra::Numbered", free_immediately)]
@@ -34,8 +42,8 @@ impl Drop for Numbered {
     fn drop(&mut self) {
         // The GC may call this at any allocation in Ruby's heap. No other user of the lock allocates there while it
         // holds the lock.
-        GONE.lock().push(self.0);
-        ANY_GONE.store(true, Ordering::Release);
+        FIBERS.gone.lock().push(self.0);
+        FIBERS.any_gone.store(true, Ordering::Release);
     }
 }
 
@@ -80,7 +88,7 @@ pub fn current(ruby: &Ruby) -> Result<Number, Error> {
     if let Some(known) = known(ruby) {
         return Ok(known);
     }
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let number = FIBERS.next.fetch_add(1, Ordering::Relaxed);
     let numbered = ruby.obj_wrap(Numbered(number));
     let (thread, id) = (ruby.thread_current().as_raw(), registry::id(ruby, VARIABLE));
     // SAFETY: live VALUEs. `protect` catches what it raises.
@@ -91,8 +99,8 @@ pub fn current(ruby: &Ruby) -> Result<Number, Error> {
 
 /// The Fibers that cannot be resumed any more, each once: the caller closes what they left open.
 pub fn take_gone() -> Vec<Number> {
-    if !ANY_GONE.swap(false, Ordering::Acquire) {
+    if !FIBERS.any_gone.swap(false, Ordering::Acquire) {
         return Vec::new();
     }
-    std::mem::take(&mut *GONE.lock())
+    std::mem::take(&mut *FIBERS.gone.lock())
 }

@@ -388,9 +388,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Whether a signal waits for the main thread; None for a Ruby that does not say. Ruby exports the function, but for no
 /// header, so that a later one may lack it.
 fn signal_waits() -> Option<bool> {
-    type Ask = unsafe extern "C" fn() -> i32;
-    static ASK: OnceCell<Option<Ask>> = OnceCell::new();
-    let ask = ASK.get_or_init(|| {
+    let ask = SIGNALS.ask.get_or_init(|| {
         // SAFETY: the name ends in a zero.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"rb_thread_check_trap_pending".as_ptr()) };
         // SAFETY: in every Ruby that has it, it takes nothing and answers an int.
@@ -424,21 +422,31 @@ struct Token(*const CancelToken);
 // SAFETY: the token is atomic, and alive as long as it is in the list: `Watched` takes it out under the lock.
 unsafe impl Send for Token {}
 
-static WATCH: AtomicPtr<Watch> = AtomicPtr::new(std::ptr::null_mut());
+type Ask = unsafe extern "C" fn() -> i32;
+
+/// How signals are noticed in this process.
+struct Signals {
+    /// `rb_thread_check_trap_pending`, where this Ruby exports it.
+    ask: OnceCell<Option<Ask>>,
+    /// Null as long as no launch was watched.
+    watch: AtomicPtr<Watch>,
+}
+
+static SIGNALS: Signals = Signals { ask: OnceCell::new(), watch: AtomicPtr::new(std::ptr::null_mut()) };
 
 impl Watch {
     /// This process's, with its thread. Called with the GVL held, so by one thread at a time.
     fn of_this_process() -> &'static Self {
         let now = process::id();
         // SAFETY: null, or leaked by this function.
-        let known = unsafe { WATCH.load(Ordering::Acquire).as_ref() };
+        let known = unsafe { SIGNALS.watch.load(Ordering::Acquire).as_ref() };
         if let Some(known) = known
             && known.process == now
         {
             return known;
         }
         let new = Box::leak(Box::new(Self { process: now, tokens: Default::default(), changed: Default::default() }));
-        WATCH.store(new, Ordering::Release);
+        SIGNALS.watch.store(new, Ordering::Release);
         let new: &'static Self = new;
         // without the thread signals wait for the launch's end, as they would without all this
         let _ = std::thread::Builder::new().name("ikra signals".into()).spawn(|| new.watch());

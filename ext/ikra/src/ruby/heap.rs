@@ -56,12 +56,20 @@ pub type Raw = VALUE;
 pub const NIL: Raw = rb_sys::Qnil as Raw;
 pub const TRUE: Raw = rb_sys::Qtrue as Raw;
 pub const FALSE: Raw = rb_sys::Qfalse as Raw;
-/// The class word of typed arrays. 0 until their class is defined.
-static BUFFERS: AtomicUsize = AtomicUsize::new(0);
+
+/// What this process knows of the heap.
+struct Heap {
+    /// The class word of typed arrays. 0 until their class is defined.
+    buffer_class: AtomicUsize,
+    /// What [`no_hashes`] gives.
+    no_hashes: OnceCell<Arc<Hashes>>,
+}
+
+static HEAP: Heap = Heap { buffer_class: AtomicUsize::new(0), no_hashes: OnceCell::new() };
 
 /// Notes the class whose objects are [`Seen::Buffer`].
 pub fn set_buffer_class(class: Raw) {
-    BUFFERS.store(class as usize, Ordering::Relaxed);
+    HEAP.buffer_class.store(class as usize, Ordering::Relaxed);
 }
 
 /// A word that is no value. No slot that Ruby shows holds it.
@@ -266,7 +274,9 @@ pub fn see(v: Raw) -> Seen {
         k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
         k if k == T::RUBY_T_STRUCT as usize => Seen::Struct,
         k if k == T::RUBY_T_COMPLEX as usize || k == T::RUBY_T_RATIONAL as usize => Seen::Number,
-        k if k == T::RUBY_T_DATA as usize && class_word(v) == BUFFERS.load(Ordering::Relaxed) as Raw => Seen::Buffer,
+        k if k == T::RUBY_T_DATA as usize && class_word(v) == HEAP.buffer_class.load(Ordering::Relaxed) as Raw => {
+            Seen::Buffer
+        }
         _ => Seen::Other,
     }
 }
@@ -645,8 +655,7 @@ pub type Hashes = RawMap<[Raw; 4]>;
 
 /// No Hashes, as nearly always.
 pub fn no_hashes() -> Arc<Hashes> {
-    static NONE: OnceCell<Arc<Hashes>> = OnceCell::new();
-    NONE.get_or_init(Arc::default).clone()
+    HEAP.no_hashes.get_or_init(Arc::default).clone()
 }
 
 /// A field of an object.

@@ -326,9 +326,19 @@ struct Cached {
     text: Arc<Text>,
 }
 
-/// Whether Ruby's parser counts the three bytes of a byte order mark among the first line's columns. Prism does; the
-/// parser before it counts from behind the mark.
-static COUNTS_MARK: AtomicBool = AtomicBool::new(false);
+/// The texts that were read in this process.
+struct Texts {
+    /// Whether Ruby's parser counts the three bytes of a byte order mark among the first line's columns. Prism does;
+    /// the parser before it counts from behind the mark.
+    counts_mark: AtomicBool,
+    /// By absolute path.
+    files: Mutex<Option<HashMap<String, Cached>>>,
+    /// By the Array of lines that Ruby keeps.
+    lines: Mutex<Vec<(Kept, Arc<Text>)>>,
+}
+
+static TEXTS: Texts =
+    Texts { counts_mark: AtomicBool::new(false), files: Mutex::new(None), lines: Mutex::new(Vec::new()) };
 
 /// Asks how Ruby counts columns.
 ///
@@ -337,21 +347,18 @@ static COUNTS_MARK: AtomicBool = AtomicBool::new(false);
 pub fn init(ruby: &Ruby) -> std::result::Result<(), Error> {
     let block = r#"::RubyVM::InstructionSequence.compile("\u{feff}proc{}").enum_for(:each_child).first"#;
     let column: i64 = ruby.eval(&format!("{block}.to_a[4][:code_location][1]"))?;
-    COUNTS_MARK.store(column > 4, Relaxed);
+    TEXTS.counts_mark.store(column > 4, Relaxed);
     Ok(())
 }
 
-static FILES: Mutex<Option<HashMap<String, Cached>>> = Mutex::new(None);
-/// Texts by the Array of lines that Ruby keeps.
-static LINES: Mutex<Vec<(Kept, Arc<Text>)>> = Mutex::new(Vec::new());
-/// How many of them are remembered.
+/// How many texts are remembered by the lines that Ruby keeps.
 const REMEMBERED: usize = 256;
 
 impl Text {
     fn new(path: &str, text: Arc<str>) -> Arc<Self> {
         let text = match text.strip_prefix('\u{feff}') {
             // as many columns, and nothing to a parser
-            Some(rest) if COUNTS_MARK.load(Relaxed) => format!("   {rest}").into(),
+            Some(rest) if TEXTS.counts_mark.load(Relaxed) => format!("   {rest}").into(),
             Some(rest) => rest.into(),
             None => text,
         };
@@ -361,11 +368,11 @@ impl Text {
 
     fn of_lines(ruby: &Ruby, path: &str, lines: RArray) -> Result<Arc<Self>> {
         let raw = lines.as_raw();
-        if let Some((_, text)) = LINES.lock().iter().find(|(kept, _)| kept.raw() == raw) {
+        if let Some((_, text)) = TEXTS.lines.lock().iter().find(|(kept, _)| kept.raw() == raw) {
             return Ok(text.clone());
         }
         let text = Self::joined(ruby, path, lines)?;
-        let mut known = LINES.lock();
+        let mut known = TEXTS.lines.lock();
         if known.len() >= REMEMBERED {
             known.drain(..REMEMBERED / 2);
         }
@@ -477,7 +484,7 @@ impl Text {
         let unreadable = |e: std::io::Error| Failure::NoSource(format!("{absolute} cannot be read again: {e}"));
         let meta = std::fs::metadata(absolute).map_err(unreadable)?;
         let (modified, length) = (meta.modified().ok(), meta.len());
-        if let Some(cached) = FILES.lock().get_or_insert_default().get(absolute)
+        if let Some(cached) = TEXTS.files.lock().get_or_insert_default().get(absolute)
             && cached.modified == modified
             && cached.length == length
         {
@@ -489,7 +496,7 @@ impl Text {
         })?;
         let text = Self::new(path, text.into());
         let cached = Cached { modified, length, text: text.clone() };
-        FILES.lock().get_or_insert_default().insert(absolute.into(), cached);
+        TEXTS.files.lock().get_or_insert_default().insert(absolute.into(), cached);
         Ok(text)
     }
 

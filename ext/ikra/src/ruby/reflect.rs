@@ -32,7 +32,17 @@ struct Natives {
 
 type EntryFn = unsafe extern "C" fn(Raw, rb_sys::ID) -> *const Raw;
 
-static NATIVES: OnceCell<Natives> = OnceCell::new();
+/// What reflection keeps for this process.
+struct Reflection {
+    natives: OnceCell<Natives>,
+    /// Watchers: modules of Ikra that are prepended to classes, and do not change what their methods mean.
+    watchers: Mutex<Vec<Raw>>,
+    /// Counts the changes of methods behind watchers.
+    changes: AtomicU64,
+}
+
+static REFLECTION: Reflection =
+    Reflection { natives: OnceCell::new(), watchers: Mutex::new(Vec::new()), changes: AtomicU64::new(0) };
 
 /// Fetches methods that are called often.
 ///
@@ -58,12 +68,12 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
         data: if since_3_2() { Some(Kept::new(ruby.class_object().const_get("Data")?)) } else { None },
         entry: entry_function(),
     };
-    let _ = NATIVES.set(natives);
+    let _ = REFLECTION.natives.set(natives);
     Ok(())
 }
 
 fn natives() -> &'static Natives {
-    NATIVES.get().expect("fetched when Ikra is loaded")
+    REFLECTION.natives.get().expect("fetched when Ikra is loaded")
 }
 
 fn entry_function() -> Option<EntryFn> {
@@ -323,27 +333,21 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
     Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility, watched, lost: false }))
 }
 
-/// Watchers: modules of Ikra that are prepended to classes, and do not change what their methods mean.
-static WATCHERS: Mutex<Vec<Raw>> = Mutex::new(Vec::new());
-
-/// Counts the changes of methods behind watchers.
-static METHODS: AtomicU64 = AtomicU64::new(0);
-
 /// `Ikra.__methods_changed`: called when a watched class or module gets another method, or other ancestors. Its watcher
 /// still stands before it.
 pub fn methods_changed() {
-    METHODS.fetch_add(1, Ordering::Relaxed);
+    REFLECTION.changes.fetch_add(1, Ordering::Relaxed);
 }
 
 /// `Ikra.__watcher(module)`: makes a module a watcher.
 pub fn add_watcher(module: Value) {
     keep(module);
-    WATCHERS.lock().push(module.as_raw());
+    REFLECTION.watchers.lock().push(module.as_raw());
 }
 
 /// Whether a module is a watcher.
 pub fn is_watcher(module: Raw) -> bool {
-    WATCHERS.lock().contains(&module)
+    REFLECTION.watchers.lock().contains(&module)
 }
 
 /// The method of that name that a class or module defines itself. A method of a prepended module, or an inherited one,
@@ -645,7 +649,7 @@ impl MethodGuard {
     /// Whether a call runs the same method. This is found out once for each entry and each count of changes.
     fn still(&self, same: impl FnOnce() -> Result<bool, Error>) -> Result<bool, Error> {
         let entry = if is_class(self.class) { method_entry(self.class, self.id) } else { None };
-        let now = entry.map(|entry| (entry, METHODS.load(Ordering::Relaxed)));
+        let now = entry.map(|entry| (entry, REFLECTION.changes.load(Ordering::Relaxed)));
         if now.is_some() && *self.seen.lock() == now {
             return Ok(true);
         }

@@ -29,14 +29,28 @@ pub struct Class {
     pub info: Arc<ClassInfo>,
 }
 
-static CLASSES: Mutex<Option<Classes>> = Mutex::new(None);
-static SYMBOLS: Mutex<Option<Symbols>> = Mutex::new(None);
-
 #[derive(Default)]
 struct Symbols {
     hashes: RawMap<i64>,
     back: WordMap<i64, Raw>,
 }
+
+/// What this process has numbered, and what it keeps alive.
+struct Registry {
+    classes: Mutex<Option<Classes>>,
+    symbols: Mutex<Option<Symbols>>,
+    /// Objects that are registered with the GC for good.
+    kept: Mutex<Option<RawMap<()>>>,
+    /// Objects of dropped [`Lasting`]s, which are released with the GVL held.
+    let_go: Mutex<Vec<Kept>>,
+}
+
+static REGISTRY: Registry = Registry {
+    classes: Mutex::new(None),
+    symbols: Mutex::new(None),
+    kept: Mutex::new(None),
+    let_go: Mutex::new(Vec::new()),
+};
 
 pub mod classes {
     use super::*;
@@ -46,12 +60,12 @@ pub mod classes {
     /// # Errors
     /// Where one of them is missing.
     pub fn init(ruby: &Ruby) -> Result<(), Error> {
-        *CLASSES.lock() = Some(Classes::default());
+        *REGISTRY.classes.lock() = Some(Classes::default());
         for (i, name) in well_known::NAMES.iter().enumerate() {
             let class: Value = ruby.class_object().const_get(*name)?;
             // Superclasses are registered on the way, so numbers are given by position.
             keep(class);
-            let mut table = CLASSES.lock();
+            let mut table = REGISTRY.classes.lock();
             let table = table.as_mut().expect("the table was made above");
             table.by_value.insert(class.as_raw(), ClassId::new(i));
             let info =
@@ -67,7 +81,7 @@ pub mod classes {
     }
 
     fn with<T>(work: impl FnOnce(&mut Classes) -> T) -> T {
-        work(CLASSES.lock().as_mut().expect("the table is made when Ikra is loaded"))
+        work(REGISTRY.classes.lock().as_mut().expect("the table is made when Ikra is loaded"))
     }
 
     /// The class or module of a number.
@@ -161,11 +175,9 @@ pub mod classes {
     }
 }
 
-static KEPT: Mutex<Option<RawMap<()>>> = Mutex::new(None);
-
 /// Registers an object with the GC, for good.
 pub fn keep(value: Value) {
-    let new = KEPT.lock().get_or_insert_default().insert(value.as_raw(), ()).is_none();
+    let new = REGISTRY.kept.lock().get_or_insert_default().insert(value.as_raw(), ()).is_none();
     if new {
         // SAFETY: `value` is alive.
         #[allow(unsafe_code)]
@@ -215,12 +227,10 @@ impl Drop for Kept {
 #[derive(Debug)]
 pub struct Lasting(Option<Kept>);
 
-static LET_GO: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-
 impl Lasting {
     /// Called with the GVL held.
     pub fn new(value: Value) -> Self {
-        let gone = std::mem::take(&mut *LET_GO.lock());
+        let gone = std::mem::take(&mut *REGISTRY.let_go.lock());
         drop(gone);
         Self(Some(Kept::new(value)))
     }
@@ -231,7 +241,7 @@ impl Lasting {
 
 impl Drop for Lasting {
     fn drop(&mut self) {
-        LET_GO.lock().extend(self.0.take());
+        REGISTRY.let_go.lock().extend(self.0.take());
     }
 }
 
@@ -239,11 +249,11 @@ pub mod symbols {
     use super::*;
 
     pub fn init() {
-        *SYMBOLS.lock() = Some(Symbols::default());
+        *REGISTRY.symbols.lock() = Some(Symbols::default());
     }
 
     fn with<T>(work: impl FnOnce(&mut Symbols) -> T) -> T {
-        work(SYMBOLS.lock().as_mut().expect("the table is made when Ikra is loaded"))
+        work(REGISTRY.symbols.lock().as_mut().expect("the table is made when Ikra is loaded"))
     }
 
     /// A symbol's hash. None for one that is not in the table yet.

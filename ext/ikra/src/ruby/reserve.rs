@@ -19,11 +19,16 @@ const BYTES: usize = 32 << 20;
 /// The alignment of allocations from the reserve, in bytes.
 const UNIT: usize = 16;
 
-/// The address of the reserve. 0: there is none.
-static START: AtomicUsize = AtomicUsize::new(0);
-/// How many allocations the reserve has, in the upper half, and how many units were given, in the lower half. Memory
-/// that is given back is free once all is given back.
-static USE: AtomicU64 = AtomicU64::new(0);
+/// The reserve of this process.
+struct Reserve {
+    /// Its address. 0: there is none.
+    start: AtomicUsize,
+    /// How many allocations it has, in the upper half, and how many units were given, in the lower half. Memory that is
+    /// given back is free once all is given back.
+    used: AtomicU64,
+}
+
+static RESERVE: Reserve = Reserve { start: AtomicUsize::new(0), used: AtomicU64::new(0) };
 
 /// The allocator.
 pub struct Reserving;
@@ -37,15 +42,15 @@ pub fn init() {
         libc::mmap(null_mut(), BYTES, access, kind, -1, 0)
     };
     if start != libc::MAP_FAILED {
-        START.store(start as usize, Relaxed);
+        RESERVE.start.store(start as usize, Relaxed);
     }
 }
 
 /// Unwinds as where memory ran out, if much of the reserve is in use.
 pub fn check() {
-    if given(USE.load(Relaxed)) > BYTES / 4 {
+    if given(RESERVE.used.load(Relaxed)) > BYTES / 4 {
         room::give_back();
-        if given(USE.load(Relaxed)) > BYTES / 4 {
+        if given(RESERVE.used.load(Relaxed)) > BYTES / 4 {
             room::refuse_all();
         }
     }
@@ -56,13 +61,13 @@ fn given(state: u64) -> usize {
 }
 
 fn has(address: usize) -> bool {
-    address.wrapping_sub(START.load(Relaxed)) < BYTES && START.load(Relaxed) != 0
+    address.wrapping_sub(RESERVE.start.load(Relaxed)) < BYTES && RESERVE.start.load(Relaxed) != 0
 }
 
 /// Memory of the reserve. Null where it has too little, or where the allocation may fail.
 #[cold]
 fn take(layout: Layout) -> *mut u8 {
-    let start = START.load(Relaxed);
+    let start = RESERVE.start.load(Relaxed);
     let units = layout.size().div_ceil(UNIT).max(1);
     if start == 0 || units > BYTES / UNIT || layout.align() > UNIT || room::is_tried() {
         return null_mut();
@@ -71,7 +76,7 @@ fn take(layout: Layout) -> *mut u8 {
         let next = given(state) / UNIT + units;
         (next <= BYTES / UNIT).then_some(((state >> 32) + 1) << 32 | next as u64)
     };
-    match USE.fetch_update(Relaxed, Relaxed, more) {
+    match RESERVE.used.fetch_update(Relaxed, Relaxed, more) {
         Ok(before) => std::ptr::with_exposed_provenance_mut(start + given(before)),
         Err(_) => null_mut(),
     }
@@ -80,7 +85,7 @@ fn take(layout: Layout) -> *mut u8 {
 #[cold]
 fn give() {
     let less = |state: u64| Some(if state >> 32 == 1 { 0 } else { state - (1 << 32) });
-    let _ = USE.fetch_update(Relaxed, Relaxed, less);
+    let _ = RESERVE.used.fetch_update(Relaxed, Relaxed, less);
 }
 
 // SAFETY: the system frees and resizes what the system gave. A part of the reserve belongs to one allocation at a time.
@@ -161,9 +166,9 @@ mod tests {
             let moved = Reserving.realloc(a, layout(100), 200);
             assert!(!has(moved as usize) && std::slice::from_raw_parts(moved, 100) == [7; 100]);
             Reserving.dealloc(moved, layout(200));
-            assert!(given(USE.load(Relaxed)) > 5000);
+            assert!(given(RESERVE.used.load(Relaxed)) > 5000);
             Reserving.dealloc(b, layout(5000));
         }
-        assert_eq!(USE.load(Relaxed), 0);
+        assert_eq!(RESERVE.used.load(Relaxed), 0);
     }
 }

@@ -119,11 +119,21 @@ struct Numbers {
     consts: Vec<Arc<Const>>,
 }
 
-static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { methods: Vec::new(), scopes: Vec::new(), consts: Vec::new() });
+/// What is known of the live program in this process.
+struct Program {
+    numbers: Mutex<Numbers>,
+    /// The class whose objects are live, with its subclasses.
+    live_class: OnceCell<Raw>,
+}
+
+static PROGRAM: Program = Program {
+    numbers: Mutex::new(Numbers { methods: Vec::new(), scopes: Vec::new(), consts: Vec::new() }),
+    live_class: OnceCell::new(),
+};
 
 /// Numbers the scope of a block.
 pub fn scope(nesting: &[Raw]) -> ScopeId {
-    let mut numbers = NUMBERS.lock();
+    let mut numbers = PROGRAM.numbers.lock();
     let at = numbers.scopes.iter().position(|s| matches!(s, Scope::Known(known) if **known == *nesting));
     let at = at.unwrap_or_else(|| {
         numbers.scopes.push(Scope::Known(nesting.into()));
@@ -170,7 +180,7 @@ impl Const {
 
 /// Whether a root is the object of a class variable.
 pub fn is_class_variable(root: &Root) -> bool {
-    matches!(root, Root::Const(id) if variable_of(&NUMBERS.lock().consts[id.index()].name).is_some())
+    matches!(root, Root::Const(id) if variable_of(&PROGRAM.numbers.lock().consts[id.index()].name).is_some())
 }
 
 /// Assigns to a class variable what a section has written to its object. Other roots are left alone.
@@ -179,7 +189,7 @@ pub fn is_class_variable(root: &Root) -> bool {
 /// What Ruby raises.
 pub fn write_class_variable(ruby: &Ruby, root: &Root) -> Result<(), Error> {
     let Root::Const(id) = root else { return Ok(()) };
-    let constant = NUMBERS.lock().consts[id.index()].clone();
+    let constant = PROGRAM.numbers.lock().consts[id.index()].clone();
     let Some(variable) = variable_of(&constant.name) else { return Ok(()) };
     match (constant.class_variable_module()?, constant.class_variable(registry::id(ruby, variable))?) {
         (Some(module), Some(old)) => class_variables::write_back(ruby, module, variable, old),
@@ -222,12 +232,12 @@ pub fn class_variable_module(nesting: &[Raw]) -> Result<Option<Raw>, Error> {
 /// # Errors
 /// What Ruby raises, autoload included.
 pub fn constant(id: ConstId) -> Result<Option<Raw>, Error> {
-    let constant = NUMBERS.lock().consts[id.index()].clone();
+    let constant = PROGRAM.numbers.lock().consts[id.index()].clone();
     constant.get()
 }
 
 fn number_constant(from: From, id: rb_sys::ID, name: &str) -> ConstId {
-    let mut numbers = NUMBERS.lock();
+    let mut numbers = PROGRAM.numbers.lock();
     let at = numbers.consts.iter().position(|c| c.id == id && c.from == from);
     let at = at.unwrap_or_else(|| {
         numbers.consts.push(Arc::new(Const { from, id, name: name.into() }));
@@ -330,7 +340,7 @@ impl Guards {
             }
         }
         for (method, in_force) in &self.refined {
-            let unbound = NUMBERS.lock().methods[method.index()].unbound.as_ref().map(Kept::value);
+            let unbound = PROGRAM.numbers.lock().methods[method.index()].unbound.as_ref().map(Kept::value);
             if InForce::of_method(ruby, unbound)?.fingerprint() != *in_force {
                 return Ok(false);
             }
@@ -344,19 +354,16 @@ impl Guards {
     }
 }
 
-/// The class whose objects are live, with its subclasses.
-static LIVE: OnceCell<Raw> = OnceCell::new();
-
 /// `Ikra.__live(class)`, called once: for objects of this class, `__kernel(name)` gives lambdas for the methods that
 /// kernels may call.
 pub fn set_live(class: Value) {
     keep(class);
-    let _ = LIVE.set(class.as_raw());
+    let _ = PROGRAM.live_class.set(class.as_raw());
 }
 
 /// Whether objects of a class are live.
 pub fn is_live_class(class: Raw) -> bool {
-    LIVE.get().is_some_and(|live| reflect::inherits(class, *live))
+    PROGRAM.live_class.get().is_some_and(|live| reflect::inherits(class, *live))
 }
 
 fn is_live(object: Value) -> bool {
@@ -602,7 +609,7 @@ impl<'a> LiveWorld<'a> {
 
     fn read_source(&mut self, method: MethodId) -> Result<MethodSource, iseq::Failure> {
         let (iseq, unbound, label, known) = {
-            let numbers = NUMBERS.lock();
+            let numbers = PROGRAM.numbers.lock();
             let entry = &numbers.methods[method.index()];
             (entry.iseq.value(), entry.unbound.as_ref().map(Kept::value), entry.label.clone(), entry.source.clone())
         };
@@ -638,7 +645,7 @@ impl<'a> LiveWorld<'a> {
             })
         };
         let unit = Arc::new(unit.map_err(iseq::Failure::Unsupported)?);
-        let mut numbers = NUMBERS.lock();
+        let mut numbers = PROGRAM.numbers.lock();
         numbers.scopes.push(Scope::Method { method });
         let scope = ScopeId::new(numbers.scopes.len() - 1);
         let source = MethodSource { unit, scope, label, around: None };
@@ -676,7 +683,7 @@ impl<'a> LiveWorld<'a> {
                 })
             }
             Code::Proc(block) => {
-                let known = NUMBERS.lock().methods.iter().position(|m| {
+                let known = PROGRAM.numbers.lock().methods.iter().position(|m| {
                     (m.iseq.raw(), m.in_force) == (iseq.as_raw(), in_force) && m.around.as_ref() == Some(root)
                 });
                 match known {
@@ -722,7 +729,7 @@ impl<'a> LiveWorld<'a> {
 
     fn nesting(&mut self, scope: ScopeId) -> Result<Arc<[Raw]>, Error> {
         let (iseq, owner) = {
-            let numbers = NUMBERS.lock();
+            let numbers = PROGRAM.numbers.lock();
             match &numbers.scopes[scope.index()] {
                 Scope::Known(nesting) => return Ok(nesting.clone()),
                 Scope::Method { method, .. } => {
@@ -732,7 +739,7 @@ impl<'a> LiveWorld<'a> {
             }
         };
         let nesting = method_nesting(self.ruby, iseq, owner)?;
-        NUMBERS.lock().scopes[scope.index()] = Scope::Known(nesting.clone());
+        PROGRAM.numbers.lock().scopes[scope.index()] = Scope::Known(nesting.clone());
         Ok(nesting)
     }
 
@@ -800,7 +807,7 @@ fn number_method(found: &Found, iseq: Value) -> Result<MethodId, Error> {
 
 /// The number of a method, or of the code of a captured Proc.
 fn number(method: Method) -> MethodId {
-    let mut numbers = NUMBERS.lock();
+    let mut numbers = PROGRAM.numbers.lock();
     let same = |m: &Method| {
         m.iseq.raw() == method.iseq.raw()
             && m.owner == method.owner
@@ -879,7 +886,7 @@ impl World for LiveWorld<'_> {
     fn super_method(&mut self, receiver: Receiver, method: MethodId) -> MethodFact {
         let foreign = || MethodFact::Foreign { what: "the method that `super` calls".into() };
         let (owner, name, lost) = {
-            let numbers = NUMBERS.lock();
+            let numbers = PROGRAM.numbers.lock();
             let method = &numbers.methods[method.index()];
             (method.owner, method.name.clone(), method.lost)
         };
@@ -920,7 +927,7 @@ impl World for LiveWorld<'_> {
             Ok(source) => Ok(source),
             Err(iseq::Failure::Unsupported(diagnostic)) => Err(CoreError::Unsupported(diagnostic)),
             Err(iseq::Failure::NoSource(message)) => {
-                let label = NUMBERS.lock().methods[method.index()].label.clone();
+                let label = PROGRAM.numbers.lock().methods[method.index()].label.clone();
                 let source = Arc::new(Source::whole(&label, "", 0));
                 Err(Diagnostic::new(&source, Span::default(), message).into())
             }
@@ -1058,7 +1065,7 @@ impl World for LiveWorld<'_> {
             Root::Capture(name) | Root::Within(_, name) => name.to_string(),
             Root::Part(..) => "a value that a Proc has".to_string(),
             Root::Held(_) => "a Proc that an object or array holds".to_string(),
-            Root::Const(id) => NUMBERS.lock().consts[id.index()].name.clone(),
+            Root::Const(id) => PROGRAM.numbers.lock().consts[id.index()].name.clone(),
             Root::SelfOf(_) => "self of a Proc".to_string(),
             Root::Ivar(_, name) | Root::Member(_, name) => name.to_string(),
         };

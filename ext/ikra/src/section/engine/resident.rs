@@ -135,12 +135,25 @@ pub(super) struct Scope {
     inner: Mutex<Inner>,
 }
 
-/// The open scopes.
-static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-/// For each Fiber that has any: the number of scopes for which methods of objects are watched.
-static SHOWN: Mutex<Vec<(Number, i32)>> = Mutex::new(Vec::new());
-static SERIAL: AtomicU64 = AtomicU64::new(0);
+/// The scopes of this process.
+struct Scopes {
+    /// Those that are open, the innermost last. One within another is the same scope, and is there twice.
+    open: Mutex<Vec<Arc<Scope>>>,
+    /// How many are open: what sections, and Ruby's reads and writes, check first.
+    count: AtomicUsize,
+    /// For each Fiber that has any: the number of scopes for which methods of objects are watched.
+    shown: Mutex<Vec<(Number, i32)>>,
+    /// The serial number of the next state.
+    serial: AtomicU64,
+}
+
+static SCOPES: Scopes = Scopes {
+    open: Mutex::new(Vec::new()),
+    count: AtomicUsize::new(0),
+    shown: Mutex::new(Vec::new()),
+    serial: AtomicU64::new(0),
+};
+
 /// The most attempts to fetch columns while other threads run.
 const MAX_FETCH_ATTEMPTS: usize = 4;
 /// The most states that a scope keeps.
@@ -148,11 +161,11 @@ const MAX_STATES: usize = 32;
 
 /// The innermost scope of this Fiber.
 pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
-    if OPEN.load(Ordering::Relaxed) == 0 {
+    if SCOPES.count.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let fiber = fiber::known(ruby)?;
-    SCOPES.lock().iter().rev().find(|scope| scope.fiber == fiber).cloned()
+    SCOPES.open.lock().iter().rev().find(|scope| scope.fiber == fiber).cloned()
 }
 
 /// `Ikra.__resident_open(fixed)`: opens a scope. `fixed` says that the program changes no Array in it.
@@ -165,8 +178,8 @@ pub fn open(ruby: &Ruby, fixed: bool) -> Result<(), Error> {
     // A scope within another is the same scope.
     let new = || Arc::new(Scope { fiber, fixed, inner: Mutex::default() });
     let scope = scope(ruby).unwrap_or_else(new);
-    OPEN.fetch_add(1, Ordering::Relaxed);
-    SCOPES.lock().push(scope);
+    SCOPES.count.fetch_add(1, Ordering::Relaxed);
+    SCOPES.open.lock().push(scope);
     Ok(())
 }
 
@@ -178,7 +191,7 @@ pub fn close(ruby: &Ruby) -> Result<(), Error> {
     let Some(scope) = scope(ruby) else { return Ok(()) };
     let written = scope.write_back(ruby);
     let last = {
-        let mut scopes = SCOPES.lock();
+        let mut scopes = SCOPES.open.lock();
         if let Some(at) = scopes.iter().rposition(|other| Arc::ptr_eq(other, &scope)) {
             scopes.remove(at);
         }
@@ -187,7 +200,7 @@ pub fn close(ruby: &Ruby) -> Result<(), Error> {
     if last {
         scope.end();
     }
-    OPEN.fetch_sub(1, Ordering::Relaxed);
+    SCOPES.count.fetch_sub(1, Ordering::Relaxed);
     written
 }
 
@@ -197,7 +210,7 @@ fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
         return Vec::new();
     }
     let is_own = |scope: &Arc<Scope>| own.is_some_and(|own| Arc::ptr_eq(own, scope));
-    SCOPES.lock().iter().filter(|scope| !is_own(scope)).cloned().collect()
+    SCOPES.open.lock().iter().filter(|scope| !is_own(scope)).cloned().collect()
 }
 
 /// Before a section reads objects: writes back what kernels changed in scopes of other Fibers.
@@ -218,7 +231,7 @@ pub(super) fn changed_for_others(own: Option<&Arc<Scope>>) {
 /// # Errors
 /// As [`Scope::write_back`].
 pub fn read(ruby: &Ruby) -> Result<(), Error> {
-    let scopes = SCOPES.lock().clone();
+    let scopes = SCOPES.open.lock().clone();
     scopes.iter().for_each(|scope| scope.inner.lock().touched = true);
     scopes.iter().try_for_each(|scope| scope.write_back(ruby))?;
     let_gone_go(ruby)
@@ -236,19 +249,19 @@ pub fn let_gone_go(ruby: &Ruby) -> Result<(), Error> {
     }
     profile::let_go(&gone);
     explain::let_go(&gone);
-    let scopes = SCOPES.lock().clone();
+    let scopes = SCOPES.open.lock().clone();
     let left: Vec<Arc<Scope>> = scopes.into_iter().filter(|scope| gone.contains(&scope.fiber)).collect();
     let written = left.iter().map(|scope| scope.write_back(ruby)).fold(Ok(()), Result::and);
-    SCOPES.lock().retain(|scope| !gone.contains(&scope.fiber));
-    SHOWN.lock().retain(|(fiber, _)| !gone.contains(fiber));
-    OPEN.fetch_sub(left.len(), Ordering::Relaxed);
+    SCOPES.open.lock().retain(|scope| !gone.contains(&scope.fiber));
+    SCOPES.shown.lock().retain(|(fiber, _)| !gone.contains(fiber));
+    SCOPES.count.fetch_sub(left.len(), Ordering::Relaxed);
     left.iter().for_each(|scope| scope.end());
     written
 }
 
 /// `Ikra.__resident_changed`: Ruby changed an object.
 pub fn changed() {
-    let scopes = SCOPES.lock().clone();
+    let scopes = SCOPES.open.lock().clone();
     scopes.iter().for_each(|scope| scope.changed());
 }
 
@@ -260,24 +273,24 @@ pub fn changed() {
 pub fn shown(ruby: &Ruby, more: i32) -> Result<bool, Error> {
     if more != 0 {
         let fiber = fiber::current(ruby)?;
-        let mut shown = SHOWN.lock();
+        let mut shown = SCOPES.shown.lock();
         match shown.iter_mut().find(|(other, _)| *other == fiber) {
             Some((_, count)) => *count += more,
             None => shown.push((fiber, more)),
         }
         shown.retain(|(_, count)| *count > 0);
     }
-    Ok(!SHOWN.lock().is_empty())
+    Ok(!SCOPES.shown.lock().is_empty())
 }
 
 /// `Ikra.__resident?`: whether some scope is open.
 pub fn is_open() -> bool {
-    OPEN.load(Ordering::Relaxed) > 0
+    SCOPES.count.load(Ordering::Relaxed) > 0
 }
 
 /// Bytes on a device of the columns that scopes keep.
 pub fn held() -> usize {
-    let scopes = SCOPES.lock().clone();
+    let scopes = SCOPES.open.lock().clone();
     let states: Vec<Arc<State>> = scopes.iter().flat_map(|scope| scope.inner.lock().states.clone()).collect();
     buffer::on_device(states.iter().flat_map(|state| state.kept.iter().flatten()).map(|kind| &kind.buffer))
 }
@@ -734,7 +747,7 @@ impl Section<'_> {
             launches: AtomicU64::new(0),
             fetched: Fetched::default(),
             seen,
-            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            serial: SCOPES.serial.fetch_add(1, Ordering::Relaxed),
             compared: Mutex::default(),
             holder: Kept::new(holder.get(ruby).as_value()),
             _base: kept_base,

@@ -70,7 +70,7 @@ enum Known {
 
 /// The open scope, where threads have no others.
 fn only_scope() -> Option<Arc<Scope>> {
-    let scopes = super::SCOPES.lock();
+    let scopes = super::SCOPES.open.lock();
     let first = scopes.first()?;
     scopes.iter().all(|scope| Arc::ptr_eq(scope, first)).then(|| first.clone())
 }
