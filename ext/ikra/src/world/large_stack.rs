@@ -80,22 +80,7 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     if is_roomy() {
         return work();
     }
-    let mut work = Some(work);
-    let handed = Handed(&mut work);
-    let answer = thread::scope(|scope| {
-        let run = move || Handed(handed.get().take().map(|work| work()));
-        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).ok()?;
-        match thread.join() {
-            Ok(answer) => answer.get(),
-            Err(panic) => resume_unwind(panic),
-        }
-    });
-    match (answer, work) {
-        (Some(answer), _) => answer,
-        // The system gives no thread.
-        (None, Some(work)) => work(),
-        (None, None) => unreachable!("work that was taken gave an answer"),
-    }
+    elsewhere(work, || ()).unwrap_or_else(|work| work())
 }
 
 /// Runs work that asks a world. Its questions are answered on this thread.
@@ -105,23 +90,35 @@ pub fn asking<T>(world: &mut dyn World, work: impl FnOnce(&mut dyn World) -> T) 
     }
     let exchange = Exchange::default();
     let mut work = Some(work);
+    let remote = || {
+        let _over = Over(&exchange);
+        work.take().map(|work| work(&mut Remote { exchange: &exchange }))
+    };
+    let answer = elsewhere(remote, || exchange.serve(world)).ok().flatten();
+    match (answer, work) {
+        (Some(answer), _) => answer,
+        (None, Some(work)) => work(world),
+        (None, None) => unreachable!("work that was taken gave an answer"),
+    }
+}
+
+/// Runs work on a thread with a large stack, and `meanwhile` on this one. Gives the work back where the system gives no
+/// thread; `meanwhile` does not run then.
+fn elsewhere<T, W: FnOnce() -> T>(work: W, meanwhile: impl FnOnce()) -> Result<T, W> {
+    let mut work = Some(work);
     let handed = Handed(&mut work);
     let answer = thread::scope(|scope| {
-        let exchange = &exchange;
-        let run = move || {
-            let _over = Over(exchange);
-            Handed(handed.get().take().map(|work| work(&mut Remote { exchange })))
-        };
+        let run = move || Handed(handed.get().take().map(|work| work()));
         let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).ok()?;
-        exchange.serve(world);
+        meanwhile();
         match thread.join() {
             Ok(answer) => answer.get(),
             Err(panic) => resume_unwind(panic),
         }
     });
     match (answer, work) {
-        (Some(answer), _) => answer,
-        (None, Some(work)) => work(world),
+        (Some(answer), _) => Ok(answer),
+        (None, Some(work)) => Err(work),
         (None, None) => unreachable!("work that was taken gave an answer"),
     }
 }

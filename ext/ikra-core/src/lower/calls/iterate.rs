@@ -295,35 +295,29 @@ impl Body<'_, '_> {
 
     /// ArgumentError where a Range cannot have this step.
     fn check_range_step(&mut self, step: Operand) {
-        let down = self.ranges_step_down();
-        let mut raise_if = |cmp, message: &str| {
-            let wrong = self.cx.b.icmp(cmp, step, Operand::I64(0));
-            let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: message.into() }, vec![]);
-            self.cx.b.trap_if(wrong, site, vec![]);
-        };
-        raise_if(Cmp::Eq, "step can't be 0");
-        if !down {
-            raise_if(Cmp::Lt, "step can't be negative");
+        let zero = self.cx.b.icmp(Cmp::Eq, step, Operand::I64(0));
+        self.refuse_step_if(zero, "step can't be 0");
+        if !self.ranges_step_down() {
+            let down = self.cx.b.icmp(Cmp::Lt, step, Operand::I64(0));
+            self.refuse_step_if(down, "step can't be negative");
         }
     }
 
     /// As [`Self::check_range_step`], of a Float.
     fn check_range_float_step(&mut self, step: Operand) {
-        let down = self.ranges_step_down();
-        let mut raise_if = |cmp, message: &str| {
-            let wrong = self.cx.b.fcmp(cmp, step, Operand::float(0.0));
-            let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: message.into() }, vec![]);
-            self.cx.b.trap_if(wrong, site, vec![]);
-        };
-        raise_if(Cmp::Eq, "step can't be 0");
-        if down {
-            return;
+        let zero = self.cx.b.fcmp(Cmp::Eq, step, Operand::float(0.0));
+        self.refuse_step_if(zero, "step can't be 0");
+        if !self.ranges_step_down() {
+            let down = self.cx.b.fcmp(Cmp::Lt, step, Operand::float(0.0));
+            self.refuse_step_if(down, "step can't be negative");
+            let nan = self.cx.b.fcmp(Cmp::Ne, step, step);
+            self.refuse_step_if(nan, "comparison of Float with 0 failed");
         }
-        raise_if(Cmp::Lt, "step can't be negative");
-        let nan = self.cx.b.fcmp(Cmp::Ne, step, step);
-        let message = "comparison of Float with 0 failed".into();
-        let site = self.cx.site(Trap::Raise { class: "ArgumentError", message }, vec![]);
-        self.cx.b.trap_if(nan, site, vec![]);
+    }
+
+    fn refuse_step_if(&mut self, wrong: Operand, message: &str) {
+        let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: message.into() }, vec![]);
+        self.cx.b.trap_if(wrong, site, vec![]);
     }
 
     pub(super) fn float(&mut self, val: Val) -> Operand {
