@@ -59,7 +59,7 @@ enum On {
 }
 
 macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident: $($name:literal)|+, $on:ident, $arity:expr;)*) => {
+    ($($(#[$doc:meta])* $method:ident: $($name:literal)|+, $on:ident, $arity:expr, $result:ident;)*) => {
         /// A method of Integer or Float that takes no block and returns no Array or String.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Method { $($(#[$doc])* $method,)* }
@@ -79,81 +79,85 @@ macro_rules! methods {
             fn on(self) -> On {
                 match self { $(Method::$method => On::$on,)* }
             }
+            fn result_of(self, call: Call<'_>) -> Result<Ty, Unsupported> {
+                match self { $(Method::$method => results::$result(call),)* }
+            }
         }
     };
 }
 
+// The names, the classes that have the method, the number of arguments, and the result: a function of `results`.
 methods! {
-    Add: "+", Both, 1..=1;
-    Sub: "-", Both, 1..=1;
-    Mul: "*", Both, 1..=1;
-    Div: "/", Both, 1..=1;
-    Modulo: "%" | "modulo", Both, 1..=1;
-    Pow: "**", Both, 1..=1;
+    Add: "+", Both, 1..=1, mixed;
+    Sub: "-", Both, 1..=1, mixed;
+    Mul: "*", Both, 1..=1, mixed;
+    Div: "/", Both, 1..=1, mixed;
+    Modulo: "%" | "modulo", Both, 1..=1, mixed;
+    Pow: "**", Both, 1..=1, mixed;
     /// `pow` with one argument is `**`, with two it is modular.
-    PowMod: "pow", Int, 1..=2;
-    Neg: "-@", Both, 0..=0;
-    Plus: "+@", Both, 0..=0;
-    Not: "~", Int, 0..=0;
-    BitAnd: "&", Int, 1..=1;
-    BitOr: "|", Int, 1..=1;
-    BitXor: "^", Int, 1..=1;
-    Shl: "<<", Int, 1..=1;
-    Shr: ">>", Int, 1..=1;
-    BitRef: "[]", Int, 1..=2;
-    Eq: "==" | "===", Both, 1..=1;
-    NotEq: "!=", Both, 1..=1;
-    Eql: "eql?", Both, 1..=1;
-    Same: "equal?", Both, 1..=1;
-    Lt: "<", Both, 1..=1;
-    Le: "<=", Both, 1..=1;
-    Gt: ">", Both, 1..=1;
-    Ge: ">=", Both, 1..=1;
-    Compare: "<=>", Both, 1..=1;
-    Clamp: "clamp", Both, 1..=2;
-    Between: "between?", Both, 2..=2;
-    Abs: "abs" | "magnitude", Both, 0..=0;
-    Abs2: "abs2", Both, 0..=0;
-    Floor: "floor", Both, 0..=1;
-    Ceil: "ceil", Both, 0..=1;
-    Round: "round", Both, 0..=1;
-    Truncate: "truncate", Both, 0..=1;
-    ToI: "to_i" | "to_int", Both, 0..=0;
-    ToF: "to_f", Both, 0..=0;
-    Zero: "zero?", Both, 0..=0;
-    NonZero: "nonzero?", Both, 0..=0;
-    Positive: "positive?", Both, 0..=0;
-    Negative: "negative?", Both, 0..=0;
-    Even: "even?", Int, 0..=0;
-    Odd: "odd?", Int, 0..=0;
-    Succ: "succ" | "next", Int, 0..=0;
-    Pred: "pred", Int, 0..=0;
-    Ord: "ord", Int, 0..=0;
-    IntDiv: "div", Both, 1..=1;
-    Remainder: "remainder", Both, 1..=1;
-    Fdiv: "fdiv", Both, 1..=1;
-    Quo: "quo", Both, 1..=1;
-    CeilDiv: "ceildiv", Int, 1..=1;
-    Gcd: "gcd", Int, 1..=1;
-    Lcm: "lcm", Int, 1..=1;
-    BitLength: "bit_length", Int, 0..=0;
-    Size: "size", Int, 0..=0;
-    AllBits: "allbits?", Int, 1..=1;
-    AnyBits: "anybits?", Int, 1..=1;
-    NoBits: "nobits?", Int, 1..=1;
-    Numerator: "numerator", Int, 0..=0;
-    Denominator: "denominator", Int, 0..=0;
-    IsInteger: "integer?", Both, 0..=0;
-    Finite: "finite?", Both, 0..=0;
-    Infinite: "infinite?", Both, 0..=0;
-    Nan: "nan?", Float, 0..=0;
-    NextFloat: "next_float", Float, 0..=0;
-    PrevFloat: "prev_float", Float, 0..=0;
-    Arg: "arg" | "angle" | "phase", Both, 0..=0;
-    Real: "real", Both, 0..=0;
-    IsReal: "real?", Both, 0..=0;
-    Imaginary: "imaginary" | "imag", Both, 0..=0;
-    Conjugate: "conjugate" | "conj", Both, 0..=0;
+    PowMod: "pow", Int, 1..=2, pow;
+    Neg: "-@", Both, 0..=0, same;
+    Plus: "+@", Both, 0..=0, same;
+    Not: "~", Int, 0..=0, int;
+    BitAnd: "&", Int, 1..=1, int_for_int;
+    BitOr: "|", Int, 1..=1, int_for_int;
+    BitXor: "^", Int, 1..=1, int_for_int;
+    Shl: "<<", Int, 1..=1, int_for_number;
+    Shr: ">>", Int, 1..=1, int_for_number;
+    BitRef: "[]", Int, 1..=2, bit_ref;
+    Eq: "==" | "===", Both, 1..=1, bool;
+    NotEq: "!=", Both, 1..=1, bool;
+    Eql: "eql?", Both, 1..=1, bool;
+    Same: "equal?", Both, 1..=1, bool;
+    Lt: "<", Both, 1..=1, bool_for_number;
+    Le: "<=", Both, 1..=1, bool_for_number;
+    Gt: ">", Both, 1..=1, bool_for_number;
+    Ge: ">=", Both, 1..=1, bool_for_number;
+    Compare: "<=>", Both, 1..=1, compare;
+    Clamp: "clamp", Both, 1..=2, clamp;
+    Between: "between?", Both, 2..=2, between;
+    Abs: "abs" | "magnitude", Both, 0..=0, same;
+    Abs2: "abs2", Both, 0..=0, same;
+    Floor: "floor", Both, 0..=1, round;
+    Ceil: "ceil", Both, 0..=1, round;
+    Round: "round", Both, 0..=1, round;
+    Truncate: "truncate", Both, 0..=1, round;
+    ToI: "to_i" | "to_int", Both, 0..=0, int;
+    ToF: "to_f", Both, 0..=0, float;
+    Zero: "zero?", Both, 0..=0, bool;
+    NonZero: "nonzero?", Both, 0..=0, same_or_nil;
+    Positive: "positive?", Both, 0..=0, bool;
+    Negative: "negative?", Both, 0..=0, bool;
+    Even: "even?", Int, 0..=0, bool;
+    Odd: "odd?", Int, 0..=0, bool;
+    Succ: "succ" | "next", Int, 0..=0, int;
+    Pred: "pred", Int, 0..=0, int;
+    Ord: "ord", Int, 0..=0, int;
+    IntDiv: "div", Both, 1..=1, int_for_number;
+    Remainder: "remainder", Both, 1..=1, remainder;
+    Fdiv: "fdiv", Both, 1..=1, float_for_number;
+    Quo: "quo", Both, 1..=1, quotient;
+    CeilDiv: "ceildiv", Int, 1..=1, int_for_number;
+    Gcd: "gcd", Int, 1..=1, int_for_int;
+    Lcm: "lcm", Int, 1..=1, int_for_int;
+    BitLength: "bit_length", Int, 0..=0, int;
+    Size: "size", Int, 0..=0, int;
+    AllBits: "allbits?", Int, 1..=1, bool_for_number;
+    AnyBits: "anybits?", Int, 1..=1, bool_for_number;
+    NoBits: "nobits?", Int, 1..=1, bool_for_number;
+    Numerator: "numerator", Int, 0..=0, int;
+    Denominator: "denominator", Int, 0..=0, int;
+    IsInteger: "integer?", Both, 0..=0, is_int;
+    Finite: "finite?", Both, 0..=0, finite;
+    Infinite: "infinite?", Both, 0..=0, infinite;
+    Nan: "nan?", Float, 0..=0, bool;
+    NextFloat: "next_float", Float, 0..=0, float;
+    PrevFloat: "prev_float", Float, 0..=0, float;
+    Arg: "arg" | "angle" | "phase", Both, 0..=0, number;
+    Real: "real", Both, 0..=0, same;
+    IsReal: "real?", Both, 0..=0, yes;
+    Imaginary: "imaginary" | "imag", Both, 0..=0, int;
+    Conjugate: "conjugate" | "conj", Both, 0..=0, same;
 }
 
 impl Method {
@@ -190,69 +194,173 @@ impl Method {
     /// # Errors
     /// Ruby can do it and Ikra cannot.
     pub fn result(self, receiver: Kind, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
-        use Method::*;
-        let int = receiver == Kind::Int;
-        let first = args.first().copied();
-        let number = || Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0));
-        let int_or_nil = || Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0));
-        let same = || if int { Ty::int() } else { Ty::float() };
-        // Two Integers give an Integer, a Float on either side gives a Float, all else raises.
-        let mixed = || match first {
-            Some(Kind::Int) => same(),
-            Some(Kind::Float) => Ty::float(),
-            _ => Ty::never(),
-        };
-        let if_number = |ty: Ty| if first.is_some_and(Kind::is_number) { ty } else { Ty::never() };
-        let if_int = |ty: Ty| if first == Some(Kind::Int) { ty } else { Ty::never() };
-        Ok(match self {
+        self.result_of(Call { receiver, args, literal })
+    }
+}
+
+/// What the result of a method depends on.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    receiver: Kind,
+    args: &'a [Kind],
+    literal: Option<i64>,
+}
+
+impl Call<'_> {
+    fn is_of_int(self) -> bool {
+        self.receiver == Kind::Int
+    }
+    fn first(self) -> Option<Kind> {
+        self.args.first().copied()
+    }
+    /// Ruby raises for a first argument that is no number.
+    fn for_number(self, ty: Ty) -> Result<Ty, Unsupported> {
+        Ok(if self.first().is_some_and(Kind::is_number) { ty } else { Ty::never() })
+    }
+}
+
+/// The results of methods, which several rows of the table share.
+mod results {
+    use super::{Call, Kind, MAX_ROUND_DIGITS, Prims, TOO_MANY_DIGITS, Ty, Unsupported};
+
+    type Answer = Result<Ty, Unsupported>;
+
+    pub fn int(_: Call<'_>) -> Answer {
+        Ok(Ty::int())
+    }
+    pub fn float(_: Call<'_>) -> Answer {
+        Ok(Ty::float())
+    }
+    pub fn bool(_: Call<'_>) -> Answer {
+        Ok(Ty::bool())
+    }
+    pub fn yes(_: Call<'_>) -> Answer {
+        Ok(Ty::prim(Prims::TRUE))
+    }
+    /// The receiver's type.
+    pub fn same(call: Call<'_>) -> Answer {
+        Ok(if call.is_of_int() { Ty::int() } else { Ty::float() })
+    }
+    pub fn same_or_nil(call: Call<'_>) -> Answer {
+        Ok(Ty::prim(Prims(same(call)?.prims.0 | Prims::NIL.0)))
+    }
+    pub fn int_for_int(call: Call<'_>) -> Answer {
+        Ok(if call.first() == Some(Kind::Int) { Ty::int() } else { Ty::never() })
+    }
+    pub fn int_for_number(call: Call<'_>) -> Answer {
+        call.for_number(Ty::int())
+    }
+    pub fn float_for_number(call: Call<'_>) -> Answer {
+        call.for_number(Ty::float())
+    }
+    pub fn bool_for_number(call: Call<'_>) -> Answer {
+        call.for_number(Ty::bool())
+    }
+    /// Two Integers give an Integer, a Float on either side gives a Float, all else raises.
+    pub fn mixed(call: Call<'_>) -> Answer {
+        match call.first() {
+            Some(Kind::Int) => same(call),
+            Some(Kind::Float) => float(call),
+            _ => Ok(Ty::never()),
+        }
+    }
+    pub fn remainder(call: Call<'_>) -> Answer {
+        match call.first() {
             // `-5.remainder(Float::INFINITY)` is -5.
-            Remainder if int && first == Some(Kind::Float) => number(),
-            Add | Sub | Mul | Div | Modulo | Pow | Remainder => mixed(),
-            PowMod => match args {
-                [_] => return Pow.result(receiver, args, literal),
-                [Kind::Int, Kind::Int] => Ty::int(),
-                _ => Ty::never(),
-            },
-            Neg | Plus | Abs | Abs2 | Real | Conjugate => same(),
-            Not | Succ | Pred | Ord | BitLength | Size | Numerator | Denominator => Ty::int(),
-            BitAnd | BitOr | BitXor | Gcd | Lcm => if_int(Ty::int()),
-            Shl | Shr => if_number(Ty::int()),
-            BitRef => bit_ref_type(args)?,
-            Eq | NotEq | Eql | Same => Ty::bool(),
-            Lt | Le | Gt | Ge => if_number(Ty::bool()),
-            Compare => match first {
-                Some(Kind::Int) if int => Ty::int(),
-                Some(Kind::Int | Kind::Float) => int_or_nil(),
-                _ => Ty::nil(),
-            },
-            Clamp => clamp_type(receiver, args)?,
-            Between => between_type(args),
-            Floor | Ceil | Round | Truncate => round_type(receiver, args, literal)?,
-            ToI => Ty::int(),
-            ToF | NextFloat | PrevFloat => Ty::float(),
-            Zero | Positive | Negative | Even | Odd | Nan => Ty::bool(),
-            NonZero => Ty::prim(Prims(same().prims.0 | Prims::NIL.0)),
-            IntDiv => if_number(Ty::int()),
-            Fdiv => if_number(Ty::float()),
-            Quo if int && first != Some(Kind::Float) => {
+            Some(Kind::Float) if call.is_of_int() => number(call),
+            _ => mixed(call),
+        }
+    }
+    pub fn pow(call: Call<'_>) -> Answer {
+        match call.args {
+            [_] => mixed(call),
+            [Kind::Int, Kind::Int] => int(call),
+            _ => Ok(Ty::never()),
+        }
+    }
+    pub fn quotient(call: Call<'_>) -> Answer {
+        if call.is_of_int() && call.first() != Some(Kind::Float) {
+            return Err(Unsupported {
+                why: "the quotient of two Integers is a Rational",
+                advice: "use `/` for the floored quotient, `fdiv` for a Float, or Rational(a, b)",
+            });
+        }
+        float_for_number(call)
+    }
+    pub fn compare(call: Call<'_>) -> Answer {
+        Ok(match call.first() {
+            Some(Kind::Int) if call.is_of_int() => Ty::int(),
+            Some(Kind::Int | Kind::Float) => Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0)),
+            _ => Ty::nil(),
+        })
+    }
+    pub fn bit_ref(call: Call<'_>) -> Answer {
+        match call.args {
+            [Kind::FloatRange] => {
+                Err(Unsupported { why: "bits are counted in Integers", advice: "give the Range Integer bounds" })
+            }
+            [Kind::IntRange] => int(call),
+            args if args.iter().all(|k| k.is_number()) => int(call),
+            _ => Ok(Ty::never()),
+        }
+    }
+    /// The type of the receiver or of a bound.
+    pub fn clamp(call: Call<'_>) -> Answer {
+        let bound = |k: Kind| k.is_number() || k == Kind::Nil;
+        let prim = |kind: Kind| match kind {
+            Kind::Int | Kind::IntRange => Prims::INT.0,
+            Kind::Float | Kind::FloatRange => Prims::FLOAT.0,
+            _ => 0,
+        };
+        let receiver = prim(call.receiver);
+        Ok(match *call.args {
+            [range @ (Kind::IntRange | Kind::FloatRange)] => Ty::prim(Prims(receiver | prim(range))),
+            [min, max] if bound(min) && bound(max) => Ty::prim(Prims(receiver | prim(min) | prim(max))),
+            // Ruby first compares the bounds with one another, and these are not numbers.
+            [min, max] if !bound(min) && max != Kind::Nil && (min != Kind::Sym || max == Kind::Sym) => {
                 return Err(Unsupported {
-                    why: "the quotient of two Integers is a Rational",
-                    advice: "use `/` for the floored quotient, `fdiv` for a Float, or Rational(a, b)",
+                    why: "a number is clamped between numbers",
+                    advice: "give `clamp` Integers, Floats or nil",
                 });
             }
-            Quo => if_number(Ty::float()),
-            CeilDiv => if_number(Ty::int()),
-            AllBits | AnyBits | NoBits => if_number(Ty::bool()),
-            IsInteger => Ty::prim(if int { Prims::TRUE } else { Prims::FALSE }),
-            Finite if int => Ty::prim(Prims::TRUE),
-            Finite => Ty::bool(),
-            Infinite if int => Ty::nil(),
-            Infinite => int_or_nil(),
-            // 0 or Math::PI; for NaN the angle is NaN.
-            Arg => number(),
-            IsReal => Ty::prim(Prims::TRUE),
-            Imaginary => Ty::int(),
+            _ => Ty::never(),
         })
+    }
+    /// The upper bound is compared only if the lower one holds.
+    pub fn between(call: Call<'_>) -> Answer {
+        Ok(match call.args {
+            [min, max] if min.is_number() && max.is_number() => Ty::bool(),
+            [min, _] if min.is_number() => Ty::prim(Prims::FALSE),
+            _ => Ty::never(),
+        })
+    }
+    pub fn round(call: Call<'_>) -> Answer {
+        Ok(match (call.receiver, call.args, call.literal) {
+            (_, [], _) => Ty::int(),
+            (_, [k], _) if !k.is_number() => Ty::never(),
+            (Kind::Int, ..) => Ty::int(),
+            (_, _, Some(digits)) if i32::try_from(digits).is_err() => Ty::never(),
+            (_, _, Some(digits)) if digits > MAX_ROUND_DIGITS => {
+                return Err(Unsupported { why: TOO_MANY_DIGITS, advice: "round to 14 digits or fewer" });
+            }
+            (_, _, Some(digits)) if digits > 0 => Ty::float(),
+            (_, _, Some(_)) => Ty::int(),
+            _ => return number(call),
+        })
+    }
+    pub fn is_int(call: Call<'_>) -> Answer {
+        Ok(Ty::prim(if call.is_of_int() { Prims::TRUE } else { Prims::FALSE }))
+    }
+    pub fn finite(call: Call<'_>) -> Answer {
+        if call.is_of_int() { yes(call) } else { bool(call) }
+    }
+    /// 1 or -1 for infinite Floats.
+    pub fn infinite(call: Call<'_>) -> Answer {
+        Ok(if call.is_of_int() { Ty::nil() } else { Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0)) })
+    }
+    /// An Integer or a Float. As an angle: 0 or Math::PI, and NaN for NaN.
+    pub fn number(_: Call<'_>) -> Answer {
+        Ok(Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0)))
     }
 }
 
@@ -378,72 +486,9 @@ impl Rand {
     }
 }
 
-fn prim(kind: Kind) -> u16 {
-    match kind {
-        Kind::Int => Prims::INT.0,
-        Kind::Float => Prims::FLOAT.0,
-        _ => 0,
-    }
-}
-
-/// The type of `clamp`: that of the receiver or of a bound.
-pub fn clamp_type(receiver: Kind, args: &[Kind]) -> Result<Ty, Unsupported> {
-    let bound = |k: Kind| k.is_number() || k == Kind::Nil;
-    Ok(match *args {
-        [Kind::IntRange] => Ty::prim(Prims(prim(receiver) | Prims::INT.0)),
-        [Kind::FloatRange] => Ty::prim(Prims(prim(receiver) | Prims::FLOAT.0)),
-        [min, max] if bound(min) && bound(max) => Ty::prim(Prims(prim(receiver) | prim(min) | prim(max))),
-        // Ruby first compares the bounds with one another, and these are not numbers.
-        [min, max] if !bound(min) && max != Kind::Nil && (min != Kind::Sym || max == Kind::Sym) => {
-            return Err(Unsupported {
-                why: "a number is clamped between numbers",
-                advice: "give `clamp` Integers, Floats or nil",
-            });
-        }
-        _ => Ty::never(),
-    })
-}
-
-/// The type of `between?`, which compares with the upper bound only if the lower one holds.
-pub fn between_type(args: &[Kind]) -> Ty {
-    match args {
-        [min, max] if min.is_number() && max.is_number() => Ty::bool(),
-        [min, _] if min.is_number() => Ty::prim(Prims::FALSE),
-        _ => Ty::never(),
-    }
-}
-
 /// The most digits after the point to which a kernel rounds. For more, Ruby computes with Rationals.
 pub const MAX_ROUND_DIGITS: i64 = 14;
 pub const TOO_MANY_DIGITS: &str = "rounding to more than 14 digits takes Rationals beyond 64 bits, which kernels lack";
-
-/// The type of `floor`, `ceil`, `round` and `truncate`.
-pub fn round_type(receiver: Kind, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
-    Ok(match (receiver, args, literal) {
-        (_, [], _) => Ty::int(),
-        (_, [k], _) if !k.is_number() => Ty::never(),
-        (Kind::Int, ..) => Ty::int(),
-        (_, _, Some(digits)) if i32::try_from(digits).is_err() => Ty::never(),
-        (_, _, Some(digits)) if digits > MAX_ROUND_DIGITS => {
-            return Err(Unsupported { why: TOO_MANY_DIGITS, advice: "round to 14 digits or fewer" });
-        }
-        (_, _, Some(digits)) if digits > 0 => Ty::float(),
-        (_, _, Some(_)) => Ty::int(),
-        _ => Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0)),
-    })
-}
-
-/// The type of `[]`.
-pub fn bit_ref_type(args: &[Kind]) -> Result<Ty, Unsupported> {
-    match args {
-        [Kind::FloatRange] => {
-            Err(Unsupported { why: "bits are counted in Integers", advice: "give the Range Integer bounds" })
-        }
-        [Kind::IntRange] => Ok(Ty::int()),
-        args if args.iter().all(|k| k.is_number()) => Ok(Ty::int()),
-        _ => Ok(Ty::never()),
-    }
-}
 
 /// The types of quotient and remainder of `a.divmod(b)`; both are never if it always raises.
 pub fn divmod_types(a: Kind, b: Kind) -> (Ty, Ty) {
