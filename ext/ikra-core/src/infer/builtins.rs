@@ -1,10 +1,11 @@
 //! The table of known methods that are not arithmetic: methods of all objects, nil, Symbols, Ranges, Arrays, modules.
 //!
-//! Here: names to [`Builtin`]s. Not here: their types ([`super::calls`], and `walk` for those that take a block) and
-//! their code ([`crate::lower`]). Numeric methods have a table of their own, [`crate::types::numeric`].
+//! Here: names to [`Builtin`]s, and the table of [`Primitive`]s. Not here: the types of the others ([`super::calls`],
+//! and `walk` for those that take a block) and their code ([`crate::lower`]). Numeric methods have a table of their
+//! own, [`crate::types::numeric`].
 
-use crate::types::Atom;
 use crate::types::numeric::{self, Function, Kind, Method};
+use crate::types::{Atom, Ty};
 use crate::world::{values, well_known};
 
 /// A method of Ruby's own that kernels know.
@@ -14,6 +15,8 @@ pub enum Builtin {
     Numeric(Method),
     /// A function of `Math`, or `Integer.sqrt`.
     Math(Function),
+    /// A primitive of the prelude whose result is of one type, whatever its arguments are.
+    Primitive(Primitive),
     // every object
     IsNil,
     Not,
@@ -64,8 +67,6 @@ pub enum Builtin {
     Initialize,
     /// `Ikra.tick`
     Tick,
-    /// `Ikra.tick` within Ikra's own methods.
-    Position,
     /// `Ikra.index`
     Index,
     /// `Ikra.__single(x)`: the nearest Float of 32 bits.
@@ -187,34 +188,12 @@ pub enum Builtin {
     StrCompare,
     StrBytes,
     // primitives of Strings
-    /// A byte, at an index in range.
-    StrByte,
-    /// A number of bytes from an index on, in range.
-    StrView,
-    /// `__as_frozen`: a String that the kernel has just made, frozen.
-    StrFrozen,
     /// `freeze` of a literal: the same String each time.
     StrInterned,
-    /// Whether every character is one byte.
-    StrIsSingle,
-    /// 0: UTF-8, 2: binary, 3: US-ASCII.
-    StrEncoding,
     /// The argument, if it is a String; else TypeError.
     AsText,
     /// The argument, if it is an Integer; else TypeError.
     AsInt,
-    /// ArgumentError with a message.
-    ArgumentError,
-    /// ArgumentError: a String that the named function cannot parse as a number.
-    NoNumber,
-    /// Whether the running Ruby has the newer behaviour.
-    RubyDoes(Novelty),
-    /// The bits of a Float.
-    FloatBits,
-    /// The Float with these bits.
-    FloatOfBits,
-    /// log |Γ(x)| of a Float.
-    LogGamma,
     /// CompileError: an operation on Strings that kernels do not support.
     StrRefuse(&'static str),
     /// `message` of an exception.
@@ -224,8 +203,6 @@ pub enum Builtin {
     // Hashes
     /// The hash of a key that is not a String.
     KeyHash,
-    /// KeyError for a missing key.
-    KeyMissing,
     // Structs
     StructGet,
     StructSet,
@@ -238,25 +215,74 @@ pub enum Builtin {
     /// `with` of a Data, in the library.
     DataWith,
     StructSize,
-    /// `__place(name)`: the index of the member that a Symbol names, or -1.
-    StructPlace,
     StructEqual,
     StructEql,
 }
 
-/// Behaviour in which versions of Ruby differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Novelty {
-    /// [`crate::config::CodeOptions::exact_eighths`]
-    Eighths,
-    /// In a String, a point without digits after it is part of a number, from Ruby 3.4 on.
-    BarePoint,
-    /// [`crate::config::CodeOptions::even_by_parts`]
-    EvenByParts,
-    /// A Range without ends has all numbers, from 3.3 on.
-    Bounds,
-    /// [`crate::config::CodeOptions::negative_poles`]
-    NegativePoles,
+macro_rules! primitives {
+    ($($(#[$doc:meta])* $primitive:ident: ($receiver:pat, $name:literal), $arity:expr, $result:expr;)*) => {
+        /// A primitive of the prelude whose result is of one type, whatever its arguments are.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Primitive { $($(#[$doc])* $primitive,)* }
+
+        impl Primitive {
+            /// The primitive of that name, which begins with two underscores.
+            pub fn find(receiver: Atom, name: &str) -> Option<Self> {
+                match (receiver, name) {
+                    $(($receiver, $name) => Some(Self::$primitive),)*
+                    _ => None,
+                }
+            }
+            /// The number of arguments.
+            pub fn arity(self) -> std::ops::RangeInclusive<usize> {
+                match self { $(Self::$primitive => $arity,)* }
+            }
+            /// The type of the result; never if it always raises.
+            pub fn result(self) -> Ty {
+                match self { $(Self::$primitive => $result,)* }
+            }
+        }
+    };
+}
+
+// The receiver and the name, the number of arguments, and the type of the result.
+primitives! {
+    /// A byte, at an index in range.
+    Byte: (Atom::Str, "__byte"), 1..=1, Ty::int();
+    /// A number of bytes from an index on, in range.
+    View: (Atom::Str, "__view"), 2..=2, Ty::str();
+    /// Whether every character is one byte.
+    IsSingle: (Atom::Str, "__single?"), 0..=0, Ty::bool();
+    /// 0: UTF-8, 2: binary, 3: US-ASCII.
+    Encoding: (Atom::Str, "__encoding"), 0..=0, Ty::int();
+    /// A String that the kernel has just made, frozen.
+    AsFrozen: (Atom::Str, "__as_frozen"), 0..=0, Ty::str();
+    /// ArgumentError with a message.
+    ArgumentError: (Atom::Str, "__argument_error"), 1..=1, Ty::never();
+    /// ArgumentError: a String that the named function cannot parse as a number.
+    NoNumber: (Atom::Str, "__no_number"), 1..=1, Ty::never();
+    /// Whether this Ruby differs: [`crate::config::CodeOptions::exact_eighths`].
+    KnowsEighths: (_, "__ruby_knows_eighths"), 0..=0, Ty::bool();
+    /// Whether in a String a point without digits after it is part of a number, as from Ruby 3.4 on.
+    ReadsPoints: (_, "__ruby_reads_points"), 0..=0, Ty::bool();
+    /// Whether a Range without ends has all numbers, as from Ruby 3.3 on.
+    AsksBounds: (_, "__ruby_asks_bounds"), 0..=0, Ty::bool();
+    /// Whether this Ruby differs: [`crate::config::CodeOptions::negative_poles`].
+    NegatesPoles: (_, "__ruby_negates_poles"), 0..=0, Ty::bool();
+    /// Whether this Ruby differs: [`crate::config::CodeOptions::even_by_parts`].
+    RoundsParts: (_, "__ruby_rounds_parts"), 0..=0, Ty::bool();
+    /// The bits of a Float.
+    Bits: (Atom::Float, "__bits"), 0..=0, Ty::int();
+    /// The Float with these bits.
+    OfBits: (Atom::Int, "__as_bits"), 0..=0, Ty::float();
+    /// log |Γ(x)| of a Float.
+    LogGamma: (Atom::Float, "__log_gamma"), 0..=0, Ty::float();
+    /// `Ikra.index` within Ikra's own methods.
+    Position: (_, "__position"), 0..=0, Ty::int();
+    /// KeyError for a missing key.
+    KeyError: (Atom::Object(well_known::HASH), "__key_error"), 1..=1, Ty::never();
+    /// The index of the member that a Symbol names, or -1.
+    Place: (Atom::Object(_), "__place"), 1..=1, Ty::int();
 }
 
 impl Builtin {
@@ -265,8 +291,8 @@ impl Builtin {
         use Builtin::*;
         match self {
             Rand(_) | ArrayGet | ArrayAt | ArrayFirst | ArrayLast | Buffer | TakeOf | RangeFirst | RangeLast
-            | RangeMin | RangeMax | RangeCover | RangeStep | StrByte | StrView | AsInt | StructGet | ToFloat
-            | ToInteger => args,
+            | RangeMin | RangeMax | RangeCover | RangeStep | AsInt | StructGet | ToFloat | ToInteger => args,
+            Primitive(self::Primitive::Byte | self::Primitive::View) => args,
             ArraySet | ArrayPut | StructSet => &args[..args.len().saturating_sub(1)],
             _ => &[],
         }
@@ -327,6 +353,7 @@ impl Builtin {
         match self {
             Numeric(m) => m.arity(),
             Math(m) => m.arity(),
+            Primitive(p) => p.arity(),
             Equal
             | NotEqual
             | Identical
@@ -372,11 +399,9 @@ impl Builtin {
             | MakeValue
             | Staged
             | OfRange => 0..=usize::MAX,
-            ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText
-            | AsInt | ArgumentError | NoNumber | StructPlace => 1..=1,
-            StrView | ArrayPut => 2..=2,
+            ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | AsText | AsInt => 1..=1,
+            ArrayPut => 2..=2,
             Buffer | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
-            KeyMissing => 1..=1,
             IvarSet => 2..=2,
             HasKeys => 0..=1,
             Member => 1..=1,
@@ -566,12 +591,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
     match (atom, name) {
         (Atom::Array(_), "__at") => Some(Builtin::ArrayAt),
         (Atom::Array(_), "__size") => Some(Builtin::ArraySize),
-        (Atom::Str, "__byte") => Some(Builtin::StrByte),
-        (Atom::Str, "__view") => Some(Builtin::StrView),
-        (Atom::Str, "__single?") => Some(Builtin::StrIsSingle),
-        (Atom::Str, "__encoding") => Some(Builtin::StrEncoding),
         (Atom::Str, "__text") => Some(Builtin::AsText),
-        (_, "__position") => Some(Builtin::Position),
         (_, "__copy") => Some(Builtin::Copy),
         (_, "__copied?") => Some(Builtin::IsCopied),
         (Atom::Object(_) | Atom::Array(_), "__freeze") => Some(Builtin::Freeze),
@@ -579,21 +599,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__freeze_form") => {
             Some(Builtin::Refuse("kernels know clone with freeze: true, false and nil only", "give one of these"))
         }
-        (Atom::Str, "__as_frozen") => Some(Builtin::StrFrozen),
         (Atom::Str, "__freezes_text") => Some(Builtin::StrRefuse(
             "kernels do not freeze a String that others may hold: write clone(freeze: true), or freeze it before",
         )),
         (_, "__int") => Some(Builtin::AsInt),
-        (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),
-        (Atom::Str, "__no_number") => Some(Builtin::NoNumber),
-        (_, "__ruby_knows_eighths") => Some(Builtin::RubyDoes(Novelty::Eighths)),
-        (_, "__ruby_reads_points") => Some(Builtin::RubyDoes(Novelty::BarePoint)),
-        (_, "__ruby_asks_bounds") => Some(Builtin::RubyDoes(Novelty::Bounds)),
-        (_, "__ruby_negates_poles") => Some(Builtin::RubyDoes(Novelty::NegativePoles)),
-        (_, "__ruby_rounds_parts") => Some(Builtin::RubyDoes(Novelty::EvenByParts)),
-        (Atom::Float, "__bits") => Some(Builtin::FloatBits),
-        (Atom::Int, "__as_bits") => Some(Builtin::FloatOfBits),
-        (Atom::Float, "__log_gamma") => Some(Builtin::LogGamma),
         (_, "__draw") => Some(Builtin::Rand(numeric::Rand::Random)),
         (_, "__many_places") => {
             Some(Builtin::StrRefuse("kernels round Floats to 14 digits at most, as more take Rationals beyond 64 bits"))
@@ -677,14 +686,12 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "kernels know zip with Arrays and Ranges of Integers only",
             "write .to_a where there is one",
         )),
-        (Atom::Object(well_known::HASH), "__key_error") => Some(Builtin::KeyMissing),
         (_, "__hash") if !matches!(atom, Atom::Str | Atom::Array(_)) => Some(Builtin::KeyHash),
         // those of a Hash are in the prelude
         (Atom::Object(well_known::HASH), "__keys?" | "__member" | "__key_count") => None,
         (Atom::Object(_), "__member") => Some(Builtin::Member),
         (Atom::Object(_), "__key_count") => Some(Builtin::KeyCount),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
-        (Atom::Object(_), "__place") => Some(Builtin::StructPlace),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
         (Atom::Object(_), "__at") => Some(Builtin::StructGet),
@@ -695,7 +702,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__no_match") => Some(Builtin::NoMatch),
         (_, "__uncomparable") => Some(Builtin::Uncomparable),
         (_, "__doubt") => Some(Builtin::Doubt),
-        _ => None,
+        _ => Primitive::find(atom, name).map(Builtin::Primitive),
     }
 }
 

@@ -853,6 +853,7 @@ impl Analysis<'_> {
                 }
                 function.result(&kinds(atoms))
             }
+            Primitive(primitive) => primitive.result(),
             Rand(rand) => {
                 let ty = rand.result(&kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?;
                 self.speculate_rand(ty, atoms, at)
@@ -1125,7 +1126,7 @@ impl Analysis<'_> {
                 _ => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
             },
             BoolXor => flag((atom == Atom::True) == matches!(atoms[0], Atom::Nil | Atom::False)),
-            Tick | Index | Position => Ty::int(),
+            Tick | Index => Ty::int(),
             Single if Kind::of(atoms[0]).is_number() => Ty::float(),
             Single => Ty::never(),
             ToFloat => match atoms[0] {
@@ -1177,12 +1178,9 @@ impl Analysis<'_> {
             ArraySize | StructSize => Ty::int(),
             MakeValue | OfRange => unreachable!("these are no calls of one method"),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
-            StrBytes | StrByte | StrEncoding | KeyHash | FloatBits | StructPlace => Ty::int(),
-            LogGamma | FloatOfBits => Ty::float(),
-            RubyDoes(_) => Ty::bool(),
-            StrView | StrFrozen | StrInterned | Message => Ty::str(),
-            StrIsSingle => Ty::bool(),
-            StrRefuse(_) | ArgumentError | NoNumber | KeyMissing => Ty::never(),
+            StrBytes | KeyHash => Ty::int(),
+            StrInterned | Message => Ty::str(),
+            StrRefuse(_) => Ty::never(),
             Refuse(message, advice) => return Err(Refusal::new(message).advise(advice)),
             AsText => {
                 self.asks_conversion(atoms[0], "to_str")?;

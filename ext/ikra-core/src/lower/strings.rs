@@ -12,40 +12,60 @@ use super::calls::Answer;
 use super::compare::Asker;
 use super::numbers;
 use super::value::Val;
-use crate::infer::builtins::Builtin;
+use crate::infer::builtins::{Builtin, Primitive};
 use crate::infer::calls::Literal;
 use crate::ir::{Cmp, New, Op, Operand, Part, Piece, Scalar, Trap};
 use crate::types::{Atom, Encoding, Repr, StrWord, Tag};
 use std::sync::Arc;
 
 impl Body<'_, '_> {
-    /// A primitive of Strings.
+    /// Another builtin of Strings.
     ///
     /// # Errors
     /// As [`Body::eval`].
-    pub fn string_primitive(
-        &mut self,
-        builtin: Builtin,
-        asker: Asker,
-        args: &[(Atom, Val)],
-        literal: Option<&Literal>,
-    ) -> Answer {
+    pub fn string_builtin(&mut self, builtin: Builtin, asker: Asker, first: Option<(Atom, Val)>) -> Answer {
         if let Builtin::StrRefuse(message) = builtin {
             let error = self.error(asker.span, message);
             self.trap(Trap::refusal(error.to_string()), None);
             return Ok(None);
         }
         let Val::Str(word) = asker.val else { return Ok(None) };
-        let first = args.first().map(|a| a.1);
         Ok(match (builtin, first) {
             (Builtin::StrBytes, _) => Some(Val::Int(self.string_length(word))),
-            (Builtin::StrByte, Some(Val::Int(index))) => {
+            (Builtin::StrInterned, _) => {
+                let host = self.cx.b.i64(Op::And, &[word, Operand::I64(!StrWord::MADE as i64)]);
+                Some(Val::Str(self.cx.b.i64(Op::Or, &[host, Operand::I64(StrWord::FROZEN as i64)])))
+            }
+            (Builtin::AsText, Some((_, val @ Val::Str(_)))) => Some(val),
+            (Builtin::AsText, Some((_, val))) => {
+                numbers::describe(&mut self.cx, "TypeError", "no implicit conversion of ", val, " into String");
+                None
+            }
+            _ => None,
+        })
+    }
+
+    /// A primitive of Strings.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn string_primitive(
+        &mut self,
+        primitive: Primitive,
+        asker: Asker,
+        args: &[(Atom, Val)],
+        literal: Option<&Literal>,
+    ) -> Answer {
+        let Val::Str(word) = asker.val else { return Ok(None) };
+        let first = args.first().map(|a| a.1);
+        Ok(match (primitive, first) {
+            (Primitive::Byte, Some(Val::Int(index))) => {
                 let column = self.t.bytes();
                 let row = self.string_row(word, index);
                 let byte = self.cx.b.load(Scalar::I32, column, row);
                 Some(Val::Int(self.cx.b.i64(Op::Widen, &[byte])))
             }
-            (Builtin::StrView, Some(Val::Int(from))) => {
+            (Primitive::View, Some(Val::Int(from))) => {
                 let Some((_, Val::Int(length))) = args.get(1) else { return Ok(None) };
                 let _ = self.t.bytes();
                 let b = &mut self.cx.b;
@@ -56,28 +76,19 @@ impl Body<'_, '_> {
                 let marked = b.i64(Op::Or, &[start, Operand::I64(StrWord::MADE as i64)]);
                 Some(Val::Str(b.i64(Op::Or, &[marked, *length])))
             }
-            (Builtin::StrFrozen, _) => {
+            (Primitive::AsFrozen, _) => {
                 Some(Val::Str(self.cx.b.i64(Op::Or, &[word, Operand::I64(StrWord::FROZEN as i64)])))
             }
-            (Builtin::StrInterned, _) => {
-                let host = self.cx.b.i64(Op::And, &[word, Operand::I64(!StrWord::MADE as i64)]);
-                Some(Val::Str(self.cx.b.i64(Op::Or, &[host, Operand::I64(StrWord::FROZEN as i64)])))
-            }
-            (Builtin::StrIsSingle, _) => {
+            (Primitive::IsSingle, _) => {
                 let encoding = self.string_encoding(word);
                 Some(Val::Bool(self.cx.b.icmp(Cmp::Ne, encoding, Operand::I64(Encoding::Utf8 as i64))))
             }
-            (Builtin::StrEncoding, _) => {
+            (Primitive::Encoding, _) => {
                 let encoding = self.string_encoding(word);
                 let ascii = self.cx.b.icmp(Cmp::Eq, encoding, Operand::I64(Encoding::Ascii as i64));
                 Some(Val::Int(self.cx.b.select(Scalar::I64, ascii, Operand::I64(Encoding::Utf8 as i64), encoding)))
             }
-            (Builtin::AsText, Some(val @ Val::Str(_))) => Some(val),
-            (Builtin::AsText, Some(val)) => {
-                numbers::describe(&mut self.cx, "TypeError", "no implicit conversion of ", val, " into String");
-                None
-            }
-            (Builtin::ArgumentError, _) => {
+            (Primitive::ArgumentError, _) => {
                 let message = match literal {
                     Some(Literal::Sym(message)) => message.to_string(),
                     _ => String::new(),
@@ -85,7 +96,7 @@ impl Body<'_, '_> {
                 self.trap(Trap::Raise { class: "ArgumentError", message }, None);
                 None
             }
-            (Builtin::NoNumber, _) => {
+            (Primitive::NoNumber, _) => {
                 let function = match literal {
                     Some(Literal::Sym(name)) => name.to_string(),
                     _ => String::new(),

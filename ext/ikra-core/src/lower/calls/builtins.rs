@@ -6,7 +6,7 @@
 use crate::config::Precision;
 use crate::diagnostic::Span;
 use crate::error::Result;
-use crate::infer::builtins::{Builtin, Novelty, is_immutable};
+use crate::infer::builtins::{Builtin, Primitive, is_immutable};
 use crate::infer::calls::{Args, Literal, Target};
 use crate::infer::structs::KeyValue;
 use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Trap};
@@ -124,48 +124,13 @@ impl Body<'_, '_> {
                     }
                 }
             }
-            StructPlace => match args {
-                [(_, Val::Sym(name))] => Some(self.struct_place(atom, *name)),
-                _ => None,
-            },
             Message => self.message(receiver, asker.span)?,
-            StrBytes | StrByte | StrView | StrFrozen | StrInterned | StrIsSingle | StrEncoding | AsText
-            | ArgumentError | NoNumber | StrRefuse(_) => {
+            StrBytes | StrInterned | AsText | StrRefuse(_) => self.string_builtin(builtin, asker, first)?,
+            Primitive(primitive) => {
                 let literal = types.literals.first().and_then(Option::as_ref);
-                self.string_primitive(builtin, asker, args, literal)?
+                self.primitive(primitive, asker, args, literal)?
             }
             KeyHash => Some(self.key_hash(receiver)),
-            RubyDoes(Novelty::BarePoint) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 4))),
-            RubyDoes(Novelty::Eighths) => Some(Val::bool(self.cx.shared.options.exact_eighths)),
-            RubyDoes(Novelty::Bounds) => Some(Val::bool(self.cx.shared.options.ruby >= (3, 3))),
-            RubyDoes(Novelty::NegativePoles) => Some(Val::bool(self.cx.shared.options.negative_poles)),
-            RubyDoes(Novelty::EvenByParts) => Some(Val::bool(self.cx.shared.options.even_by_parts)),
-            FloatBits => match receiver {
-                Val::Float(x) => Some(Val::Int(self.cx.b.i64(Op::FloatBits, &[x]))),
-                _ => None,
-            },
-            FloatOfBits => match receiver {
-                Val::Int(bits) => Some(Val::Float(self.cx.b.f64(Op::FloatFromBits, &[bits]))),
-                _ => None,
-            },
-            LogGamma => match receiver {
-                Val::Float(x) => Some(Val::Float(self.cx.b.f64(Op::Math(crate::ir::MathFn::Lgamma), &[x]))),
-                _ => None,
-            },
-            KeyMissing => {
-                let Some((_, key)) = first else { return Ok(None) };
-                if numbers::carried(key).is_err() {
-                    let message =
-                        "kernels do not know KeyError of a Range that is made in the section, whose message shows it";
-                    self.trap(Trap::refusal(message), None);
-                    return Ok(None);
-                }
-                let ((hash, mut words), (repr, more)) = (self.trap_operand(receiver), self.trap_operand(key));
-                words.extend(more);
-                let site = self.cx.site(Trap::KeyMissing, vec![hash, repr]);
-                self.cx.b.trap(site, words);
-                None
-            }
             ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | DataWith
             | MakeValue | OfRange | StrEqual | StrCompare => None,
             NotEqual => {
@@ -317,8 +282,8 @@ impl Body<'_, '_> {
             BoolXor => first.map(|(b, _)| Val::bool((atom == Atom::True) == falsy(b))),
             Single => Some(numbers::single(&mut self.cx, first.map_or(Val::NIL, |(_, x)| x))),
             Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
-            Index | Position => {
-                self.t.asks_index |= builtin == Index;
+            Index => {
+                self.t.asks_index = true;
                 Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[])))
             }
             ToFloat => first.map(|(_, val)| Conversion::Float.lower(&mut self.cx, val)),
@@ -362,6 +327,60 @@ impl Body<'_, '_> {
             },
             Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
             | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach | MethodMissing => None,
+        })
+    }
+
+    /// The code of a primitive.
+    fn primitive(
+        &mut self,
+        primitive: Primitive,
+        asker: Asker,
+        args: &[(Atom, Val)],
+        literal: Option<&Literal>,
+    ) -> Result<Option<Val>> {
+        use Primitive::*;
+        let options = self.cx.shared.options;
+        let first = args.first().map(|a| a.1);
+        Ok(match primitive {
+            Byte | View | AsFrozen | IsSingle | Encoding | ArgumentError | NoNumber => {
+                self.string_primitive(primitive, asker, args, literal)?
+            }
+            ReadsPoints => Some(Val::bool(options.ruby >= (3, 4))),
+            KnowsEighths => Some(Val::bool(options.exact_eighths)),
+            AsksBounds => Some(Val::bool(options.ruby >= (3, 3))),
+            NegatesPoles => Some(Val::bool(options.negative_poles)),
+            RoundsParts => Some(Val::bool(options.even_by_parts)),
+            Bits => match asker.val {
+                Val::Float(x) => Some(Val::Int(self.cx.b.i64(Op::FloatBits, &[x]))),
+                _ => None,
+            },
+            OfBits => match asker.val {
+                Val::Int(bits) => Some(Val::Float(self.cx.b.f64(Op::FloatFromBits, &[bits]))),
+                _ => None,
+            },
+            LogGamma => match asker.val {
+                Val::Float(x) => Some(Val::Float(self.cx.b.f64(Op::Math(crate::ir::MathFn::Lgamma), &[x]))),
+                _ => None,
+            },
+            Position => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[]))),
+            KeyError => {
+                let Some(key) = first else { return Ok(None) };
+                if numbers::carried(key).is_err() {
+                    let message =
+                        "kernels do not know KeyError of a Range that is made in the section, whose message shows it";
+                    self.trap(Trap::refusal(message), None);
+                    return Ok(None);
+                }
+                let ((hash, mut words), (repr, more)) = (self.trap_operand(asker.val), self.trap_operand(key));
+                words.extend(more);
+                let site = self.cx.site(Trap::KeyMissing, vec![hash, repr]);
+                self.cx.b.trap(site, words);
+                None
+            }
+            Place => match first {
+                Some(Val::Sym(name)) => Some(self.struct_place(asker.atom, name)),
+                _ => None,
+            },
         })
     }
 
