@@ -16,8 +16,8 @@ use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::{ModuleError, ModuleResult};
 use std::io;
 use std::ptr::{null_mut, without_provenance_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Bytes of a region, and of the smallest that is tried when addresses are scarce.
 const REGION: usize = 32 << 20;
@@ -72,9 +72,11 @@ impl Region {
     }
 }
 
-/// The regions of one process. The arena is leaked: its lock may be held during a `fork`, so a child makes its own.
+/// The regions of one process. A child of `fork` takes over its copy of the parent's: so code of the parent that the
+/// child drops leaves room for code of the child. Where the lock was held during the `fork`, nobody in the child will
+/// release it, and the child makes an arena of its own. So arenas are leaked.
 struct Arena {
-    process: u32,
+    process: AtomicU32,
     regions: Mutex<Vec<Region>>,
 }
 
@@ -83,21 +85,38 @@ static ARENA: AtomicPtr<Arena> = AtomicPtr::new(null_mut());
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 impl Arena {
+    fn new() -> Self {
+        Self { process: AtomicU32::new(process::id()), regions: Mutex::default() }
+    }
+
     fn of_this_process() -> &'static Self {
-        let now = process::id();
         loop {
             let known = ARENA.load(Ordering::Acquire);
             // SAFETY: the pointer is null, or was leaked below.
             match unsafe { known.as_ref() } {
-                Some(arena) if arena.process == now => return arena,
+                Some(arena) if arena.take_over() => return arena,
                 _ => {}
             }
-            let new = Box::into_raw(Box::new(Self { process: now, regions: Mutex::default() }));
+            let new = Box::into_raw(Box::new(Self::new()));
             if ARENA.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // SAFETY: it was made above, and no other thread saw it.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
+    }
+
+    /// Makes it this process's. False: the lock is held, as it was during the `fork`. Ranges only change under the lock,
+    /// so they are whole where it is free. Pages that other threads of the parent owned stay owned.
+    fn take_over(&self) -> bool {
+        let now = process::id();
+        if self.process.load(Ordering::Acquire) == now {
+            return true;
+        }
+        if matches!(self.regions.try_lock(), Err(TryLockError::WouldBlock)) {
+            return false;
+        }
+        self.process.store(now, Ordering::Release);
+        true
     }
 
     fn regions(&self) -> MutexGuard<'_, Vec<Region>> {
@@ -138,8 +157,10 @@ impl Arena {
             libc::madvise(without_provenance_mut(start), bytes, libc::MADV_DONTNEED);
         }
         // in a child, a copy of an arena whose lock is held cannot be used any more, and need not be
-        let regions = if self.process == process::id() { Some(self.regions()) } else { self.regions.try_lock().ok() };
-        let Some(mut regions) = regions else { return };
+        if !self.take_over() {
+            return;
+        }
+        let mut regions = self.regions();
         let Some(at) = regions.iter().position(|other| other.start == region) else { return };
         regions[at].give(start, bytes);
         if regions[at].is_free() && regions.len() > 1 {
@@ -330,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_nobody_has_is_had_again() {
-        let arena: &'static Arena = Box::leak(Box::new(Arena { process: process::id(), regions: Mutex::default() }));
+        let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
         let pages = || Pages::of(arena, false);
         let mut seen = std::collections::HashSet::new();
         for _ in 0..1000 {
@@ -345,5 +366,49 @@ mod tests {
         let mut fresh = Pages::of(arena, true);
         code(&mut fresh, 10);
         assert_eq!(arena.regions().len(), 2);
+    }
+
+    /// Whether it is so in a child of `fork`.
+    fn in_a_child(question: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child only asks the question, for which it needs no thread of its parent, and then exits.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let code = if question() { 7 } else { 1 };
+            // SAFETY: `_exit` runs no handlers of the parent.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: the child was made above, and the status is a live local.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7
+    }
+
+    #[test]
+    fn a_child_reuses_the_pages_of_its_parents_programs() {
+        let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
+        let mut pages = Pages::of(arena, false);
+        let first = code(&mut pages, 5000);
+        assert!(in_a_child(|| {
+            let mut own = Pages::of(arena, false);
+            let is_apart = arena.take_over() && code(&mut own, 5000) != first;
+            drop(own);
+            pages.give_all();
+            is_apart && code(&mut Pages::of(arena, false), 5000) == first && arena.regions().len() == 1
+        }));
+        assert_ne!(code(&mut Pages::of(arena, false), 5000), first, "the parent's program still has them");
+    }
+
+    #[test]
+    fn a_child_leaves_an_arena_whose_lock_is_held() {
+        let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
+        let mut pages = Pages::of(arena, false);
+        code(&mut pages, 5000);
+        let held = arena.regions();
+        assert!(in_a_child(|| {
+            pages.give_all();
+            !arena.take_over()
+        }));
+        drop(held);
+        assert!(arena.take_over());
     }
 }
