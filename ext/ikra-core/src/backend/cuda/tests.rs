@@ -20,6 +20,7 @@ use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 use crate::passes;
 use once_cell::sync::Lazy;
+use std::process::Command;
 use std::sync::Arc;
 
 const INPUT: ColumnId = ColumnId(0);
@@ -735,8 +736,22 @@ fn nvrtc_says_what_it_refuses() {
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
+/// Runs in a process of its own: tests beside it would take what a compilation freed.
 #[test]
 fn a_compilation_takes_the_memory_that_the_one_before_freed() {
+    const ALONE: &str = "IKRA_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let path = concat!(module_path!(), "::a_compilation_takes_the_memory_that_the_one_before_freed");
+        let (_, name) = path.split_once("::").expect("the crate's name is in front");
+        let run = Command::new(std::env::current_exe().expect("it runs"))
+            .args(["--exact", name, "--nocapture"])
+            .env(ALONE, "1")
+            .output()
+            .expect("this program starts once more");
+        let said = [&run.stdout, &run.stderr].map(|text| String::from_utf8_lossy(text));
+        assert!(run.status.success() && said[0].contains(" 1 passed"), "{}{}", said[0], said[1]);
+        return;
+    }
     let emitted = emit(&plus(), &Layout::structure_of_arrays(&plus()), &kernel_name(&plus()));
     // the pages that this thread touched for the first time
     let touched = || {
@@ -750,8 +765,7 @@ fn a_compilation_takes_the_memory_that_the_one_before_freed() {
             touched() - before
         })
         .collect();
-    // tests beside this one may take what was freed
-    assert!(pages[1..].iter().any(|pages| *pages < 500), "{pages:?}, and 3000 where all is given back");
+    assert!(pages[3] < 500, "{pages:?}, and 3000 where all is given back");
 }
 
 /// Random programs: `IKRA_FUZZ` is their number, `IKRA_FUZZ_SEED` the seed.
