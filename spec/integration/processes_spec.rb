@@ -96,6 +96,26 @@ RSpec.describe "Threads and processes" do
     end
   end
 
+  # A kernel on a device is its process's alone.
+  %i[reference cpu].each do |backend|
+    it "runs in a forked child what its parent compiled on #{backend}, without compiling it again" do
+      double = ->(values) { Ikra.profile { values.pmap(backend:) { |x| x * 2 } } }
+      expect(double.call([1, 2]).phases[:infer]).to be > 0
+      reader, writer = IO.pipe
+      pid = fork do
+        reader.close
+        profile = double.call([3, 4])
+        writer.write([profile.value, profile.phases.values_at(:infer, :compile)].inspect)
+        writer.close
+        exit!(0)
+      end
+      writer.close
+      answer = reader.read
+      Process.wait(pid)
+      expect(answer).to eq("[[6, 8], [0.0, 0.0]]")
+    end
+  end
+
   # NVRTC is unloaded when a process ends, so no compilation may be running then.
   it "ends when what is compiled in the background is done" do
     skip "no g++ on the PATH" unless system("g++", "--version", out: File::NULL, err: File::NULL)

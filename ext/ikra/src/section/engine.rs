@@ -87,7 +87,8 @@ struct Form {
     base: Base,
     code: CodeOptions,
     backend: Choice,
-    process: u32,
+    /// The process on whose device the kernel is. None: its code is in memory, of which a forked child has a copy.
+    process: Option<u32>,
     /// There are few elements.
     few: bool,
     /// One tick at a time, as a scope calls it that keeps columns where they are. A program without a loop over ticks

@@ -9,7 +9,7 @@ use crate::device::backends;
 use crate::marshal::graph_cache;
 use crate::marshal::made::HeapCapacities;
 use crate::marshal::plan::{Plan, SlotPlan};
-use crate::options::Results;
+use crate::options::{Choice, Results};
 use crate::report::dump;
 use crate::report::explain::Account;
 use crate::report::profile::Phase;
@@ -85,6 +85,11 @@ fn deferrable_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[
     deferrable.then(|| program.sites.as_slice().into())
 }
 
+/// The process that a kernel belongs to, where its children cannot run it.
+pub(super) fn owner(choice: Choice) -> Option<u32> {
+    (!matches!(choice, Choice::Cpu | Choice::Reference)).then(process::id)
+}
+
 impl Section<'_> {
     /// The form that a variant must be compiled for.
     pub(super) fn form(&self) -> Form {
@@ -94,7 +99,7 @@ impl Section<'_> {
             base,
             code: self.settings.code,
             backend: self.choice,
-            process: process::id(),
+            process: owner(self.choice),
             few: self.len() < ikra_core::ir::ASSUMED_LIMIT as usize,
             single: self.scope.is_some() && self.ticks == 1,
             results: match self.settings.into {

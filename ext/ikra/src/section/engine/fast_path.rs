@@ -10,7 +10,7 @@
 //!
 //! * The code, and the methods around it, are those of the [`Site`].
 //! * The call has no options. The defaults are those that it was compiled for ([`Settings::changes`]).
-//! * `auto` chooses the backend anew. The variant's form says of which process it is.
+//! * `auto` chooses the backend anew. The form of a variant says whose device its kernel is on.
 //! * The variant's guards check methods, constants and captured Procs.
 //! * Captured variables and ivars of `self` are read anew, and encoded as packing does.
 //! * Elements are of the same kind. There are few of them, or not, as before.
@@ -41,7 +41,6 @@ use ikra_core::error::Result as CoreResult;
 use ikra_core::ir::ColumnId;
 use ikra_core::memory::buffer::{Buffer, Residence};
 use ikra_core::memory::column::HostColumn;
-use ikra_core::process;
 use ikra_core::syntax;
 use ikra_core::world::Root;
 use magnus::block::Proc;
@@ -146,10 +145,10 @@ impl FastPath {
     }
 
     /// Whether it fits a call, apart from what the block itself decides.
-    fn fits(&self, lambda: bool, given: Dtype, few: bool, defaults: u64, process: u32) -> bool {
+    fn fits(&self, lambda: bool, given: Dtype, few: bool, defaults: u64) -> bool {
         let form = &self.variant.form;
         (self.lambda, self.given, self.defaults) == (lambda, given, defaults)
-            && (form.few, form.process) == (few, process)
+            && (form.few, form.process) == (few, super::compile::owner(form.backend))
     }
 
     /// The parameters of the launch. None where something does not fit.
@@ -215,17 +214,15 @@ impl Site {
     pub(super) fn remember(&self, new: FastPath) {
         let mut paths = self.fast_paths.lock();
         let now = Settings::changes();
-        paths.retain(|old| {
-            old.defaults == now && !old.fits(new.lambda, new.given, new.variant.form.few, now, new.variant.form.process)
-        });
+        paths.retain(|old| old.defaults == now && !old.fits(new.lambda, new.given, new.variant.form.few, now));
         paths.truncate(MAX_FAST_PATHS - 1);
         paths.insert(0, Arc::new(new));
     }
 
     /// The fast path that a call may take, if one is known.
     fn fast_path(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<FastPath>> {
-        let (few, now, process) = (count < ikra_core::ir::ASSUMED_LIMIT as usize, Settings::changes(), process::id());
-        let path = self.fast_paths.lock().iter().find(|path| path.fits(lambda, given, few, now, process)).cloned()?;
+        let (few, now) = (count < ikra_core::ir::ASSUMED_LIMIT as usize, Settings::changes());
+        let path = self.fast_paths.lock().iter().find(|path| path.fits(lambda, given, few, now)).cloned()?;
         let history = *self.history.lock();
         (backends::choose(path.asked, count, 1, &history) == path.variant.form.backend).then_some(path)
     }
