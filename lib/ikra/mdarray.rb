@@ -284,6 +284,7 @@ module Ikra
       if pending && @storage.nil?
         if !pending.seen
           pending.seen = true
+          Expression.settle(pending)
           return Text.block(pending, shape, :lambda)
         end
         force

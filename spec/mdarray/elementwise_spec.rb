@@ -275,6 +275,28 @@ RSpec.describe Ikra::MDArray do
       expect(array).to same_as([201, 202])
     end
 
+    it "keeps what a loop extends short, by storing what a second kernel would compute again" do
+      x, slope = md([1.0, 2.0, 3.0]), 0.25
+      w, plain = md([0.0] * 3), [0.0] * 3
+      lengths = Array.new(12) do
+        guess = x * w + 1.0
+        explanation = Ikra.explain { (guess * guess).sum }
+        w -= guess * x * slope
+        plain = plain.each_with_index.map { |v, i| v - ((((i + 1.0) * v) + 1.0) * (i + 1.0) * slope) }
+        explanation.sections.map { |section| section.code(:ir).lines.size }
+      end
+      expect(lengths.last(9).uniq.size).to eq(1)
+      expect(w).to same_as(plain)
+    end
+
+    it "stores no shared part where memory is too small for it" do
+      whole = md([1.0, 2.0])
+      part = whole * 3.0
+      expect((part + 1.0).sum).to eq(11.0)
+      allow(Ikra::MDArray.const_get(:Run)).to receive(:expression).and_raise(Ikra::DeviceMemoryError)
+      expect((part + 2.0).sum).to eq(13.0)
+    end
+
     it "computes what is shared once" do
       a = md([1.5, 2.5])
       b = a * a

@@ -158,7 +158,7 @@ module Ikra
     def written(name, nodes, kind, shape, raises)
       operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place if raises))
       array = MDArray.__pending(operation)
-      if operation.count > Expression::MAX_OPERATORS
+      if operation.count > Expression::MAX_OPERATORS && operation.recount > Expression::MAX_OPERATORS
         __storage
         yield if block_given?
       end

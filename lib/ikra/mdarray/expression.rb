@@ -10,6 +10,39 @@ module Ikra
     module Expression
       # The most operators in one kernel. A longer expression is computed in parts.
       MAX_OPERATORS = 48
+      @settled = 0
+
+      # Prepares an expression for a kernel. Operands that an earlier kernel has computed without storing them are
+      # computed and stored first. So nothing is computed more than three times, and an expression that a loop extends
+      # again and again stays short: each step has the form of the step before.
+      def self.settle(node)
+        return unless node.is_a?(Operation)
+
+        # What was computed together with the node before is not worth storing for itself.
+        node.seen = @settled += 1 unless node.seen.is_a?(Integer)
+        settle_operands(node, node.seen)
+      end
+
+      def self.settle_operands(node, number)
+        node.operands&.each do |operand|
+          next unless operand.is_a?(Operation) && operand.operands
+
+          seen = operand.seen
+          next if seen == number
+          next store(operand) if seen
+
+          operand.seen = number
+          settle_operands(operand, number)
+        end
+      end
+      private_class_method :settle_operands
+
+      def self.store(operation)
+        operation.compute(Run.expression(operation))
+      rescue NoMemoryError, DeviceMemoryError
+        # There is no room for it, so it is computed again.
+      end
+      private_class_method :store
 
       # Existing elements.
       class Leaf
@@ -25,6 +58,8 @@ module Ikra
         def shape = layout.shape
 
         def count = 0
+
+        def recount = 0
 
         def drop = @storage.release(@buffer)
       end
@@ -42,20 +77,25 @@ module Ikra
 
         def count = 0
 
+        def recount = 0
+
         def drop = nil
       end
 
       # An operator with its operands. Several threads and signal handlers may compute it. The first that has computed
       # it stores the result. Steps that must be atomic are natives.
       class Operation
-        attr_reader :name, :dtype, :shape, :count
+        attr_reader :name, :dtype, :shape
+        # The most operators that computing it takes. Those of operands that were stored meanwhile are included.
+        attr_reader :count
         # nil after it is computed.
         attr_reader :operands
         # The place in the program where it was written, if it can raise.
         attr_reader :place
         # Set after it is computed.
         attr_reader :storage
-        # Whether a kernel has computed it without storing the result.
+        # Whether a kernel has computed it without storing the result: true, or the number that {Expression.settle} gave
+        # to all operations of that kernel.
         attr_accessor :seen
 
         def initialize(name, operands, dtype, shape, place = nil)
@@ -68,6 +108,9 @@ module Ikra
           @count = 1
           operands.each { |operand| @count += operand.count }
         end
+
+        # The operators that computing it takes now.
+        def recount = @storage ? 0 : @count = 1 + (operands || []).sum(&:recount)
 
         # Called for each other expression that refers to it.
         def retain

@@ -158,6 +158,7 @@ module Ikra
           count = node.shape.reduce(1, :*)
           return Buffer.new(node.dtype, 0) if count.zero?
 
+          Expression.settle(node)
           located(node) do
             section_of(node)
           rescue DeviceMemoryError
@@ -170,6 +171,7 @@ module Ikra
         # The reduction of the values of an expression (`Ikra.__reduce`), which are not stored.
         def reduction(node, operation, options)
           count = node.shape.reduce(1, :*)
+          Expression.settle(node)
           value = located(node) do
             section_of(node, **options, __reduce: operation)
           rescue DeviceMemoryError
