@@ -502,10 +502,22 @@ impl Writer<'_> {
     fn compute_f64(&mut self, b: &mut Builder) -> Operand {
         use Op::*;
         let (x, y) = (self.operand(b, Scalar::F64), self.operand(b, Scalar::F64));
-        match self.dice.below(10) {
+        match self.dice.below(12) {
             0..4 => {
                 let op = self.dice.pick(&[FAdd, FSub, FMul, FDiv, FRem]);
                 b.f64(op, &[x, y])
+            }
+            // as `precision: :f32` computes
+            10 | 11 => {
+                let [x, y] = [x, y].map(|operand| b.f64(FSingle, &[operand]));
+                let result = match self.dice.below(5) {
+                    4 => b.f64(FSqrt, &[x]),
+                    _ => {
+                        let op = self.dice.pick(&[FAdd, FSub, FMul, FDiv]);
+                        b.f64(op, &[x, y])
+                    }
+                };
+                b.f64(FSingle, &[result])
             }
             4 | 5 => {
                 let op = self.dice.pick(&[FNeg, FAbs, FSqrt, FFloor, FCeil, FTrunc, FRint, FRound, FSingle]);

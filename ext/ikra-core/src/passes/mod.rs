@@ -34,6 +34,7 @@ mod results;
 mod rotate;
 mod scalar_replacement;
 mod single;
+mod single_precision;
 mod speculate_overflow;
 mod strip_mine;
 mod ticks;
@@ -45,6 +46,7 @@ mod widths;
 
 use crate::error::{Error, Result};
 use crate::ir::{Program, verify};
+pub use single_precision::{is_single, single};
 pub use speculate_overflow::{LoopVersions, is_quick, speculate_overflow};
 pub use unify_loop_exits::is_turned;
 pub use whole::whole;

@@ -14,7 +14,7 @@ mod pairs;
 
 use super::helpers::Helper;
 use super::jit::Linker;
-use super::pairs::{Lane, Pairs};
+use super::pairs::{Lane, Lanes, Pairs};
 use super::state::{self, offset};
 use crate::backend::Key;
 use crate::error::{Error, Result};
@@ -25,6 +25,7 @@ use crate::ir::{
     Stmt, Storage, VarId,
 };
 use crate::layout::{Address, Layout};
+use crate::passes;
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{
     AbiParam, AliasRegionData, AtomicRmwOp, Block, FuncRef, Function, InstBuilder, MemFlagsData, Signature, StackSlot,
@@ -48,6 +49,8 @@ pub struct Facts {
     privatized: Vec<Privatized>,
     /// Whether the machine has fused multiply-add instructions.
     fma: bool,
+    /// For each function, which registers hold Floats of 32 bits.
+    single: Vec<Vec<bool>>,
     /// Registers of the entry that are lanes of vectors.
     pairs: Pairs,
     /// Registers of the entry that are kept in memory: loops rarely access them, and need the processor's registers for
@@ -56,11 +59,20 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub fn new(program: &Program, privatized: Vec<Privatized>, fma: bool, pairs: Pairs, in_memory: &[VarId]) -> Self {
+    /// `candidates`: pairs of registers of the entry that may become vectors.
+    pub fn new(
+        program: &Program,
+        privatized: Vec<Privatized>,
+        fma: bool,
+        candidates: &[[VarId; 2]],
+        in_memory: &[VarId],
+    ) -> Self {
+        let (single, entry) = (passes::single(program), program.entry.index());
         let mut facts = Self {
             fma,
             privatized,
-            pairs,
+            pairs: Pairs::of(&program.funcs[entry], candidates, &single[entry]),
+            single,
             in_memory: in_memory.iter().copied().collect(),
             stops: program.may_stop(),
             polls: vec![false; program.funcs.len()],
@@ -143,7 +155,8 @@ pub fn lower(
     b.seal_block(start);
     let state = b.block_params(start)[0];
 
-    let (registers, vectors) = registers(func, (id == program.entry).then_some(facts), &mut b);
+    let single = &facts.single[id.index()];
+    let (registers, vectors) = registers(func, single, (id == program.entry).then_some(facts), &mut b);
     let mut lowering = Lowering {
         registers,
         vectors,
@@ -165,6 +178,7 @@ pub fn lower(
         layout,
         facts,
         func,
+        single,
         ids,
         linker,
         callees: vec![None; program.funcs.len()],
@@ -205,7 +219,12 @@ impl Register {
 }
 
 /// The registers of a function, and the vectors of its pairs.
-fn registers(func: &ir::Func, facts: Option<&Facts>, b: &mut FunctionBuilder<'_>) -> (Vec<Register>, Vec<Register>) {
+fn registers(
+    func: &ir::Func,
+    single: &[bool],
+    facts: Option<&Facts>,
+    b: &mut FunctionBuilder<'_>,
+) -> (Vec<Register>, Vec<Register>) {
     let mut assignments = vec![0u32; func.vars.len()];
     for v in &func.params {
         assignments[v.index()] += 1;
@@ -222,7 +241,8 @@ fn registers(func: &ir::Func, facts: Option<&Facts>, b: &mut FunctionBuilder<'_>
         registers.push(match pairs.and_then(|pairs| pairs.lane(v)) {
             Some(lane) => {
                 if lane.lane == 0 {
-                    vectors[lane.pair] = several(n, pairs::vector_type(var.ty), b);
+                    let lanes = pairs.map_or(Lanes::F64, |pairs| pairs.lanes(lane.pair));
+                    vectors[lane.pair] = several(n, pairs::vector_type(lanes), b);
                 }
                 Register::Lane(lane)
             }
@@ -230,6 +250,7 @@ fn registers(func: &ir::Func, facts: Option<&Facts>, b: &mut FunctionBuilder<'_>
                 let word = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
                 Register::InMemory(b.create_sized_stack_slot(word))
             }
+            None if single[id] => several(n, types::F32, b),
             None => several(n, ty(var.ty), b),
         });
     }
@@ -281,6 +302,8 @@ struct Lowering<'a, 'b> {
     layout: &'a Layout,
     facts: &'a Facts,
     func: &'a ir::Func,
+    /// The function's registers that hold Floats of 32 bits.
+    single: &'a [bool],
     ids: &'a [cranelift_module::FuncId],
     linker: &'a mut Linker,
     /// The references of this function to other functions and helpers.
@@ -616,23 +639,51 @@ impl Lowering<'_, '_> {
         self.registers[v.index()].set(value, &mut self.b);
     }
 
+    /// The value of an operand. A Float of 32 bits becomes one of 64.
     fn get(&mut self, operand: Operand) -> Value {
         match operand {
-            Operand::Var(v) => match self.registers[v.index()] {
-                Register::Once(Some(value)) => value,
-                // never assigned, so never reached
-                Register::Once(None) => self.zero(self.func.vars[v.index()].ty),
-                Register::Many(variable) => self.b.use_var(variable),
-                Register::InMemory(slot) => {
-                    self.b.ins().stack_load(types::I64, ty(self.func.vars[v.index()].ty), slot, 0)
-                }
-                Register::Lane(Lane { pair, lane }) => self.lane(pair, lane),
-            },
+            Operand::Var(v) if self.single[v.index()] => {
+                let single = self.held(v);
+                self.b.ins().fpromote(types::F64, single)
+            }
+            Operand::Var(v) => self.held(v),
             Operand::Bool(value) => self.b.ins().iconst(types::I8, i64::from(value)),
             Operand::I32(value) => self.b.ins().iconst(types::I64, i64::from(value as u32)),
             Operand::I64(value) => self.b.ins().iconst(types::I64, value),
             Operand::F64(bits) => self.b.ins().f64const(f64::from_bits(bits)),
         }
+    }
+
+    /// The value of a register, in its own type.
+    fn held(&mut self, v: VarId) -> Value {
+        match self.registers[v.index()] {
+            Register::Once(Some(value)) => value,
+            // never assigned, so never reached
+            Register::Once(None) if self.single[v.index()] => self.b.ins().f32const(0.0),
+            Register::Once(None) => self.zero(self.func.vars[v.index()].ty),
+            Register::Many(variable) => self.b.use_var(variable),
+            Register::InMemory(slot) => {
+                let ty = if self.single[v.index()] { types::F32 } else { ty(self.func.vars[v.index()].ty) };
+                self.b.ins().stack_load(types::I64, ty, slot, 0)
+            }
+            Register::Lane(Lane { pair, lane }) => self.lane(pair, lane),
+        }
+    }
+
+    /// The value of an operand as a Float of 32 bits. One of 64 is rounded.
+    fn as_single(&mut self, operand: Operand) -> Value {
+        match operand {
+            Operand::Var(v) if self.single[v.index()] => self.held(v),
+            Operand::F64(bits) => self.b.ins().f32const(f64::from_bits(bits) as f32),
+            _ => {
+                let value = self.get(operand);
+                self.b.ins().fdemote(types::F32, value)
+            }
+        }
+    }
+
+    fn are_single(&self, operands: &[Operand]) -> bool {
+        operands.iter().all(|operand| passes::is_single(self.single, *operand))
     }
 
     // Control
@@ -1055,7 +1106,7 @@ impl Lowering<'_, '_> {
             (Storage::I32, _) => self.b.ins().sload32(flags, address, at),
             (Storage::F32, _) => {
                 let single = self.b.ins().load(types::F32, flags, address, at);
-                self.b.ins().fpromote(types::F64, single)
+                if self.single[dst.index()] { single } else { self.b.ins().fpromote(types::F64, single) }
             }
             _ => self.b.ins().load(ty(wanted), flags, address, at),
         }
@@ -1064,14 +1115,11 @@ impl Lowering<'_, '_> {
     fn store(&mut self, column: ColumnId, row: Operand, value: Operand) {
         let (address, at, flags) = self.slot(column, row);
         let given = self.func.ty(value);
-        let value = self.get(value);
-        match (self.program.columns[column.index()].storage, given) {
+        let storage = self.program.columns[column.index()].storage;
+        let value = if storage == Storage::F32 { self.as_single(value) } else { self.get(value) };
+        match (storage, given) {
             (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().istore8(flags, value, address, at),
             (Storage::U32 | Storage::I32, _) => self.b.ins().istore32(flags, value, address, at),
-            (Storage::F32, _) => {
-                let single = self.b.ins().fdemote(types::F32, value);
-                self.b.ins().store(flags, single, address, at)
-            }
             _ => self.b.ins().store(flags, value, address, at),
         };
     }
@@ -1179,7 +1227,12 @@ impl Lowering<'_, '_> {
 
     fn operation(&mut self, dst: VarId, op: Op, args: &[Operand]) -> Result<()> {
         let wanted = self.func.vars[dst.index()].ty;
-        let value = if args.iter().any(|arg| self.func.ty(*arg) == Scalar::I32) {
+        let value = if self.single[dst.index()] {
+            self.single_operation(op, args)?
+        } else if matches!(op, Op::FCmp(_)) && self.are_single(args) {
+            let values: Vec<Value> = args.iter().map(|arg| self.as_single(*arg)).collect();
+            self.compute(wanted, op, args, &values)?
+        } else if args.iter().any(|arg| self.func.ty(*arg) == Scalar::I32) {
             self.narrow(wanted, op, args)?
         } else {
             let values: Vec<Value> = args.iter().map(|arg| self.get(*arg)).collect();
@@ -1192,6 +1245,25 @@ impl Lowering<'_, '_> {
         };
         self.set(dst, value);
         Ok(())
+    }
+
+    /// An operation whose result is a Float of 32 bits.
+    fn single_operation(&mut self, op: Op, args: &[Operand]) -> Result<Value> {
+        match op {
+            Op::Copy | Op::FSingle => Ok(self.as_single(args[0])),
+            Op::IntToFloat => {
+                let value = self.get(args[0]);
+                Ok(self.b.ins().fcvt_from_sint(types::F32, value))
+            }
+            _ => {
+                let value = |arg: &Operand| match self.func.ty(*arg) {
+                    Scalar::F64 => self.as_single(*arg),
+                    _ => self.get(*arg),
+                };
+                let values: Vec<Value> = args.iter().map(value).collect();
+                self.compute(Scalar::F64, op, args, &values)
+            }
+        }
     }
 
     /// An operation on I32 operands.

@@ -25,7 +25,7 @@ use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own}
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::privatized::Privatized;
-use crate::ir::{FuncId, Program, VarId};
+use crate::ir::{FuncId, Program};
 use crate::layout::Layout;
 use crate::memory::room;
 use crate::passes::{
@@ -39,7 +39,6 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
 use jit::{Code, Columns, Inputs, Linker, State};
-use pairs::Pairs;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
@@ -51,6 +50,8 @@ const CALL_DEPTH: u32 = 10_000;
 
 /// Bytes of stack that each thread has left.
 const SMALL_STACK: u64 = 32 << 10;
+/// Whether Cranelift has vectors for this processor.
+const HAS_VECTORS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// The cores of this machine.
 pub struct CpuBackend {
@@ -162,7 +163,7 @@ impl CpuBackend {
             program,
             privatized.clone(),
             self.fma,
-            self.pairs(program, &registers.pairs),
+            if HAS_VECTORS { &registers.pairs } else { &[] },
             &registers.apart,
         );
         let mut linker = Linker::new(&self.isa, fresh);
@@ -197,13 +198,6 @@ impl CpuBackend {
             privatized,
             jammed: None,
         })
-    }
-
-    /// The vectors of an entry, if Cranelift has vectors for this processor.
-    fn pairs(&self, program: &Program, candidates: &[[VarId; 2]]) -> Pairs {
-        let has_vectors = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
-        let candidates = if has_vectors { candidates } else { &[] };
-        Pairs::of(&program.funcs[program.entry.index()], candidates)
     }
 
     fn prepared(&self, program: &Program, layout: &Layout, registers: &Registers) -> Result<CpuExecutable> {

@@ -23,8 +23,17 @@ use std::collections::{HashMap, HashSet};
 pub struct Pairs {
     /// The pair and the lane of each register.
     of: HashMap<VarId, Lane>,
-    /// The type of each pair's lanes: Floats, or truth values.
-    types: Vec<Scalar>,
+    lanes: Vec<Lanes>,
+}
+
+/// What the two lanes of a pair hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    F64,
+    /// Floats of 32 bits ([`crate::passes::single`]).
+    F32,
+    /// Truth values.
+    Mask,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,9 +44,17 @@ pub struct Lane {
 
 impl Pairs {
     /// Of the candidates, the pairs for which vectors pay.
-    pub fn of(func: &Func, candidates: &[[VarId; 2]]) -> Self {
+    pub fn of(func: &Func, candidates: &[[VarId; 2]], single: &[bool]) -> Self {
         let mut pairs = Self::default();
-        candidates.iter().for_each(|pair| pairs.add(*pair, func.ty(pair[0].into())));
+        for pair in candidates {
+            let lanes = match (func.ty(pair[0].into()), pair.map(|v| single[v.index()])) {
+                (Scalar::Bool, _) => Lanes::Mask,
+                (_, [false, false]) => Lanes::F64,
+                (_, [true, true]) => Lanes::F32,
+                _ => continue,
+            };
+            pairs.add(*pair, lanes);
+        }
         let mut alone = vec![false; pairs.len()];
         pairs.assigned_alone(&func.body, &mut alone);
         let pairs = pairs.without(&alone);
@@ -46,11 +63,15 @@ impl Pairs {
     }
 
     pub fn len(&self) -> usize {
-        self.types.len()
+        self.lanes.len()
     }
 
-    pub fn is_mask(&self, pair: usize) -> bool {
-        self.types[pair] == Scalar::Bool
+    pub fn lanes(&self, pair: usize) -> Lanes {
+        self.lanes[pair]
+    }
+
+    fn is_mask(&self, pair: usize) -> bool {
+        self.lanes[pair] == Lanes::Mask
     }
 
     pub fn lane(&self, v: VarId) -> Option<Lane> {
@@ -94,10 +115,10 @@ impl Pairs {
         self.whole(dsts.map(Operand::from))
     }
 
-    fn add(&mut self, registers: [VarId; 2], ty: Scalar) {
+    fn add(&mut self, registers: [VarId; 2], lanes: Lanes) {
         let pair = self.len();
         self.of.extend(registers.into_iter().zip(0..).map(|(v, lane)| (v, Lane { pair, lane })));
-        self.types.push(ty);
+        self.lanes.push(lanes);
     }
 
     /// Finds the pairs of which one register is assigned alone.
@@ -118,15 +139,15 @@ impl Pairs {
         let mut kept = 0;
         let numbers: Vec<_> = dropped.iter().map(|dropped| (!dropped).then(|| (kept, kept += 1).0)).collect();
         let of = self.of.into_iter().filter_map(|(v, lane)| Some((v, Lane { pair: numbers[lane.pair]?, ..lane })));
-        let types = self.types.iter().zip(dropped).filter(|(_, dropped)| !**dropped).map(|(ty, _)| *ty);
-        Self { of: of.collect(), types: types.collect() }
+        let lanes = self.lanes.iter().zip(dropped).filter(|(_, dropped)| !**dropped).map(|(lanes, _)| *lanes);
+        Self { of: of.collect(), lanes: lanes.collect() }
     }
 }
 
 /// Whether processors have the operation for vectors of Floats, or for the masks that their comparisons give.
 fn is_for_each_lane(op: Op) -> bool {
     let of_floats = matches!(op, Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FNeg | Op::FAbs | Op::FSqrt);
-    of_floats || matches!(op, Op::Copy | Op::Select | Op::FCmp(_) | Op::And | Op::Or | Op::Not)
+    of_floats || op == Op::FSingle || matches!(op, Op::Copy | Op::Select | Op::FCmp(_) | Op::And | Op::Or | Op::Not)
 }
 
 /// A rough estimate of what pairs save and cost, in instructions. Pairs that are computed from each other are accepted
@@ -203,7 +224,8 @@ impl<'a> Costs<'a> {
             (Stmt::Let { op, args, .. }, Stmt::Let { args: others, .. }) => {
                 self.gains[pair] += self.times
                     * match op {
-                        Op::Copy => 0,
+                        // what has 32 bits is not rounded again
+                        Op::Copy | Op::FSingle => 0,
                         Op::FDiv | Op::FSqrt => 5,
                         // a single Float is selected by a branch
                         Op::Select => 2,

@@ -387,6 +387,8 @@ struct Shared<'a> {
     may_stop: Vec<bool>,
     /// For each function, which registers hold Integers of 32 bits.
     short: Vec<Vec<bool>>,
+    /// For each function, which registers hold Floats of 32 bits.
+    single: Vec<Vec<bool>>,
     listens: bool,
     written: Vec<bool>,
     /// For each function, the number of statements, those of its callees included.
@@ -419,6 +421,7 @@ impl<'a> Shared<'a> {
             written,
             sizes,
             short,
+            single: passes::single(program),
             listens,
             epilogue: None,
             privatized: Vec::new(),
@@ -726,10 +729,12 @@ impl<'a> Shared<'a> {
     }
 
     /// The C++ type of a register. An Integer that fits 32 bits is held and computed in 32 bits, because a 64-bit
-    /// operation takes two instructions.
+    /// operation takes two instructions. A Float of 32 bits is, because a GPU computes more of them at a time.
     fn register(&self, func: FuncId, v: VarId) -> &'static str {
         if self.short[func.index()][v.index()] {
             "i32"
+        } else if self.single[func.index()][v.index()] {
+            "float"
         } else {
             scalar(self.program.funcs[func.index()].vars[v.index()].ty)
         }

@@ -23,6 +23,7 @@ double exp(double), log(double), log2(double), log10(double), cbrt(double), hypo
 double erf(double), erfc(double), tgamma(double), lgamma(double), ldexp(double, int);
 double fabs(double), sqrt(double), floor(double), ceil(double), trunc(double), rint(double), round(double);
 double fmod(double, double), nextafter(double, double), copysign(double, double);
+float fabsf(float), sqrtf(float), floorf(float), ceilf(float), truncf(float), rintf(float), copysignf(float, float);
 }
 
 namespace shim {

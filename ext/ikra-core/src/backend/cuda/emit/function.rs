@@ -132,6 +132,16 @@ impl<'a> Function<'a> {
         self.shared.short[self.id.index()][v.index()]
     }
 
+    /// Whether an operand is a Float of 32 bits: a register of that width, or a constant.
+    fn is_single(&self, operand: Operand) -> bool {
+        passes::is_single(&self.shared.single[self.id.index()], operand)
+    }
+
+    /// Whether a register holds a Float of 32 bits.
+    pub(super) fn holds_single(&self, v: VarId) -> bool {
+        self.shared.single[self.id.index()][v.index()]
+    }
+
     /// Whether all operands are registers of 32 bits. Products with a constant are excluded, because they may have
     /// cheaper forms.
     fn are_short_registers(&self, args: &[Operand]) -> bool {
@@ -173,13 +183,15 @@ impl<'a> Function<'a> {
         self.pending = kept;
     }
 
-    /// An operand as an expression. Folds the pending expression for it, if there is one.
+    /// An operand as an expression. Folds the pending expression for it, if there is one. A Float of 32 bits becomes
+    /// one of 64.
     pub(super) fn operand(&mut self, operand: Operand) -> Expr {
         match operand {
-            Operand::Var(v) => match self.pending.iter().position(|(p, _)| *p == v) {
-                Some(at) => self.pending.remove(at).1,
-                None => Expr::atom(self.name(v).to_string(), vec![v]),
-            },
+            Operand::Var(v) if self.holds_single(v) => {
+                let expr = self.held(v);
+                Expr::atom(format!("f64({})", expr.text), expr.reads)
+            }
+            Operand::Var(v) => self.held(v),
             Operand::Bool(b) => Expr::atom(b.to_string(), Vec::new()),
             Operand::I32(i32::MIN) => Expr::atom("i32(0x80000000u)".to_string(), Vec::new()),
             Operand::I32(i) => Expr::atom(i.to_string(), Vec::new()),
@@ -189,6 +201,28 @@ impl<'a> Function<'a> {
                 let x = f64::from_bits(bits);
                 let text = if x.is_finite() { format!("{x:?}") } else { format!("float_of({bits:#x})") };
                 Expr::atom(text, Vec::new())
+            }
+        }
+    }
+
+    /// A register as an expression of its own type.
+    fn held(&mut self, v: VarId) -> Expr {
+        match self.pending.iter().position(|(p, _)| *p == v) {
+            Some(at) => self.pending.remove(at).1,
+            None => Expr::atom(self.name(v).to_string(), vec![v]),
+        }
+    }
+
+    /// An operand as an expression of 32 bits. One that has 64 is rounded.
+    fn as_single(&mut self, operand: Operand) -> Expr {
+        match operand {
+            Operand::Var(v) if self.holds_single(v) => self.held(v),
+            Operand::F64(bits) if self.is_single(operand) && f64::from_bits(bits).is_finite() => {
+                Expr::atom(format!("{:?}f", f64::from_bits(bits) as f32), Vec::new())
+            }
+            _ => {
+                let expr = self.operand(operand);
+                Expr::atom(format!("float({})", expr.text), expr.reads)
             }
         }
     }
@@ -258,6 +292,10 @@ impl<'a> Function<'a> {
                 let folds = self.places.foldable[dst.index()];
                 let short = self.is_short(*dst);
                 let expr = match (op, folds) {
+                    _ if self.holds_single(*dst) => self.single_op(*op, args),
+                    (Op::FCmp(cmp), _) if args.iter().all(|arg| self.is_single(*arg)) => {
+                        self.single_infix(comparison(*cmp), args)
+                    }
                     (Op::Copy, false) => self.operand(args[0]),
                     // It cannot wrap. The plain `+` lets the compiler replace a counter by an address.
                     (Op::Add, _) if short && self.are_short(args) => self.infix("+", args),
@@ -319,21 +357,24 @@ impl<'a> Function<'a> {
                     (Storage::U8, Scalar::Bool) => format!("{value} != 0"),
                     (Storage::U8 | Storage::I32, Scalar::I64) => format!("i64({value})"),
                     (Storage::U8 | Storage::U32, _) => format!("i32({value})"),
-                    (Storage::F32, _) => format!("f64({value})"),
+                    (Storage::F32, _) if !self.holds_single(*dst) => format!("f64({value})"),
                     _ => value,
                 };
                 self.assign(*dst, &own, &text);
             }
             Stmt::Store { column, row, value } => {
                 let slot = self.row(*column, *row);
-                let value = self.operand(*value).text;
+                let storage = self.shared.program.columns[column.index()].storage;
+                let value = match storage {
+                    Storage::F32 => self.as_single(*value).text,
+                    _ => self.operand(*value).text,
+                };
                 self.declare(stmt, list, position);
-                let text = match self.shared.program.columns[column.index()].storage {
+                let text = match storage {
                     Storage::U8 => format!("{slot} = u8({value});"),
                     Storage::U32 => format!("{slot} = u32({value});"),
                     Storage::I32 => format!("{slot} = i32({value});"),
-                    Storage::F32 => format!("{slot} = float({value});"),
-                    Storage::I64 | Storage::F64 => format!("{slot} = {value};"),
+                    Storage::F32 | Storage::I64 | Storage::F64 => format!("{slot} = {value};"),
                 };
                 self.line(&text);
             }
@@ -671,8 +712,7 @@ impl<'a> Function<'a> {
             Op::Select => {
                 let cond = self.operand(args[0]);
                 let (a, b) = (self.typed(args[1]), self.typed(args[2]));
-                let text = format!("{} ? {} : {}", wrapped(&cond), wrapped(&a), wrapped(&b));
-                Expr { text, compound: true, reads: [cond.reads, a.reads, b.reads].concat() }
+                selected(&cond, &a, &b)
             }
             Op::Ctx(Ctx::Tick) => Expr::atom("i64(ctx.tick)".to_string(), Vec::new()),
             Op::Ctx(Ctx::Slot) => Expr::atom("slot()".to_string(), Vec::new()),
@@ -680,6 +720,42 @@ impl<'a> Function<'a> {
             Op::Random => Expr::atom("random_bits(ctx)".to_string(), Vec::new()),
             Op::Param(param) => Expr::atom(format!("args.{}", self.shared.param_name(param)), Vec::new()),
         }
+    }
+
+    /// An operation whose result has 32 bits.
+    fn single_op(&mut self, op: Op, args: &[Operand]) -> Expr {
+        let function = match op {
+            Op::Copy | Op::FSingle => return self.as_single(args[0]),
+            Op::FAdd => return self.single_infix("+", args),
+            Op::FSub => return self.single_infix("-", args),
+            Op::FMul => return self.single_infix("*", args),
+            Op::FDiv => return self.single_infix("/", args),
+            Op::FNeg => {
+                let a = self.as_single(args[0]);
+                return negated("-", &a);
+            }
+            Op::Select => {
+                let cond = self.operand(args[0]);
+                let (a, b) = (self.as_single(args[1]), self.as_single(args[2]));
+                return selected(&cond, &a, &b);
+            }
+            Op::IntToFloat => return self.helper("float", args),
+            Op::FAbs => "fabsf",
+            Op::FSqrt => "sqrtf",
+            Op::FFloor => "floorf",
+            Op::FCeil => "ceilf",
+            Op::FTrunc => "truncf",
+            Op::FRint => "rintf",
+            Op::FCopySign => "copysignf",
+            op => unreachable!("{op:?} has no result of 32 bits"),
+        };
+        let args = args.iter().map(|a| self.as_single(*a)).collect();
+        called(function, args)
+    }
+
+    fn single_infix(&mut self, sign: &str, args: &[Operand]) -> Expr {
+        let (a, b) = (self.as_single(args[0]), self.as_single(args[1]));
+        between(&a, sign, &b)
     }
 
     /// Whether the result of an operation without its checks suffices, because an enclosing loop checks afterwards.
@@ -692,23 +768,40 @@ impl<'a> Function<'a> {
     }
 
     fn helper(&mut self, name: &str, args: &[Operand]) -> Expr {
-        let args: Vec<_> = args.iter().map(|a| self.operand(*a)).collect();
-        let text: Vec<_> = args.iter().map(|a| &*a.text).collect();
-        let text = format!("{name}({})", text.join(", "));
-        Expr::atom(text, args.into_iter().flat_map(|a| a.reads).collect())
+        let args = args.iter().map(|a| self.operand(*a)).collect();
+        called(name, args)
     }
 
     fn infix(&mut self, sign: &str, args: &[Operand]) -> Expr {
         let (a, b) = (self.typed(args[0]), self.operand(args[1]));
-        let text = format!("{} {sign} {}", wrapped(&a), wrapped(&b));
-        Expr { text, compound: true, reads: [a.reads, b.reads].concat() }
+        between(&a, sign, &b)
     }
 
     fn prefix(&mut self, sign: &str, arg: Operand) -> Expr {
         let a = self.operand(arg);
-        let inner = if a.text.starts_with('-') { format!("({})", a.text) } else { wrapped(&a) };
-        Expr { text: format!("{sign}{inner}"), compound: true, reads: a.reads }
+        negated(sign, &a)
     }
+}
+
+fn called(name: &str, args: Vec<Expr>) -> Expr {
+    let text: Vec<_> = args.iter().map(|a| &*a.text).collect();
+    let text = format!("{name}({})", text.join(", "));
+    Expr::atom(text, args.into_iter().flat_map(|a| a.reads).collect())
+}
+
+fn between(a: &Expr, sign: &str, b: &Expr) -> Expr {
+    let text = format!("{} {sign} {}", wrapped(a), wrapped(b));
+    Expr { text, compound: true, reads: [&a.reads[..], &b.reads].concat() }
+}
+
+fn negated(sign: &str, a: &Expr) -> Expr {
+    let inner = if a.text.starts_with('-') { format!("({})", a.text) } else { wrapped(a) };
+    Expr { text: format!("{sign}{inner}"), compound: true, reads: a.reads.clone() }
+}
+
+fn selected(cond: &Expr, a: &Expr, b: &Expr) -> Expr {
+    let text = format!("{} ? {} : {}", wrapped(cond), wrapped(a), wrapped(b));
+    Expr { text, compound: true, reads: [&cond.reads[..], &a.reads, &b.reads].concat() }
 }
 
 pub(super) fn wrapped(expr: &Expr) -> String {
