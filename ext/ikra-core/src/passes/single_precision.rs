@@ -4,7 +4,8 @@
 //! gives the same bits, and is faster on every machine. So a backend may hold the registers found here in 32 bits. Two
 //! kinds of them are found:
 //!
-//! - Registers that are only assigned values of 32 bits: rounded ones, elements of columns of 32 bits, constants.
+//! - Registers that are only assigned values of 32 bits: rounded ones, elements of columns of 32 bits, constants, and
+//!   sums of such a value and zero.
 //! - Results of `+ - * /` and of square roots of such values, if each reader rounds them.
 //!
 //! Here: [`single`], an analysis for backends. Not here: how they compute.
@@ -43,6 +44,10 @@ pub fn is_single(single: &[bool], operand: Operand) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_zero(operand: &Operand) -> bool {
+    matches!(operand, Operand::F64(bits) if f64::from_bits(*bits) == 0.0)
 }
 
 fn of_func(program: &Program, func: &Func, seen: &[Option<Interval>]) -> Vec<bool> {
@@ -89,6 +94,8 @@ fn of_func(program: &Program, func: &Func, seen: &[Option<Interval>]) -> Vec<boo
                 let holds = match op {
                     Op::FSingle => true,
                     Op::Copy | Op::FNeg | Op::FAbs | Op::FFloor | Op::FCeil | Op::FTrunc | Op::FRint => all(),
+                    // it changes -0.0 at most
+                    Op::FAdd if args.iter().any(is_zero) => all(),
                     Op::FCopySign => all(),
                     Op::Select => args[1..].iter().all(|arg| is_single(&single, *arg)),
                     Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FSqrt => all() && !read[dst.index()],
@@ -136,14 +143,16 @@ mod tests {
             let rounded = b.f64(Op::FSingle, &[x]);
             let product = b.f64(Op::FMul, &[rounded, Operand::F64(0.5f64.to_bits())]);
             let result = b.f64(Op::FSingle, &[product]);
-            let root = b.f64(Op::FSqrt, &[result]);
+            // as Math.sqrt computes
+            let positive = b.f64(Op::FAdd, &[result, Operand::F64(0)]);
+            let root = b.f64(Op::FSqrt, &[positive]);
             let negated = b.f64(Op::FNeg, &[result]);
             b.store(OUT, index, root);
             b.store(OUT, index, negated);
-            vec![x, rounded, product, result, root, negated]
+            vec![x, rounded, product, result, positive, root, negated]
         });
         // the root is stored with all its bits
-        assert_eq!(found, [false, true, true, true, false, true]);
+        assert_eq!(found, [false, true, true, true, true, false, true]);
     }
 
     #[test]
