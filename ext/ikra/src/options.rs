@@ -123,6 +123,7 @@ static DEFAULTS: Defaults = Defaults {
             even_by_parts: false,
             negative_poles: false,
             exact_eighths: false,
+            single_lost: false,
             overflow: Overflow::Raise,
             fast_math: false,
             precision: Precision::Double,
@@ -161,7 +162,10 @@ pub fn learn(ruby: &Ruby) -> Result<(), Error> {
     let imaginary: Value = ruby.module_kernel().funcall("Complex", (0, 1.0))?;
     let power: Value = imaginary.funcall("**", (3,))?;
     let real: Value = power.funcall("real", ())?;
+    let single = ruby.range_new(3, 3, false)?;
+    let last: RArray = single.funcall("last", (1,))?;
     let code = &mut DEFAULTS.settings.lock().code;
+    code.single_lost = last.is_empty();
     code.even_by_parts = rounded > 833.085;
     code.negative_poles = sign < 0;
     code.exact_eighths = real.is_kind_of(ruby.class_float());

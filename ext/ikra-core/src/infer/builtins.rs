@@ -269,6 +269,8 @@ primitives! {
     AsksBounds: (_, "__ruby_asks_bounds"), 0..=0, Ty::bool();
     /// Whether this Ruby differs: [`crate::config::CodeOptions::negative_poles`].
     NegatesPoles: (_, "__ruby_negates_poles"), 0..=0, Ty::bool();
+    /// Whether this Ruby differs: [`crate::config::CodeOptions::single_lost`].
+    LosesSingle: (_, "__ruby_loses_single"), 0..=0, Ty::bool();
     /// Whether this Ruby differs: [`crate::config::CodeOptions::even_by_parts`].
     RoundsParts: (_, "__ruby_rounds_parts"), 0..=0, Ty::bool();
     /// The bits of a Float.

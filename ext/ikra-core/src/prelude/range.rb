@@ -148,7 +148,8 @@ class Range
     raise TypeError, "can't iterate from Float" if self.begin.is_a?(Float)
 
     n = size
-    return __build(0) { |i| self.begin + i } if n == 0
+    lost = __ruby_loses_single && self.begin == self.end
+    return __build(0) { |i| self.begin + i } if n == 0 || lost
 
     length = __int(count)
     raise ArgumentError, "negative array size" if length < 0

@@ -349,6 +349,7 @@ impl Body<'_, '_> {
             KnowsEighths => Some(Val::bool(options.exact_eighths)),
             AsksBounds => Some(Val::bool(options.ruby >= (3, 3))),
             NegatesPoles => Some(Val::bool(options.negative_poles)),
+            LosesSingle => Some(Val::bool(options.single_lost)),
             RoundsParts => Some(Val::bool(options.even_by_parts)),
             Bits => match asker.val {
                 Val::Float(x) => Some(Val::Int(self.cx.b.i64(Op::FloatBits, &[x]))),
