@@ -85,6 +85,22 @@ RSpec.describe "Redefined methods" do
     expect(output).to eq "Ikra::CompileError\n"
   end
 
+  # To raise anything, Ruby asks it again: a redefinition that raises ends in a SystemStackError.
+  it "as a respond_to? that raises are refused" do
+    output = run_ruby(<<~RUBY)
+      module Subject
+        BLOCKS = [proc { |x| (l = []; 3.times { l.push(1) }; l).flat_map { |a| [a, 1] } },
+                  proc { |x| [*x.each_with_object([]) { |a, m| m << a }, 1] }]
+      end
+      module Kernel; alias own_respond_to? respond_to?; def respond_to?(*) = raise(ArgumentError, "mine"); end
+      one, other = Subject::BLOCKS
+      answers = [(begin; [[1, 2]].pmap(&one); rescue ::Exception => e; e; end), (begin; [[1, 2]].pmap(&other); rescue ::Exception => e; e; end)]
+      module Kernel; alias respond_to? own_respond_to?; end
+      p answers.map(&:class)
+    RUBY
+    expect(output).to eq "[Ikra::CompileError, Ikra::CompileError]\n"
+  end
+
   it "as Kernel#hash are asked where Ruby asks them" do
     output = run_ruby(<<~RUBY)
       blocks = [proc { |x| [x, x].uniq }, proc { |x| [x].include?(1) }, proc { |x| [x] == [1] }]

@@ -13,8 +13,8 @@ use crate::ruby::heap::{self, Raw};
 use crate::ruby::iseq::Failure;
 use crate::ruby::reflect;
 use crate::ruby::registry::{self, Kept};
+use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
-use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, RArray, RString, Ruby, Value};
 use once_cell::sync::OnceCell;
 use std::ffi::c_int;
@@ -94,7 +94,11 @@ fn uninterrupted<T>(ruby: &Ruby, work: impl FnOnce() -> T) -> Result<T, Error> {
 /// A CompileError for what they raise, and what arrives.
 pub fn evaluated(ruby: &Ruby, binding: Value, text: &str) -> Result<RArray, Error> {
     let eval = || binding.funcall::<_, _, RArray>("eval", (text,));
-    own(ruby, ruby.exception_standard_error(), eval)?.map_err(|error| {
+    // to raise an exception, Ruby asks `respond_to?` again: one that raises ends in a SystemStackError
+    let deep: ExceptionClass = ruby.class_object().const_get("SystemStackError")?;
+    let eval = || own(ruby, deep, eval);
+    let answer = own(ruby, ruby.exception_standard_error(), eval)?;
+    answer.and_then(|answer| answer).map_err(|error| {
         let raised = error.to_string();
         let raised = raised.lines().next().unwrap_or_default();
         let message = format!("Ikra asks for {text} at the block, and Ruby raised {raised}");
