@@ -10,7 +10,8 @@ module Ikra
     class << self
       # Raises +error+, or gives what its block gives, which runs the operation as plain Ruby.
       def run(error, options)
-        raise from_the_caller(error) unless options.fetch(:unsupported, Ikra.config.unsupported).to_s == "ruby"
+        # The module's own `raise`: a program may have removed that of all objects.
+        ::Kernel.raise from_the_caller(error) unless plainly?(options)
 
         Ikra.__warn("Ikra runs a block as plain Ruby:\n#{error.message}")
         outer = Thread.current[:__ikra_position]
@@ -26,6 +27,15 @@ module Ikra
       # What Thread#raise or Timeout raises here waits, so that all that is raised is of what is asked.
       NEVER = { Object => :never }.freeze
       private_constant :NEVER
+
+      def plainly?(options)
+        Thread.handle_interrupt(NEVER) do
+          options.fetch(:unsupported, Ikra.config.unsupported).to_s == "ruby"
+        rescue ::StandardError
+          # A program may have removed the methods called here.
+          false
+        end
+      end
 
       def from_the_caller(error) = Thread.handle_interrupt(NEVER) { told_from_there(error) }
 

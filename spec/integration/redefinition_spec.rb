@@ -101,6 +101,14 @@ RSpec.describe "Redefined methods" do
     expect(output).to eq "[Ikra::CompileError, Ikra::CompileError]\n"
   end
 
+  it "that Ikra's own Ruby code calls do no harm to a refusal" do
+    ["class Hash; undef_method :fetch; end", "class Symbol; undef_method :to_s; end", "class String; undef_method :==; end",
+     "module Kernel; undef_method :raise; end"].each do |change|
+      output = run_ruby("b = proc { |x| binding.local_variables.size + x }\n#{change}\nbegin\n[1].pmap(&b)\nrescue ::Exception => e\n$stdout.print e.class.name\nend")
+      expect(output).to eq "Ikra::CompileError"
+    end
+  end
+
   it "as Kernel#hash are asked where Ruby asks them" do
     output = run_ruby(<<~RUBY)
       blocks = [proc { |x| [x, x].uniq }, proc { |x| [x].include?(1) }, proc { |x| [x] == [1] }]
