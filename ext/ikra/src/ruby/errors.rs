@@ -8,7 +8,7 @@ use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::iseq::Failure;
 use crate::ruby::question::{self, shown};
-use crate::ruby::reflect::{symbol_name, value};
+use crate::ruby::reflect::{self, symbol_name, value};
 use crate::ruby::registry::{self, classes};
 use crate::ruby::reserve;
 use ikra_core::backend::races::Races;
@@ -442,14 +442,12 @@ fn plain_message(exception: Exception) -> Result<Value, Error> {
 
 /// Calls what no method answers.
 fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Value, Error> {
-    let kernel = ruby.module_kernel();
     if bare {
         let eval: Value =
             ruby.class_object().const_get::<_, Value>("BasicObject")?.funcall("instance_method", ("instance_eval",))?;
         return eval.funcall("bind_call", (receiver, name));
     }
-    let send: Value = kernel.funcall("instance_method", ("public_send",))?;
-    send.funcall("bind_call", (receiver, ruby.to_symbol(name)))
+    reflect::public_send().funcall("bind_call", (receiver, ruby.to_symbol(name)))
 }
 
 /// NoMethodError or (`bare`) NameError, in Ruby's words.

@@ -770,13 +770,13 @@ impl Tree {
     /// Of each a hash of all that it does: parameters, locals, instructions and what is within them. Labels count by
     /// the order in which they turn up. Lines and events are left out.
     fn digests(&self) -> Result<Vec<u64>> {
-        self.digest_range(0, self.places.len(), |_| None)
+        shown_by_ruby(|| self.digest_range(0, self.places.len(), |_| None))
     }
 
     /// As [`Tree::digests`], but locals from further out than the sequence are all alike.
     fn loose_digest(&self, at: usize) -> Result<u64> {
         let outermost = self.places[at].depth;
-        Ok(self.digest_range(at, self.end(at), |place| Some(place.depth - outermost))?[0])
+        Ok(shown_by_ruby(|| self.digest_range(at, self.end(at), |place| Some(place.depth - outermost)))?[0])
     }
 
     /// `depth`: how far out a sequence is from the one whose digest is wanted; None: locals from anywhere differ.
@@ -794,6 +794,20 @@ impl Tree {
         }
         Ok(digests)
     }
+}
+
+/// Runs what asks operands of code for `inspect`, which a program may have redefined.
+fn shown_by_ruby<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let ruby = Ruby::get().expect("code is read on a Ruby thread");
+    let asked = question::own(&ruby, ruby.exception_standard_error(), || match work() {
+        Err(Failure::Ruby(error)) => Err(error),
+        answer => Ok(answer),
+    })?;
+    asked.unwrap_or_else(|error| {
+        let raised = error.to_string();
+        let raised = raised.lines().next().unwrap_or_default();
+        Err(Failure::NoSource(format!("Ikra compares the code of the block by inspect, and Ruby raised {raised}")))
+    })
 }
 
 /// How many levels out the local is that an instruction uses; 0 for any other.

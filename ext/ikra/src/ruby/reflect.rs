@@ -5,19 +5,21 @@
 
 use crate::ruby::constants;
 use crate::ruby::heap::{self, Raw};
+use crate::ruby::question;
 use crate::ruby::registry::{self, Kept, classes, keep, names};
 use ikra_core::id::ClassId;
 use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
 use magnus::value::{IntoId, LazyId};
-use magnus::{Error, RArray, RClass, Ruby, Value};
+use magnus::{Error, ExceptionClass, RArray, RClass, Ruby, Value};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Natives {
     instance_method: Kept,
+    public_send: Kept,
     private: Kept,
     protected: Kept,
     iseq_class: Kept,
@@ -60,6 +62,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
         has_number.then(|| thread.funcall("instance_method", ("native_thread_id",))).transpose()?;
     let natives = Natives {
         instance_method: method("instance_method")?,
+        public_send: Kept::new(ruby.module_kernel().funcall("instance_method", ("public_send",))?),
         private: method("private_method_defined?")?,
         protected: method("protected_method_defined?")?,
         iseq_class: Kept::new(iseq_class),
@@ -70,6 +73,11 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     };
     let _ = REFLECTION.natives.set(natives);
     Ok(())
+}
+
+/// `Kernel#public_send` as Ruby defines it.
+pub fn public_send() -> Value {
+    natives().public_send.value()
 }
 
 fn natives() -> &'static Natives {
@@ -311,7 +319,17 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
     let natives = natives();
     let class = value(class);
     let symbol = ruby.to_symbol(name);
-    let unbound: Value = natives.instance_method.value().funcall("bind_call", (class, symbol))?;
+    let ask = || natives.instance_method.value().funcall::<_, _, Value>("bind_call", (class, symbol));
+    let unbound = if class.is_kind_of(ruby.class_class()) {
+        ask()?
+    } else {
+        // of a module, Ruby may still know a method that the program has undefined
+        let missing: ExceptionClass = ruby.class_object().const_get("NameError")?;
+        match question::own(ruby, missing, ask)? {
+            Ok(unbound) => unbound,
+            Err(_) => return Ok(None),
+        }
+    };
     let is = |question: &Kept| question.value().funcall::<_, _, bool>("bind_call", (class, symbol));
     let visibility = if is(&natives.private)? {
         Visibility::Private
