@@ -3,7 +3,7 @@
 # Programs that redefine methods of Ruby's own classes: Ikra gives Ruby's answer, or refuses.
 RSpec.describe "Redefined methods" do
   # Every public method of ten classes and modules. `spec/support/redefinition/child.rb` has the programs.
-  [%w[each cpu], %w[constant reference], %w[nil cpu], %w[counting cpu]].each do |variant, backend|
+  [%w[each cpu], %w[constant reference], %w[nil cpu], %w[counting cpu], %w[removed cpu]].each do |variant, backend|
     it "give Ruby's answer or are refused, each in turn (#{variant}, #{backend})", exhaustive: variant != "each" do
       child = File.expand_path("../support/redefinition/child.rb", __dir__)
       output = run_ruby("load #{child.inspect}\nRedefinition.run(#{backend.inspect}, #{variant.inspect})", seconds: 600)
@@ -99,6 +99,24 @@ RSpec.describe "Redefined methods" do
       p answers.map(&:class)
     RUBY
     expect(output).to eq "[Ikra::CompileError, Ikra::CompileError]\n"
+  end
+
+  it "that were removed are missing, also where kernels know a shorter way" do
+    same "class Array; undef_method :push; end", "(begin; out = []; a.each { |x| out.push(x) }; out; rescue NoMethodError; :none; end)"
+    same "class Array; undef_method :max; end", "(begin; [a[0], 2].max; rescue NoMethodError; :none; end)"
+    same "class Symbol; undef_method :to_proc; end", "(a.map { |x| x + 1 })"
+    ["module Enumerable; undef_method :map; end", "module Enumerable; undef_method :each_with_index; end"].each do |change|
+      output = run_ruby(<<~RUBY)
+        block = proc { |a| a.each_with_index.map { |x, i| x + i } }
+        other = proc { |a| a.each_slice(2).map { |q| q.size } }
+        first = [[[1, 2]].pmap(&block), [[1, 2]].pmap(&other)]
+        #{change}
+        p first, [block, other].map { |b| [[1, 2]].pmap(&b) rescue $!.class }
+      RUBY
+      first, *answers = output.lines(chomp: true)
+      expect(first).to eq "[[[1, 3]], [[2]]]"
+      expect(answers).to eq [change.include?(":map") ? "[Ikra::CompileError, Ikra::CompileError]" : "[Ikra::CompileError, [[2]]]"]
+    end
   end
 
   it "that Ikra's own Ruby code calls do no harm to a refusal" do

@@ -450,6 +450,11 @@ impl Analysis<'_> {
                 if self.world.members(class).is_some()
                     && let Some(method) = crate::prelude::helper("Struct", false, name)
                 {
+                    if !self.is_unaltered_of(well_known::OBJECT, "hash") {
+                        return Err(Refusal::new("kernels do not ask a hash that is redefined for all objects")
+                            .because("Struct#hash asks the class for it")
+                            .advise("redefine it in your own classes only"));
+                    }
                     return Ok(Target::Ruby(method));
                 }
             }
@@ -487,7 +492,7 @@ impl Analysis<'_> {
             }
             let enumerable = |an: &mut Self| match an.method(receiver_of(atom), "each_entry") {
                 MethodFact::Builtin { owner, .. } => &*owner == "Enumerable",
-                MethodFact::Missing { .. } => false,
+                // a program may have removed it
                 _ => an.atom_is_a(atom, well_known::ENUMERABLE),
             };
             // Integers are compared directly, unless the program defines their `<=>`
@@ -1515,6 +1520,13 @@ impl Analysis<'_> {
             }
         }
     }
+}
+
+/// Whether kernels know the method that a class or module defines for a kind of value.
+pub(super) fn is_known(atom: Atom, owner: &str, name: &str) -> bool {
+    builtins::find(atom, owner, name).is_some()
+        || crate::prelude::find(core_class(atom), owner, name).is_some()
+        || value_target(atom, owner, name).is_some()
 }
 
 /// The target of a method of Ruby's own on an object that consists of its parts alone.

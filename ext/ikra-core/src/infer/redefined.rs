@@ -5,8 +5,9 @@
 //! code calls a redefined method where kernels do not. Not here: look-up of all other calls ([`super::calls`]).
 
 use super::builtins;
-use super::calls::{Answer, Refusal, Target, class_of, receiver_of};
+use super::calls::{Answer, Refusal, Target, class_of, is_known, receiver_of};
 use super::{Analysis, SpecId};
+use crate::id::ClassId;
 use crate::syntax::ast::{ASKED, FIXED, NAMED, plain, primitive};
 use crate::types::Atom;
 use crate::world::{MethodFact, Receiver, values, well_known};
@@ -106,6 +107,17 @@ fn is_core(atom: Atom) -> bool {
     }
 }
 
+/// Whether Ruby itself defines a method of that name for a kind of value, as far as kernels know.
+fn is_of_ruby(atom: Atom, name: &str) -> bool {
+    // kernels take an object with any of Ruby's methods for the Range in registers
+    let atom = if atom == Atom::Object(well_known::RANGE) { Atom::IntRange } else { atom };
+    primitive(name).is_none() && owners(atom).iter().any(|owner| is_known(atom, owner, name))
+}
+
+fn is_rubys_own(fact: &MethodFact, name: &str) -> bool {
+    matches!(fact, MethodFact::Builtin { name: original, .. } if is_rubys_alias(name, original))
+}
+
 impl Analysis<'_> {
     /// The rule by which a call in a body looks up its method, and the name without its mark.
     pub(super) fn origin<'n>(&self, from: SpecId, name: &'n str) -> (Origin, &'n str) {
@@ -153,23 +165,27 @@ impl Analysis<'_> {
         Ok(None)
     }
 
-    /// Whether a kind of value has Ruby's own method of that name, not redefined, or none.
+    /// Whether a kind of value has Ruby's own method of that name, neither redefined nor removed, or never had one.
     pub fn is_unaltered(&mut self, atom: Atom, name: &str) -> bool {
-        self.is_unaltered_of(receiver_of(atom), name)
+        match self.method(receiver_of(atom), name) {
+            MethodFact::Missing { .. } => !is_of_ruby(atom, name),
+            fact => is_rubys_own(&fact, name),
+        }
     }
 
-    pub(super) fn is_unaltered_of(&mut self, receiver: Receiver, name: &str) -> bool {
-        match self.method(receiver, name) {
-            MethodFact::Builtin { name: original, .. } => is_rubys_alias(name, &original),
-            MethodFact::Missing { .. } => true,
-            _ => false,
-        }
+    /// Whether a class has Ruby's own method of that name, neither redefined nor removed.
+    pub(super) fn is_unaltered_of(&mut self, class: ClassId, name: &str) -> bool {
+        let fact = self.method(Receiver::Instance(class), name);
+        is_rubys_own(&fact, name)
     }
 
     /// Whether a call by this name in a body reaches Ruby's own method for a kind of value of a core class.
     pub fn reaches_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
         let (origin, name) = self.origin(from, name);
-        origin == Origin::Ruby || self.is_unaltered(atom, name)
+        origin == Origin::Ruby || primitive(name).is_some() || {
+            let fact = self.method(receiver_of(atom), name);
+            is_rubys_own(&fact, name)
+        }
     }
 
     /// Refuses methods that Ruby's C code calls by name but not always, since kernels cannot leave out the same calls.
@@ -201,7 +217,12 @@ impl Analysis<'_> {
             ("Enumerable", "each_slice" | "each_cons") if is_core(atom) => &["each", "size"],
             ("Enumerable", _) if is_core(atom) => &["each"],
             ("Array", "sort_by!") => &["sort_by", "each"],
-            ("Hash", "[]" | "dig" | "values_at") => &["default"],
+            ("Hash", "[]" | "dig" | "values_at") => {
+                if !self.is_unaltered_of(well_known::HASH, "default") {
+                    return Err(self.redefined(atom, "default", &format!("{owner}#{name} asks it")));
+                }
+                &[]
+            }
             ("Range", "to_a" | "entries" | "first" | "last" | "count" | "min" | "max" | "minmax") => {
                 &["each", "to_a", "min", "max"]
             }
@@ -243,16 +264,19 @@ impl Analysis<'_> {
         match short {
             "list?" | "patterns" => {
                 self.numbers_are_not_redefined(&["==", ">=", "<=", "+", "-"], "patterns ask it")?;
-                let array = Receiver::Instance(well_known::ARRAY);
                 for name in ["deconstruct", "length", "[]"] {
-                    if !self.is_unaltered_of(array, name) {
+                    if !self.is_unaltered_of(well_known::ARRAY, name) {
                         return Err(Refusal::new(format!("kernels do not ask Array for a redefined {name} here"))
                             .because("patterns ask it")
                             .advise("call the redefined method yourself, or leave Ruby's own as it is"));
                     }
                 }
             }
-            "map_with_index" => self.enumerables_is_unaltered("map", "each_with_index.map asks it")?,
+            "map_with_index" => {
+                for name in ["map", "each_with_index"] {
+                    self.enumerables_is_unaltered(name, "each_with_index.map asks it")?;
+                }
+            }
             "keys?" => {
                 self.is_not_redefined(
                     Atom::Object(well_known::HASH),
@@ -297,7 +321,9 @@ impl Analysis<'_> {
     }
 
     fn enumerables_is_unaltered(&mut self, name: &str, because: &str) -> Answer<()> {
-        if self.is_unaltered_of(Receiver::Instance(well_known::ENUMERABLE), name) {
+        let never = crate::prelude::find("", "Enumerable", name).is_none();
+        let fact = self.method(Receiver::Instance(well_known::ENUMERABLE), name);
+        if is_rubys_own(&fact, name) || never && matches!(fact, MethodFact::Missing { .. }) {
             return Ok(());
         }
         Err(Refusal::new(format!("kernels do not ask Enumerable for a redefined {name} here"))

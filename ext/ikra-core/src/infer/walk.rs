@@ -215,8 +215,7 @@ impl Walker<'_, '_> {
     fn section(&mut self) -> Result<()> {
         let unit = self.here.unit.clone();
         // Ruby's C code calls it on every value that it converts
-        let object = Receiver::Instance(well_known::OBJECT);
-        if !self.an.is_unaltered_of(object, "respond_to?") {
+        if !self.an.is_unaltered_of(well_known::OBJECT, "respond_to?") {
             return Err(self
                 .error(unit.body.span, "kernels do not ask a respond_to? that is redefined for all objects")
                 .because("Ruby asks it wherever it converts a value")
@@ -1047,7 +1046,7 @@ impl Walker<'_, '_> {
         }
         let mut out = Ty::never();
         for atom in over_ty.atoms() {
-            if !self.an.reaches_rubys(self.here.id, atom, "each") {
+            if !self.an.reaches_rubys(self.here.id, atom, "each") && !self.an.is_unaltered(atom, "each") {
                 let class = self.an.describe(atom);
                 return Err(self
                     .error(node.span, format!("kernels do not know for over {class} whose each is redefined"))

@@ -508,8 +508,7 @@ impl Body<'_, '_> {
         if self.cx.b.ended() {
             return Ok(Val::NEVER);
         }
-        let asking = asking_next(call)
-            .filter(|_| receiver_ty.atoms().into_iter().all(|atom| self.an.is_rubys(self.here.spec, atom, &call.name)));
+        let asking = asking_next(call).filter(|_| self.reaches_rubys(&receiver_ty, &call.name));
         let call = asking.as_ref().unwrap_or(call);
         if !call.safe || !receiver_ty.may_be(Prims::NIL) {
             return self.call_on(node, call, receiver, &receiver_ty, on_self);

@@ -12,7 +12,7 @@ use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Params, Patt
 use crate::types::combine::Combine;
 use crate::types::numeric::{Kind as Number, Method, divmod_types};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, Place};
+use crate::world::{Assumption, Place, well_known};
 use std::collections::BTreeSet;
 
 impl Walker<'_, '_> {
@@ -606,7 +606,10 @@ impl Walker<'_, '_> {
             Combine::Xor => &["^"],
             _ => &["<", ">", "<=>"],
         };
-        if let Some(name) = asked.iter().find(|name| !self.an.combines_as_rubys(self.here.id, name)) {
+        let operator = c.wording.operator;
+        let extreme = matches!(operator, "min" | "max") && !self.an.is_unaltered_of(well_known::ARRAY, operator);
+        let altered = asked.iter().copied().find(|name| !self.an.combines_as_rubys(self.here.id, name));
+        if let Some(name) = extreme.then_some(operator).or(altered) {
             return Err(self
                 .error(c.value.span, format!("kernels do not accumulate with a redefined {name}"))
                 .because("elements run at the same time, and the parts of a sum are brought together behind them")

@@ -12,7 +12,7 @@ use crate::infer::builtins::Builtin;
 use crate::infer::calls::{self, Args, Literal, RangeForm, Target, of_range};
 use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, marked_as, plain};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, Receiver, Root, well_known};
+use crate::world::{Assumption, Root, well_known};
 use std::sync::Arc;
 
 impl Walker<'_, '_> {
@@ -378,7 +378,7 @@ impl Walker<'_, '_> {
         self.open_index(call, &receiver)?;
         let held = self.sole_holder(call, env);
         self.under_way.extend(held);
-        let asking = asking_next(call).filter(|_| self.is_rubys(&receiver, &call.name));
+        let asking = asking_next(call).filter(|_| self.reaches_rubys(&receiver, &call.name));
         let ty = self.call_on(node, asking.as_ref().unwrap_or(call), &receiver, on_self, env);
         if held.is_some() {
             self.under_way.pop();
@@ -563,8 +563,7 @@ impl Walker<'_, '_> {
         if !known || given_block || items.is_empty() || items.iter().any(|i| matches!(i.kind, Kind::Splat(_))) {
             return Ok(None);
         }
-        let array = Receiver::Instance(well_known::ARRAY);
-        if !self.an.is_unaltered_of(array, &call.name) {
+        if !self.an.is_unaltered_of(well_known::ARRAY, &call.name) {
             return Ok(None);
         }
         let mut out = Ty::never();
