@@ -1,8 +1,8 @@
 //! One section from Ruby to Ruby: observe, compile, pack, run, unpack.
 //!
-//! Here: [`section`], which reads the arguments of a call, and what is kept of each block between calls. Not here: the
-//! steps.
+//! Here: [`section`], which reads the arguments of a call. Not here: the steps.
 //!
+//! * [`cache`]: what is kept of each block between calls.
 //! * [`fast_path`]: a call that looks as the one before.
 //! * [`retry`]: the loop: select, launch, and begin again.
 //! * [`select`]: chooses the variant for the values of this call, and packs its columns.
@@ -16,10 +16,8 @@
 //! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by
 //! its schema. The first value that does not fit ends packing. Then another variant is tried, or one is compiled for
 //! the values of this call.
-//!
-//! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]). Some of
-//! their arguments are values of the call. Each combination of a block and such methods is a site of its own.
 
+mod cache;
 mod compile;
 pub mod fast_path;
 mod finish;
@@ -40,45 +38,35 @@ use crate::report::profile::{About, Clock, Phase};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Seen};
-use crate::ruby::identity::WordMap;
-use crate::ruby::iseq::Failure;
 use crate::ruby::question;
 use crate::ruby::range::Bounds;
-use crate::ruby::reflect;
-use crate::ruby::registry::{Kept, names};
+use crate::ruby::registry::names;
 use crate::section::random;
-use crate::world::block::{self, Captures, Given, Key as BlockKey};
+use crate::world::block::Captures;
 use crate::world::live_world::{self, Guards};
-use fast_path::FastPath;
+pub use cache::{adds, forget_code};
+use cache::{Site, Within, find_site};
 use finish::ended;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
-use ikra_core::backend::{Backend, Executable, Key, Timings};
+use ikra_core::backend::{Backend, Executable, Key};
 use ikra_core::config::CodeOptions;
 use ikra_core::engine::{Base, SectionOp};
 use ikra_core::error::Error as CoreError;
-use ikra_core::infer::BlockSource;
 use ikra_core::ir::{Lowered, Site as Raise, Storage};
 use ikra_core::memory::buffer::Buffer;
-use ikra_core::sched::cost::{History, Side, Taken};
+use ikra_core::sched::cost::History;
 use ikra_core::sched::stencil::Resources;
-use ikra_core::syntax::Wrapping;
-use ikra_core::world::{Assumption, Evenness, Root};
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
-use magnus::value::{Id, IntoId};
+use magnus::value::IntoId;
 use magnus::{Error, RArray, RHash, RModule, Ruby, Symbol, Value};
-use parking_lot::Mutex;
-use rb_sys::ID;
 use resident::{Inside, Scope, State};
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 /// What a variant was compiled for, in addition to types.
 #[derive(Clone, PartialEq, Eq)]
@@ -145,112 +133,6 @@ impl Variant {
         let variables_stay = !self.lowered.schema.roots.iter().any(|root| live_world::is_class_variable(&root.root));
         program.heaps.is_empty() && arrays_stay && flags_stay && variables_stay && !program.uses_slots()
     }
-}
-
-/// What is kept of one block.
-struct Site {
-    source: BlockSource,
-    /// How long it took to find and parse the text of the block.
-    read_in: Duration,
-    /// Keeps the block's instruction sequence alive, so that no other one gets its address.
-    _holds: Option<Kept>,
-    state: Mutex<SiteState>,
-    /// What earlier launches took.
-    history: Mutex<History>,
-    /// The fast paths of its calls, the newest first.
-    fast_paths: Mutex<SmallVec<[Arc<FastPath>; 1]>>,
-    /// When it was last used, by the clock of [`Sites`].
-    last_used: AtomicU64,
-}
-
-#[derive(Default)]
-struct SiteState {
-    /// The most recently used first.
-    variants: Vec<Arc<Variant>>,
-    refuted: Vec<Assumption>,
-    /// Roots whose value was once no small Integer.
-    wide: BTreeSet<Root>,
-    /// What once did not have a uniform stride.
-    uneven: BTreeSet<Evenness>,
-    /// A column once had Integers that are not small.
-    large: bool,
-    /// The elements of a list were once not exactly the objects of their classes.
-    scattered: bool,
-    /// Of a chain of operations: the forms for which a stencil reads values that another section has computed, and the
-    /// index of that stencil.
-    cuts: Vec<(Form, usize)>,
-}
-
-/// A block, and the methods that it is passed to.
-#[derive(PartialEq, Eq, Hash)]
-struct Use {
-    block: BlockKey,
-    within: Within,
-}
-
-/// The methods that a block is passed to, each with the number of its other arguments.
-#[derive(PartialEq, Eq, Hash, Default)]
-struct Within {
-    methods: SmallVec<[(ID, usize); 4]>,
-    finds: bool,
-}
-
-#[derive(Default)]
-struct Sites {
-    by_block: WordMap<Use, Arc<Site>>,
-    clock: u64,
-}
-
-static SITES: Mutex<Option<Sites>> = Mutex::new(None);
-/// The most blocks that are remembered.
-const MOST_SITES: usize = 4_096;
-/// The most variants of one block.
-const MOST_VARIANTS: usize = 6;
-impl Site {
-    /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote. `auto` chooses
-    /// by these.
-    fn note(&self, choice: Choice, (elements, ticks): (u64, u64), timings: &Timings, (up, down): (f64, f64)) {
-        let side = match choice {
-            Choice::Cpu => Side::Cpu,
-            Choice::Cuda => Side::Gpu,
-            _ => return,
-        };
-        // A launch that is not waited for has no time yet.
-        if timings.kernel.is_zero() {
-            return;
-        }
-        let (moved, kernel) = ((timings.upload + timings.download).as_secs_f64(), timings.kernel.as_secs_f64());
-        self.history.lock().note(side, Taken { elements, ticks, kernel, moved, up, down });
-    }
-}
-
-fn known_site(key: &Use) -> Option<Arc<Site>> {
-    let mut sites = SITES.lock();
-    let sites = sites.get_or_insert_default();
-    sites.clock += 1;
-    let site = sites.by_block.get(key)?.clone();
-    site.last_used.store(sites.clock, Ordering::Relaxed);
-    Some(site)
-}
-
-/// Drops all code that is not running, because there is no memory for more.
-pub fn forget_code() {
-    // Dropping may take long, and may take other locks.
-    let sites = SITES.lock().as_mut().map(|sites| std::mem::take(&mut sites.by_block));
-    drop(sites);
-}
-
-fn remember(key: Use, site: Site) -> Arc<Site> {
-    let site = Arc::new(site);
-    let mut sites = SITES.lock();
-    let sites = sites.get_or_insert_default();
-    if sites.by_block.len() >= MOST_SITES {
-        let mut uses: Vec<u64> = sites.by_block.values().map(|s| s.last_used.load(Ordering::Relaxed)).collect();
-        uses.sort_unstable();
-        let middle = uses[uses.len() / 2];
-        sites.by_block.retain(|_, s| s.last_used.load(Ordering::Relaxed) > middle);
-    }
-    sites.by_block.entry(key).or_insert(site).clone()
 }
 
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
@@ -447,62 +329,6 @@ fn section_of(
         state: None,
     };
     section.run()
-}
-
-fn find_site(ruby: &Ruby, captures: &Captures, within: Within) -> Result<Arc<Site>, Failure> {
-    let identified = block::identify(ruby, captures.block())?;
-    let key = Use { block: identified.key, within };
-    if let Some(site) = known_site(&key) {
-        return Ok(site);
-    }
-    let began = Instant::now();
-    let source = block::read(ruby, &key.block, captures, key.within.wrapping().as_ref())?;
-    let site = Site {
-        source,
-        read_in: began.elapsed(),
-        _holds: identified.holds.map(Kept::new),
-        state: Mutex::default(),
-        history: Mutex::default(),
-        fast_paths: Mutex::default(),
-        last_used: AtomicU64::default(),
-    };
-    Ok(remember(key, site))
-}
-
-/// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source is missing.
-///
-/// # Errors
-/// What Ruby raises.
-pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
-    match find_site(ruby, &Captures::new(block), Within::default()) {
-        Ok(site) => Ok(site.source.unit.adds()),
-        Err(Failure::Ruby(error)) => Err(error),
-        Err(_) => Ok(false),
-    }
-}
-
-impl Within {
-    /// The methods that a block is passed to, and their other arguments, which the list keeps alive. A block that is
-    /// passed to no method is the same site as without a list.
-    fn of(list: Option<RArray>, finds: bool) -> Result<(Self, Given), Error> {
-        let (mut within, mut given) = (Self::default(), Given::new());
-        let methods = list.map(|list| heap::elements(list.as_raw())).unwrap_or_default();
-        for method in methods {
-            let method = RArray::try_convert(reflect::value(*method))?;
-            let [name, values @ ..] = heap::elements(method.as_raw()) else { continue };
-            let name = Symbol::try_convert(reflect::value(*name))?;
-            within.methods.push((Id::from(name).as_raw(), values.len()));
-            given.extend_from_slice(values);
-        }
-        within.finds = finds && !within.methods.is_empty();
-        Ok((within, given))
-    }
-
-    /// The same for the compiler. None where the block is passed to no method.
-    fn wrapping(&self) -> Option<Wrapping> {
-        let methods = self.methods.iter().map(|(id, count)| (reflect::name_of(*id).into(), *count)).collect::<Vec<_>>();
-        (!methods.is_empty()).then_some(Wrapping { methods, finds: self.finds })
-    }
 }
 
 /// First element and number of elements of a Range of Integers.

@@ -4,7 +4,8 @@
 //! results may go, and whether it may run in parts, raise later, or not be waited for. Not here: which variant fits
 //! ([`super`]), and any stage of the compiler ([`ikra_core::engine`]).
 
-use super::{Form, MOST_VARIANTS, Section, Variant};
+use super::cache::MOST_VARIANTS;
+use super::{Form, Section, Variant};
 use crate::device::backends;
 use crate::marshal::graph_cache;
 use crate::marshal::made::HeapCapacities;

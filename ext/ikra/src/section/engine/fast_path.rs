@@ -18,7 +18,8 @@
 //!
 //! A program whose exception may be deferred on a device needs an error callback. It takes the normal path.
 
-use super::{Section, Site, Use, Variant, Within, known_site};
+use super::cache::{Site, Use, Within, known_site};
+use super::{Section, Variant};
 use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::pack::{self, RootValue};

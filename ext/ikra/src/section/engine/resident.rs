@@ -21,7 +21,8 @@
 //! Some programs have no state and run as without a scope. They make objects, freeze anything or ask what is frozen,
 //! write to arrays, or read Strings that are not frozen.
 
-use super::{Section, Site, Variant};
+use super::cache::Site;
+use super::{Section, Variant};
 use crate::buffers::buffer;
 use crate::marshal::decode::Decoder;
 use crate::marshal::graph_cache;

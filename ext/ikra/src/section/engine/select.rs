@@ -3,10 +3,11 @@
 //! Here: [`Section::packed`], which tries the variants of the block, and compiles one where none fits. Not here: the
 //! compilation ([`super::compile`]), and packing itself ([`crate::marshal::pack`]).
 
+use super::cache::MOST_VARIANTS;
 use super::compile::is_dtype;
 use super::resident;
 use super::retry::MOST_ATTEMPTS;
-use super::{Form, MOST_VARIANTS, Section, Variant};
+use super::{Form, Section, Variant};
 use crate::marshal::graph_cache;
 use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::marshal::trace::{GuardFailure, Tables};
