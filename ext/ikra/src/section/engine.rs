@@ -6,14 +6,14 @@
 //! * [`fast_path`]: a call that looks as the one before.
 //! * [`retry`]: the loop: select, launch, and begin again.
 //! * [`select`]: chooses the variant for the values of this call, and packs its columns.
-//! * [`compile`]: compiles a variant.
+//! * [`compile`]: compiles a variant ([`variant`]).
 //! * [`run`]: one launch.
 //! * [`finish`]: the value of the section.
 //! * [`resident`]: objects that stay on the device.
 //!
 //! Invariant: nothing of the user's changes before [`crate::marshal::unpack::Unpacker::write_back`], whatever happens.
 //!
-//! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by
+//! A block that was compiled is a [`variant::Variant`] of its [`Site`]. A later call checks the variant's guards and packs by
 //! its schema. The first value that does not fit ends packing. Then another variant is tried, or one is compiled for
 //! the values of this call.
 
@@ -25,13 +25,11 @@ pub mod resident;
 mod retry;
 mod run;
 mod select;
+mod variant;
 
 use crate::buffers::buffer;
 use crate::device::backends;
-use crate::marshal::graph_cache;
 use crate::marshal::held_procs;
-use crate::marshal::made::HeapCapacities;
-use crate::marshal::plan::Plan;
 use crate::options::{Asked, Choice, Results, Settings};
 use crate::report::explain::{self, Account};
 use crate::report::profile::{About, Clock, Phase};
@@ -43,21 +41,14 @@ use crate::ruby::range::Bounds;
 use crate::ruby::registry::names;
 use crate::section::random;
 use crate::world::block::Captures;
-use crate::world::live_world::{self, Guards};
 pub use cache::{adds, forget_code};
 use cache::{Site, Within, find_site};
 use finish::ended;
-use ikra_core::backend::collective::reduce::Reduction;
-use ikra_core::backend::epilogue::Compaction;
-use ikra_core::backend::fold::Fold;
-use ikra_core::backend::{Backend, Executable, Key};
-use ikra_core::config::CodeOptions;
-use ikra_core::engine::{Base, SectionOp};
+use ikra_core::backend::{Backend, Key};
+use ikra_core::engine::SectionOp;
 use ikra_core::error::Error as CoreError;
-use ikra_core::ir::{Lowered, Site as Raise, Storage};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::sched::cost::History;
-use ikra_core::sched::stencil::Resources;
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
@@ -67,73 +58,7 @@ use resident::{Inside, Scope, State};
 use smallvec::smallvec;
 use std::cell::Cell;
 use std::sync::Arc;
-
-/// What a variant was compiled for, in addition to types.
-#[derive(Clone, PartialEq, Eq)]
-struct Form {
-    op: SectionOp,
-    base: Base,
-    code: CodeOptions,
-    backend: Choice,
-    process: u32,
-    /// There are few elements.
-    few: bool,
-    /// One tick at a time, as a scope calls it that keeps columns where they are. A program without a loop over ticks
-    /// always ends.
-    single: bool,
-    /// How results are stored, if not as Ruby's values.
-    results: Option<Storage>,
-    /// The reduction of the results, where the section needs nothing else.
-    reduce: Option<Reduction>,
-    /// Reduces only Integers.
-    exact: bool,
-    /// Reduces only where results may be computed again.
-    again: bool,
-    /// Elements that have no result are left out.
-    compacts: bool,
-    /// The section runs in a scope that keeps its columns. Nothing looks at their contents before each launch.
-    stays: bool,
-    /// The resources for which a strategy of stencils is chosen.
-    resources: Resources,
-}
-
-/// A block compiled for some types.
-pub struct Variant {
-    form: Form,
-    guards: Guards,
-    lowered: Lowered,
-    plan: Plan,
-    capacities: HeapCapacities,
-    executable: Arc<dyn Executable>,
-    /// How results are reduced, where they are not stored.
-    fold: Option<Fold>,
-    /// How the kernel stores the elements that have results side by side, without the others.
-    compaction: Option<Compaction>,
-    /// The places where the program raises, if an exception can be deferred: the program only stores its results.
-    sites: Option<Arc<[Raise]>>,
-    /// A launch ends soon and without an error, whatever values it meets.
-    surely_ends: bool,
-    /// Elements may be processed in several sections. The program only stores results, or looks for an element, and
-    /// neither depends on the index of an element.
-    divisible: bool,
-    /// The program only looks for an element, and would find the same one again.
-    looks: bool,
-    /// The program changes no objects of the caller, and would give the same result again.
-    pure: bool,
-    /// Owns the tables that calls leave to the next.
-    graphs: graph_cache::Owner,
-}
-
-impl Variant {
-    /// Whether its columns may stay where they are between calls.
-    fn may_stay(&self) -> bool {
-        let program = &self.lowered.program;
-        let arrays_stay = !self.plan.kinds.iter().any(|kind| kind.written);
-        let flags_stay = !self.plan.freezes() && !self.lowered.schema.asks_frozen;
-        let variables_stay = !self.lowered.schema.roots.iter().any(|root| live_world::is_class_variable(&root.root));
-        program.heaps.is_empty() && arrays_stay && flags_stay && variables_stay && !program.uses_slots()
-    }
-}
+use variant::Variant;
 
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
 struct Section<'r> {

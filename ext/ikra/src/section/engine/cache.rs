@@ -7,7 +7,7 @@
 //! their arguments are values of the call. Each combination of a block and such methods is a site of its own.
 
 use super::fast_path::FastPath;
-use super::{Form, Variant};
+use super::variant::{Form, Variant};
 use crate::options::Choice;
 use crate::ruby::heap;
 use crate::ruby::identity::WordMap;

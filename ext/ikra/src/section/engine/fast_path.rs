@@ -19,7 +19,8 @@
 //! A program whose exception may be deferred on a device needs an error callback. It takes the normal path.
 
 use super::cache::{Site, Use, Within, known_site};
-use super::{Section, Variant};
+use super::Section;
+use super::variant::{Variant, is_dtype};
 use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::pack::{self, RootValue};
@@ -95,7 +96,8 @@ impl FastPath {
             && section.explained.is_none()
             && section.told.is_none()
             && matches!(section.range, Some((0, len)) if len > 0);
-        let sure = variant.surely_ends || variant.sites.is_some() && section.backend.store().is_none();
+        let properties = &variant.properties;
+        let sure = properties.surely_ends || properties.sites.is_some() && section.backend.store().is_none();
         if !plain || !sure || variant.fold.is_some() || variant.compaction.is_some() {
             return None;
         }
@@ -104,7 +106,7 @@ impl FastPath {
         let (program, schema) = (&lowered.program, &lowered.schema);
         let result = plan.result.as_ref()?;
         let (into, to) = (section.settings.into?, result.value?);
-        let made = super::compile::is_dtype(into, result)?;
+        let made = is_dtype(into, result)?;
         let [given] = section.captures.given()[..] else { return None };
         let (dtype, buffer) = buffer::of(given)?;
         let mut leading = plan.roots.iter().enumerate().filter(|(_, slot)| slot.leads_on());
@@ -175,7 +177,7 @@ impl FastPath {
     /// Whether the launch ends, or is queued, at once, so that there is nothing to wait for.
     fn is_quick(&self, from: &Buffer, count: usize) -> bool {
         let there = || match (self.backend.store(), from.residence()) {
-            (Some(store), Residence::Device | Residence::Both) => self.variant.surely_ends && store.is_at_leisure(),
+            (Some(store), Residence::Device | Residence::Both) => self.variant.properties.surely_ends && store.is_at_leisure(),
             (None, Residence::Nowhere | Residence::Host | Residence::Both) => true,
             _ => false,
         };

@@ -4,7 +4,7 @@
 //! the write-back itself ([`crate::marshal::unpack`]).
 
 use super::Section;
-use super::compile::is_dtype;
+use super::variant::is_dtype;
 use crate::buffers::buffer;
 use crate::marshal::pack::Packed;
 use crate::marshal::plan::SlotPlan;

@@ -22,7 +22,8 @@
 //! write to arrays, or read Strings that are not frozen.
 
 use super::cache::Site;
-use super::{Section, Variant};
+use super::Section;
+use super::variant::Variant;
 use crate::buffers::buffer;
 use crate::marshal::decode::Decoder;
 use crate::marshal::graph_cache;

@@ -72,9 +72,9 @@ impl Section<'_> {
                 let stencil = self.ruby.into_value(self.cut(&self.form()).unwrap_or(0));
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
-            let fits = variant.fold.is_some() || variant.looks;
+            let fits = variant.fold.is_some() || variant.properties.looks;
             let Settings { only, piece, pure, .. } = self.settings;
-            if only && !fits || piece && !variant.divisible || pure && !variant.pure {
+            if only && !fits || piece && !variant.properties.divisible || pure && !variant.properties.pure {
                 random::give_back(self.number);
                 if let Some(explained) = &mut self.explained {
                     explained.account = None;

@@ -3,11 +3,11 @@
 //! Here: [`Section::launch`], from packed columns to the section's value, or to the reason why it has to run again. Not
 //! here: the loop ([`super::retry`]), and how a launch runs ([`ikra_core::backend`]).
 
-use super::compile::is_dtype;
 use super::finish::{EarlyExit, ResultLocation};
 use super::resident;
 use super::retry::{LaunchPolicy, Retry, RunOutcome};
-use super::{Section, Variant};
+use super::Section;
+use super::variant::{Variant, is_dtype};
 use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::made::Made;
@@ -65,14 +65,14 @@ impl Section<'_> {
         };
         let residents = std::mem::take(&mut packed.residents);
         // Nothing that it writes has to be undone, whatever becomes of its results, and it is not interrupted.
-        let in_place = variant.surely_ends
+        let in_place = variant.properties.surely_ends
             && variant.plan.accumulators.is_empty()
             && limit == Key::NONE
             && self.ticks == 1
             && self.backend.store().is_some()
             && residents.iter().any(|resident| resident.write == Write::Some);
         // The error callback, and the buffer of results, if nothing has to wait for the launch.
-        let deferred = match (&variant.sites, self.error_callback, &result) {
+        let deferred = match (&variant.properties.sites, self.error_callback, &result) {
             (Some(sites), Some(callback), ResultLocation::Buffer(_, buffer))
                 if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
             {

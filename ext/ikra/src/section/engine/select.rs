@@ -4,10 +4,10 @@
 //! compilation ([`super::compile`]), and packing itself ([`crate::marshal::pack`]).
 
 use super::cache::MOST_VARIANTS;
-use super::compile::is_dtype;
+use super::Section;
 use super::resident;
 use super::retry::MOST_ATTEMPTS;
-use super::{Form, Section, Variant};
+use super::variant::{Form, Variant, is_dtype};
 use crate::marshal::graph_cache;
 use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::marshal::trace::{GuardFailure, Tables};
