@@ -1,7 +1,7 @@
 //! What is kept of each block between calls.
 //!
-//! Here: the table of blocks ([`find_site`]), each with its source, its variants ([`SiteState`]) and its fast paths. Not
-//! here: which variant fits a call ([`super::select`]).
+//! Here: the table of blocks ([`find_site`]), each with its source, its variants ([`SiteState`]) and its fast paths.
+//! Not here: which variant fits a call ([`super::select`]).
 //!
 //! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]). Some of
 //! their arguments are values of the call. Each combination of a block and such methods is a site of its own.
@@ -9,21 +9,18 @@
 use super::fast_path::FastPath;
 use super::variant::{Form, Variant};
 use crate::options::Choice;
-use crate::ruby::heap;
 use crate::ruby::identity::WordMap;
 use crate::ruby::iseq::Failure;
 use crate::ruby::reflect;
 use crate::ruby::registry::Kept;
-use crate::world::block::{self, Captures, Given, Key as BlockKey};
+use crate::world::block::{self, Captures, Key as BlockKey};
 use ikra_core::backend::Timings;
 use ikra_core::infer::BlockSource;
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::Wrapping;
 use ikra_core::world::{Assumption, Evenness, Root};
 use magnus::block::Proc;
-use magnus::rb_sys::{AsRawId, AsRawValue};
-use magnus::value::Id;
-use magnus::{Error, RArray, Ruby, Symbol, TryConvert};
+use magnus::{Error, Ruby};
 use parking_lot::Mutex;
 use rb_sys::ID;
 use smallvec::SmallVec;
@@ -95,7 +92,13 @@ pub(super) const MOST_VARIANTS: usize = 6;
 impl Site {
     /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote. `auto` chooses
     /// by these.
-    pub(super) fn note(&self, choice: Choice, (elements, ticks): (u64, u64), timings: &Timings, (up, down): (f64, f64)) {
+    pub(super) fn note(
+        &self,
+        choice: Choice,
+        (elements, ticks): (u64, u64),
+        timings: &Timings,
+        (up, down): (f64, f64),
+    ) {
         let side = match choice {
             Choice::Cpu => Side::Cpu,
             Choice::Cuda => Side::Gpu,
@@ -173,23 +176,7 @@ pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
 }
 
 impl Within {
-    /// The methods that a block is passed to, and their other arguments, which the list keeps alive. A block that is
-    /// passed to no method is the same site as without a list.
-    pub(super) fn of(list: Option<RArray>, finds: bool) -> Result<(Self, Given), Error> {
-        let (mut within, mut given) = (Self::default(), Given::new());
-        let methods = list.map(|list| heap::elements(list.as_raw())).unwrap_or_default();
-        for method in methods {
-            let method = RArray::try_convert(reflect::value(*method))?;
-            let [name, values @ ..] = heap::elements(method.as_raw()) else { continue };
-            let name = Symbol::try_convert(reflect::value(*name))?;
-            within.methods.push((Id::from(name).as_raw(), values.len()));
-            given.extend_from_slice(values);
-        }
-        within.finds = finds && !within.methods.is_empty();
-        Ok((within, given))
-    }
-
-    /// The same for the compiler. None where the block is passed to no method.
+    /// The methods for the compiler. None where the block is passed to no method.
     fn wrapping(&self) -> Option<Wrapping> {
         let methods = self.methods.iter().map(|(id, count)| (reflect::name_of(*id).into(), *count)).collect::<Vec<_>>();
         (!methods.is_empty()).then_some(Wrapping { methods, finds: self.finds })

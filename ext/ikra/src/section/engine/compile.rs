@@ -25,8 +25,8 @@ use ikra_core::backend::Executable;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::backend::epilogue::{Compaction, Epilogue};
 use ikra_core::backend::fold::{self, Fold};
-use ikra_core::engine::{self, Base, Compiled, Holes, SectionShape, compile};
 use ikra_core::engine::explain::Explanation;
+use ikra_core::engine::{self, Base, Compiled, Holes, SectionShape, compile};
 use ikra_core::ir::{ColumnId, Lowered};
 use ikra_core::process;
 use ikra_core::sched::stencil::{Resources, Strategy};
@@ -67,28 +67,28 @@ struct Prepared {
 impl Section<'_> {
     /// The form that a variant must be compiled for.
     pub(super) fn form(&self) -> Form {
-        let base = if self.range.is_some() { Base::Range } else { Base::Array };
+        let base = if self.request.range.is_some() { Base::Range } else { Base::Array };
         Form {
-            op: self.op,
+            op: self.request.kind.op(),
             base,
-            code: self.settings.code,
+            code: self.request.settings.code,
             backend: self.choice,
             process: process::id(),
             few: self.len() < ikra_core::ir::SMALL_INT_LIMIT as usize,
-            single: self.scope.is_some() && self.ticks == 1,
-            results: match self.settings.into {
+            single: self.scope.is_some() && self.request.ticks == 1,
+            results: match self.request.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
                 _ => None,
             },
-            reduce: self.settings.reduce,
-            exact: self.settings.exact,
-            again: self.settings.again,
-            compacts: self.settings.holes || self.settings.into == Some(Results::Numbers),
+            reduce: self.request.settings.reduce,
+            exact: self.request.settings.exact,
+            again: self.request.settings.again,
+            compacts: self.request.settings.holes || self.request.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
             resources: Resources {
                 shared_memory: self.backend.target().shared_memory,
-                apart: self.settings.apart,
-                wanted: self.settings.stencils,
+                apart: self.request.settings.apart,
+                wanted: self.request.settings.stencils,
             },
         }
     }
@@ -112,7 +112,7 @@ impl Section<'_> {
         self.backend.get_ready();
         let Inferred { mut compiled, explanation, guards, facts } = self.infer(form, holes)?;
         self.site.state.lock().wide.extend(facts.wide().iter().cloned());
-        if let Some(told) = &self.told {
+        if let Some(told) = &self.request.told {
             told.clear()?;
             compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
         }
@@ -172,12 +172,13 @@ impl Section<'_> {
     /// The stages up to the program: they observe the values of this call.
     fn infer(&mut self, form: &Form, holes: Option<Holes>) -> Result<Inferred, Error> {
         let (mut facts, whole) = self.known_facts(form);
-        if let Some((first, _)) = self.range {
+        if let Some((first, _)) = self.request.range {
             facts.saw_integer(&Root::Element, first);
         }
         let explains = self.explained.is_some() || dump::is_wanted();
-        let Section { ruby, captures, clock, site, base, range, backend, .. } = self;
-        let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base), super::resident::is_open);
+        let Section { ruby, request, clock, site, backend, .. } = self;
+        let base = request.range.is_none().then_some(request.base);
+        let mut world = LiveWorld::new(ruby, &request.captures, base, super::resident::is_open);
         let compiled = clock.measure(Phase::Infer, || {
             // An error of an element is reported where the block reads it.
             let _ = world.scan_root(&Root::Element, &mut facts);
@@ -216,7 +217,7 @@ impl Section<'_> {
     fn fold(&self, form: &Form, compiled: &Compiled, plan: &Plan, overwritten: &[ColumnId]) -> Option<Fold> {
         let (reduction, slot) = (form.reduce?, plan.result.as_ref()?);
         // Only true and false are counted. There are no other Integers, as results show.
-        let dtype = is_dtype(self.settings.into.unwrap_or(Results::Numbers), slot)?;
+        let dtype = is_dtype(self.request.settings.into.unwrap_or(Results::Numbers), slot)?;
         if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
             return None;
         }
@@ -234,7 +235,7 @@ impl Section<'_> {
     ) -> Result<Prepared, Error> {
         let began = Instant::now();
         let (program, layout) = (&compiled.lowered.program, &compiled.layout);
-        let compaction = match (self.settings.into, &plan.result, compiled.lowered.schema.marks) {
+        let compaction = match (self.request.settings.into, &plan.result, compiled.lowered.schema.marks) {
             (Some(into), Some(slot), Some(marks)) if fold.is_none() && is_dtype(into, slot).is_some() => {
                 slot.value.and_then(|column| Compaction::of(program, layout, column, marks))
             }
@@ -267,13 +268,13 @@ impl Section<'_> {
         let (ruby, elements, unit) = (self.ruby, self.len(), &self.site.source.unit);
         let history = *self.site.history.lock();
         let account = Account {
-            operation: self.operation.name()?.into_owned(),
+            operation: self.request.operation.name()?.into_owned(),
             elements,
-            ticks: self.ticks,
+            ticks: self.request.ticks,
             source: unit.source.clone(),
             place: errors::place(ruby, &unit.source)?,
             backend: self.backend.name(),
-            why: backends::reason(self.settings.backend, elements, self.ticks, &history),
+            why: backends::reason(self.request.settings.backend, elements, self.request.ticks, &history),
             reading: self.site.read_in.saturating_sub(unit.parsed_in),
             preparing: prepared.took,
             explanation,

@@ -4,6 +4,7 @@
 //! the write-back itself ([`crate::marshal::unpack`]).
 
 use super::Section;
+use super::request::Kind;
 use super::variant::is_dtype;
 use crate::buffers::buffer;
 use crate::marshal::pack::Packed;
@@ -86,7 +87,7 @@ impl Section<'_> {
             (Some(EarlyExit::Break(raw, index)), slot) => {
                 // A column that is reduced, or that a buffer holds, has no rows here.
                 if let (true, Some(slot), ResultLocation::Column, None) =
-                    (self.wrapped, slot, &result, self.settings.reduce)
+                    (self.request.wrapped, slot, &result, self.request.settings.reduce)
                 {
                     before = Some(unpacker.results(slot, index as usize)?);
                 }
@@ -94,7 +95,7 @@ impl Section<'_> {
             }
             (Some(EarlyExit::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
             (None, Some(_)) if let ResultLocation::Reduced(reduced) = result => {
-                let reduction = self.settings.reduce.unwrap_or(Reduction::Count);
+                let reduction = self.request.settings.reduce.unwrap_or(Reduction::Count);
                 (Some("reduced"), collect::reduced_value(self.ruby, reduction, reduced)?)
             }
             (None, Some(_)) if let ResultLocation::Buffer(dtype, buffer) = result => {
@@ -106,7 +107,7 @@ impl Section<'_> {
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
             (None, Some(slot)) => {
-                let joined = if self.settings.join { unpacker.joined(slot, len)? } else { None };
+                let joined = if self.request.settings.join { unpacker.joined(slot, len)? } else { None };
                 let value = match joined {
                     Some((dtype, rows)) => {
                         buffer::wrap(self.ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
@@ -115,13 +116,15 @@ impl Section<'_> {
                 };
                 (None, value)
             }
-            (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
-            (None, None) => (None, self.base),
+            (None, None) if self.request.kind == Kind::Another => {
+                (None, self.request.captures.get(self.ruby, &syntax::given(0))?)
+            }
+            (None, None) => (None, self.request.base),
         };
         let mut locals = Vec::new();
         let path = &self.site.source.unit.source.path;
         for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
-            let start = self.captures.get(self.ruby, &accumulator.name)?;
+            let start = self.request.captures.get(self.ruby, &accumulator.name)?;
             if let Some(value) = unpacker.combined(accumulator, slot, start, len, path)? {
                 unpacker.holder.add(self.ruby, value.as_raw());
                 locals.push((accumulator.name.clone(), value));
@@ -130,9 +133,9 @@ impl Section<'_> {
         if stays { unpacker.fill_new() } else { unpacker.write_back(unpacker.look()) }?;
         unpacker.schema.roots.iter().try_for_each(|root| live_world::write_class_variable(self.ruby, &root.root))?;
         for (name, value) in locals {
-            self.captures.set(self.ruby, &name, value)?;
+            self.request.captures.set(self.ruby, &name, value)?;
         }
-        let bare = !self.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
+        let bare = !self.request.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
         Ok(if bare { value } else { ended(self.ruby, how, value, before) })
     }
 
@@ -148,7 +151,7 @@ impl Section<'_> {
         // A program that only raises has no results of another kind.
         let none = || schema.is_endless.then_some(if let Results::As(dtype) = into { dtype } else { Dtype::F64 });
         let Some(dtype) = is_dtype(into, slot).or_else(none) else {
-            if into == Results::Numbers || self.settings.holes {
+            if into == Results::Numbers || self.request.settings.holes {
                 return Ok(ResultLocation::Column);
             }
             let source = &self.site.source.unit.source;

@@ -53,9 +53,9 @@ pub(super) struct LaunchPolicy {
 pub(super) const MOST_ATTEMPTS: usize = 50;
 
 impl Section<'_> {
-    pub(super) fn run(mut self) -> Result<Value, Error> {
+    pub(super) fn run(&mut self) -> Result<Value, Error> {
         let outcome = self.attempts();
-        if let Some(account) = self.explained.and_then(|e| e.account) {
+        if let Some(account) = self.explained.take().and_then(|e| e.account) {
             explain::add(self.ruby, account);
         }
         outcome
@@ -73,7 +73,7 @@ impl Section<'_> {
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
             let fits = variant.fold.is_some() || variant.properties.looks;
-            let Settings { only, piece, pure, .. } = self.settings;
+            let Settings { only, piece, pure, .. } = self.request.settings;
             if only && !fits || piece && !variant.properties.divisible || pure && !variant.properties.pure {
                 random::give_back(self.number);
                 if let Some(explained) = &mut self.explained {

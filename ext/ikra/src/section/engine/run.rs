@@ -3,10 +3,11 @@
 //! Here: [`Section::launch`], from packed columns to the section's value, or to the reason why it has to run again. Not
 //! here: the loop ([`super::retry`]), and how a launch runs ([`ikra_core::backend`]).
 
+use super::Section;
 use super::finish::{EarlyExit, ResultLocation};
+use super::request::Kind;
 use super::resident;
 use super::retry::{LaunchPolicy, Retry, RunOutcome};
-use super::Section;
 use super::variant::{Variant, is_dtype};
 use crate::buffers::buffer;
 use crate::device::backends;
@@ -56,7 +57,7 @@ impl Section<'_> {
         let ruby = self.ruby;
         let cancel = CancelToken::default();
         let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
-        let result = match (self.settings.into, &variant.plan.result) {
+        let result = match (self.request.settings.into, &variant.plan.result) {
             (Some(_), Some(_)) if variant.compaction.is_some() => ResultLocation::Compacted,
             (Some(into), Some(slot)) if variant.fold.is_none() => {
                 self.result_buffer(into, slot, &variant.lowered.schema, limit, &mut packed)?
@@ -68,13 +69,16 @@ impl Section<'_> {
         let in_place = variant.properties.surely_ends
             && variant.plan.accumulators.is_empty()
             && limit == Key::NONE
-            && self.ticks == 1
+            && self.request.ticks == 1
             && self.backend.store().is_some()
             && residents.iter().any(|resident| resident.write == Write::Some);
         // The error callback, and the buffer of results, if nothing has to wait for the launch.
-        let deferred = match (&variant.properties.sites, self.error_callback, &result) {
+        let deferred = match (&variant.properties.sites, self.request.error_callback, &result) {
             (Some(sites), Some(callback), ResultLocation::Buffer(_, buffer))
-                if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
+                if limit == Key::NONE
+                    && self.scope.is_none()
+                    && self.request.kind != Kind::Another
+                    && self.request.ticks == 1 =>
             {
                 Some((sites, callback, buffer.clone()))
             }
@@ -90,7 +94,8 @@ impl Section<'_> {
         let outcome = {
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
-            let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
+            let (slots, jobs, ticks, block_size) =
+                (self.slots(), packed.jobs, self.request.ticks, self.request.settings.block_size);
             let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
             let (completions, ending, chosen, copied) = (&mut completions, &mut ending, &mut chosen, &mut copied);
             let work = || {
@@ -247,12 +252,15 @@ impl Section<'_> {
                 return Ok(RunOutcome::Retry(Retry::Capacity));
             }
             if let Trap::Grow(heap) = site.trap {
-                let size = (self.len() as u64, self.ticks, self.slots());
+                let size = (self.len() as u64, self.request.ticks, self.slots());
                 let memory = self.backend.target().memory;
                 let grown = variant.capacities.grow(program, heap, record.words[0], record.key, size, memory, site);
                 return grown.map(|()| RunOutcome::Retry(Retry::Capacity)).map_err(|e| self.failed(e));
             }
-            if self.another && site.operands.is_empty() && self.captures.find_another(record.key.index()) {
+            if self.request.kind == Kind::Another
+                && site.operands.is_empty()
+                && self.request.captures.find_another(record.key.index())
+            {
                 return Ok(RunOutcome::Retry(Retry::Past));
             }
             if site.trap == Trap::Break && limit != record.key {
@@ -283,7 +291,7 @@ impl Section<'_> {
         let stays = packed.stays;
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
-        let dtype = self.settings.into.zip(plan.result.as_ref()).and_then(|(into, slot)| is_dtype(into, slot));
+        let dtype = self.request.settings.into.zip(plan.result.as_ref()).and_then(|(into, slot)| is_dtype(into, slot));
         let result = match (reduced, chosen, dtype) {
             (Some(reduced), ..) => ResultLocation::Reduced(reduced),
             (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
@@ -309,9 +317,9 @@ impl Section<'_> {
     /// Remembers what a launch took.
     fn note(&self, timings: &Timings, moved: (f64, f64)) {
         // A call that names its backend does not wait for this.
-        if self.choice == Choice::Cuda && !timings.kernel.is_zero() && self.settings.backend == Choice::Auto {
+        if self.choice == Choice::Cuda && !timings.kernel.is_zero() && self.request.settings.backend == Choice::Auto {
             backends::measure_ways(&self.backend);
         }
-        self.site.note(self.choice, (self.len() as u64, self.ticks), timings, moved);
+        self.site.note(self.choice, (self.len() as u64, self.request.ticks), timings, moved);
     }
 }

@@ -3,8 +3,8 @@
 //! Here: [`Section::packed`], which tries the variants of the block, and compiles one where none fits. Not here: the
 //! compilation ([`super::compile`]), and packing itself ([`crate::marshal::pack`]).
 
-use super::cache::MOST_VARIANTS;
 use super::Section;
+use super::cache::MOST_VARIANTS;
 use super::resident;
 use super::retry::MOST_ATTEMPTS;
 use super::variant::{Form, Variant, is_dtype};
@@ -70,7 +70,7 @@ impl Section<'_> {
                     self.site.state.lock().variants.retain(|v| !Arc::ptr_eq(v, &variant));
                     continue;
                 }
-                if variant.guards.outside_hold(self.ruby, &self.captures)?
+                if variant.guards.outside_hold(self.ruby, &self.request.captures)?
                     && let Some((mut packed, tables)) = self.pack(&variant, holder)?
                 {
                     if let (Some(scope), None) = (self.scope.clone(), &self.explained) {
@@ -116,8 +116,8 @@ impl Section<'_> {
 
     pub(super) fn root_value(&self, root: &Root) -> Result<Value, Error> {
         match root {
-            Root::Element => Ok(self.base),
-            root => live_world::captured(self.ruby, &self.captures, root),
+            Root::Element => Ok(self.request.base),
+            root => live_world::captured(self.ruby, &self.request.captures, root),
         }
     }
 
@@ -157,14 +157,14 @@ impl Section<'_> {
         let key = self.base_of_state().0;
         let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
         let elements = if leads_on { self.len() } else { 0 };
-        let many = self.range.is_none() && workers::many(self.len());
+        let many = self.request.range.is_none() && workers::many(self.len());
         let patience = Patience::new(ruby, many || !plan.flat)?;
         let mut earlier = if plan.flat { None } else { graph_cache::take(&variant.graphs, key, elements) };
         loop {
             let mut unknown = Mutex::default();
-            let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
+            let base = self.request.range.is_none().then(|| heap::elements(self.request.base.as_raw()));
             self.counted.set(base.map(<[Raw]>::len));
-            let elements = match (self.range, base) {
+            let elements = match (self.request.range, base) {
                 (Some((first, len)), _) => Elements::Range(first, len),
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
@@ -204,11 +204,14 @@ impl Section<'_> {
                 }
                 Err(failure) => return self.guard_failed(failure).map(|()| None),
             };
-            if self.ticks > 1 && schema.elements.is_some() && tables.writes_array(plan, self.base.as_raw()) {
+            if self.request.ticks > 1
+                && schema.elements.is_some()
+                && tables.writes_array(plan, self.request.base.as_raw())
+            {
                 return Err(self.writes_its_base());
             }
             // Rows of results that a buffer will hold.
-            let elsewhere: SmallVec<[ColumnId; 2]> = match (self.settings.into, &plan.result) {
+            let elsewhere: SmallVec<[ColumnId; 2]> = match (self.request.settings.into, &plan.result) {
                 (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
                     None => slot.value.into_iter().chain(schema.marks).collect(),
                     // The kernel of a device that reduces has no such column.
@@ -277,7 +280,7 @@ impl Section<'_> {
 
     /// Whether a variant still fits the program after Ruby code has run.
     fn still_holds(&self, variant: &Variant) -> Result<bool, Error> {
-        Ok(variant.guards.hold(self.ruby)? && variant.guards.outside_hold(self.ruby, &self.captures)?)
+        Ok(variant.guards.hold(self.ruby)? && variant.guards.outside_hold(self.ruby, &self.request.captures)?)
     }
 
     /// The error for a block that writes the array that it runs over, through a variable. In later ticks Ruby would
