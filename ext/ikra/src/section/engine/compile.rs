@@ -11,7 +11,7 @@ use crate::device::backends;
 use crate::marshal::graph_cache;
 use crate::marshal::made::HeapCapacities;
 use crate::marshal::plan::Plan;
-use crate::options::Results;
+use crate::options::{Flag, Results};
 use crate::report::dump;
 use crate::report::explain::Account;
 use crate::report::profile::Phase;
@@ -68,6 +68,7 @@ impl Section<'_> {
     /// The form that a variant must be compiled for.
     pub(super) fn form(&self) -> Form {
         let base = if self.request.range.is_some() { Base::Range } else { Base::Array };
+        let flags = self.request.settings.flags;
         Form {
             op: self.request.kind.op(),
             base,
@@ -81,13 +82,13 @@ impl Section<'_> {
                 _ => None,
             },
             reduce: self.request.settings.reduce,
-            exact: self.request.settings.exact,
-            again: self.request.settings.again,
-            compacts: self.request.settings.holes || self.request.settings.into == Some(Results::Numbers),
+            exact: flags.has(Flag::Exact),
+            again: flags.has(Flag::Again),
+            compacts: flags.has(Flag::Holes) || self.request.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
             resources: Resources {
                 shared_memory: self.backend.target().shared_memory,
-                apart: self.request.settings.apart,
+                apart: flags.has(Flag::Apart),
                 wanted: self.request.settings.stencils,
             },
         }

@@ -10,7 +10,7 @@ use crate::buffers::buffer;
 use crate::marshal::pack::Packed;
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::unpack::Unpacker;
-use crate::options::Results;
+use crate::options::{Flag, Results};
 use crate::report::profile::Clock;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
@@ -107,7 +107,8 @@ impl Section<'_> {
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
             (None, Some(slot)) => {
-                let joined = if self.request.settings.join { unpacker.joined(slot, len)? } else { None };
+                let joined =
+                    if self.request.settings.flags.has(Flag::Join) { unpacker.joined(slot, len)? } else { None };
                 let value = match joined {
                     Some((dtype, rows)) => {
                         buffer::wrap(self.ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
@@ -151,7 +152,7 @@ impl Section<'_> {
         // A program that only raises has no results of another kind.
         let none = || schema.is_endless.then_some(if let Results::As(dtype) = into { dtype } else { Dtype::F64 });
         let Some(dtype) = is_dtype(into, slot).or_else(none) else {
-            if into == Results::Numbers || self.request.settings.holes {
+            if into == Results::Numbers || self.request.settings.flags.has(Flag::Holes) {
                 return Ok(ResultLocation::Column);
             }
             let source = &self.site.source.unit.source;

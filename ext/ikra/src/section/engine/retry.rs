@@ -6,7 +6,8 @@
 use super::Section;
 use super::fast_path::FastPath;
 use super::finish::ended;
-use crate::options::Settings;
+use super::variant::Variant;
+use crate::options::Flag;
 use crate::report::explain;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
@@ -61,6 +62,14 @@ impl Section<'_> {
         outcome
     }
 
+    /// Whether the caller wants no section whose program is like this.
+    fn refuses(&self, variant: &Variant) -> bool {
+        let (flags, properties) = (self.request.settings.flags, &variant.properties);
+        flags.has(Flag::Only) && !(variant.fold.is_some() || properties.looks)
+            || flags.has(Flag::Piece) && !properties.divisible
+            || flags.has(Flag::Pure) && !properties.pure
+    }
+
     fn attempts(&mut self) -> Result<Value, Error> {
         let mut policy = LaunchPolicy { limit: Key::NONE, beside: false, evicted: 0 };
         let mut attempts = 0;
@@ -72,9 +81,7 @@ impl Section<'_> {
                 let stencil = self.ruby.into_value(self.cut(&self.form()).unwrap_or(0));
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
-            let fits = variant.fold.is_some() || variant.properties.looks;
-            let Settings { only, piece, pure, .. } = self.request.settings;
-            if only && !fits || piece && !variant.properties.divisible || pure && !variant.properties.pure {
+            if self.refuses(&variant) {
                 random::give_back(self.number);
                 if let Some(explained) = &mut self.explained {
                     explained.account = None;
