@@ -5,7 +5,7 @@
 
 use super::Section;
 use super::request::Kind;
-use super::variant::is_dtype;
+use super::variant::{Variant, is_dtype};
 use crate::buffers::buffer;
 use crate::marshal::pack::Packed;
 use crate::marshal::plan::SlotPlan;
@@ -19,10 +19,11 @@ use crate::ruby::registry;
 use crate::section::collect;
 use crate::section::over::Placement;
 use crate::world::live_world;
-use ikra_core::backend::Key;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::diagnostic::Diagnostic;
+use ikra_core::ir::Trap;
 use ikra_core::layout::schema::Schema;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
@@ -73,6 +74,30 @@ pub(super) fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option
 }
 
 impl Section<'_> {
+    /// How a launch that trapped ends the section, if it does not raise.
+    ///
+    /// # Errors
+    /// The exception of the trap.
+    pub(super) fn early_exit(&self, unpacker: &Unpacker<'_>, record: &TrapRecord) -> Result<EarlyExit, Error> {
+        let site = &unpacker.program.sites[record.site.index()];
+        if site.trap == Trap::Race {
+            return Err(errors::race(self.ruby, unpacker.program, record));
+        }
+        let operands = unpacker.operands(&site.operands, &record.words)?;
+        if site.trap != Trap::Break {
+            // Messages show what the element has made. For an array of a union it is not sure which of two kinds it
+            // has.
+            if !site.operands.contains(&Repr::Union) {
+                unpacker.fill_new()?;
+            }
+            return Err(errors::trapped(self.ruby, site, &operands, record.key));
+        }
+        Ok(match operands.first() {
+            Some(value) => EarlyExit::Break(*value, record.key.index()),
+            None => EarlyExit::Found(record.key.index()),
+        })
+    }
+
     /// Writes back, and gives the section's value.
     pub(super) fn unpack(
         &self,
@@ -140,8 +165,24 @@ impl Section<'_> {
         Ok(if bare { value } else { ended(self.ruby, how, value, before) })
     }
 
-    /// Where results go: to a buffer, unless they must become an Array.
-    pub(super) fn result_buffer(
+    /// Where the results of a launch go. Buffers of results are added to its buffers.
+    pub(super) fn result_location(
+        &self,
+        variant: &Variant,
+        limit: Key,
+        packed: &mut Packed,
+    ) -> Result<ResultLocation, Error> {
+        match (self.request.settings.into, &variant.plan.result) {
+            (Some(_), Some(_)) if variant.compaction.is_some() => Ok(ResultLocation::Compacted),
+            (Some(into), Some(slot)) if variant.fold.is_none() => {
+                self.result_buffer(into, slot, &variant.lowered.schema, limit, packed)
+            }
+            _ => Ok(ResultLocation::Column),
+        }
+    }
+
+    /// To a buffer, unless they must become an Array.
+    fn result_buffer(
         &self,
         into: Results,
         slot: &SlotPlan,
