@@ -398,7 +398,7 @@ fn text(value: Value) -> Result<Cow<'static, str>, Error> {
 
 /// What Ruby makes an Integer of that fits; None: it is none.
 fn number(ruby: &Ruby, value: Value) -> Result<Option<u32>, Error> {
-    Ok(question::own(ruby, ruby.exception_standard_error(), || u32::try_convert(value))?.ok())
+    Ok(question::own(ruby, ruby.exception_standard_error(), || u32::try_convert(value))?.given())
 }
 
 fn one_of(ruby: &Ruby, key: &str, value: Value, given: &str, known: &[&str]) -> Result<usize, Error> {

@@ -18,6 +18,7 @@ use crate::ruby::heap::{self, Hashes, Raw};
 use crate::ruby::holder::LazyHolder;
 use crate::ruby::registry::symbols;
 use crate::ruby::workers;
+use crate::world::hashes::{self, Unfit};
 use crate::world::live_world;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::error::Error as CoreError;
@@ -34,12 +35,16 @@ use std::sync::Arc;
 type Fitting = (Arc<Variant>, Packed, Arc<Tables>);
 
 /// Lays out Hashes that a trace met, for the next one. False where kernels cannot hold one of them.
-fn lay_out(ruby: &Ruby, met: Vec<Raw>, holder: &LazyHolder, hashes: &mut Hashes) -> Result<bool, Error> {
+fn lay_out(ruby: &Ruby, met: Vec<Raw>, holder: &LazyHolder, laid_out: &mut Hashes) -> Result<bool, Error> {
     met.iter().for_each(|hash| holder.add(ruby, *hash));
     for hash in met {
-        let Ok(parts) = crate::world::hashes::parts(ruby, hash)? else { return Ok(false) };
+        let parts = match hashes::parts(ruby, hash) {
+            Ok(parts) => parts,
+            Err(Unfit::Refused(_)) => return Ok(false),
+            Err(Unfit::Raised(error)) => return Err(error),
+        };
         parts.iter().for_each(|part| holder.add(ruby, *part));
-        hashes.insert(hash, parts);
+        laid_out.insert(hash, parts);
     }
     Ok(true)
 }
