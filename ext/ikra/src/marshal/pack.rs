@@ -5,8 +5,8 @@
 //! goes over the objects, and `pack/rows.rs` cuts columns for threads. Invariant: the first value outside its slot's
 //! type stops packing. Nothing has changed by then.
 
+use crate::marshal::capacity::{HeapCapacity, fresh};
 use crate::marshal::held_procs;
-use crate::marshal::made::{HeapCapacity, fresh};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::marshal::trace::{CHUNK, GuardFailure, KindRows, NO_CLASS, Tables};
 use crate::ruby::dtype::Dtype;

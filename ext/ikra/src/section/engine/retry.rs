@@ -190,7 +190,7 @@ impl Section<'_> {
         if let Trap::Grow(heap) = site.trap {
             let size = (self.len() as u64, self.request.ticks, self.slots());
             let memory = self.backend.target().memory;
-            let grown = variant.capacities.grow(program, heap, record.words[0], record.key, size, memory, site);
+            let grown = variant.capacities.grow(program, heap, record, size, memory);
             return grown.map(|()| Some(Retry::Capacity)).map_err(|e| self.failed(e));
         }
         if self.request.kind == Kind::Another

@@ -4,8 +4,8 @@
 //! run in parts, raise later, or not be waited for. Not here: the compilation ([`super::compile`]), and which variant
 //! fits a call ([`super::select`]).
 
+use crate::marshal::capacity::HeapCapacities;
 use crate::marshal::graph_cache;
-use crate::marshal::made::HeapCapacities;
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::options::{Choice, Results};
 use crate::ruby::dtype::Dtype;
