@@ -48,8 +48,16 @@ use world::{hashes, live_world};
 #[global_allocator]
 static ALLOCATOR: reserve::Reserving = reserve::Reserving;
 
-/// A native that may need much of the host's memory.
+/// A native that may need much of the host's memory. Double parentheses: it gets its arguments as one.
 macro_rules! roomy {
+    ($($native:ident)::+(($($argument:ident),*)), $arity:tt) => {
+        function!(
+            |ruby: &Ruby $(, $argument)*| {
+                errors::within_memory_and_code(ruby, engine::forget_code, || $($native)::+(ruby, ($($argument),*)))
+            },
+            $arity
+        )
+    };
     ($($native:ident)::+($($argument:ident),*), $arity:tt) => {
         function!(
             |ruby: &Ruby $(, $argument)*| {
@@ -91,7 +99,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     let ikra = ruby.define_module("Ikra")?;
     options::learn(ruby)?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
-    ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
+    ikra.define_singleton_method("__section", roomy!(engine::section((a, b, c, d, e, f, g)), 7))?;
     ikra.define_singleton_method("__fast_path", roomy!(engine::fast_path::run(a, b, c, d), 4))?;
     ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
     ikra.define_singleton_method("__check", roomy!(options::check(a), 1))?;
@@ -106,7 +114,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
     ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__select", roomy!(over::select(a, b, c, d), 4))?;
-    ikra.define_singleton_method("__sort", roomy!(over::sort(a, b, c, d, e, f), 6))?;
+    ikra.define_singleton_method("__sort", roomy!(over::sort((a, b, c, d, e, f)), 6))?;
     ikra.define_singleton_method("__blas?", function!(over::has_blas, 3))?;
     ikra.define_singleton_method("__product", roomy!(over::product(a, b, c), 3))?;
     ikra.define_singleton_method("__running", roomy!(collect::running(a, b, c), 3))?;

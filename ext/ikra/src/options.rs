@@ -53,24 +53,61 @@ pub struct Settings {
     pub into: Option<Results>,
     /// Only the reduction of the results is needed, where it is possible.
     pub reduce: Option<Reduction>,
-    /// Reduces only Integers.
-    pub exact: bool,
-    /// The reduction may not be all that is needed: the section may have to run again.
-    pub again: bool,
-    /// A section whose results cannot be reduced is not run.
-    pub only: bool,
-    /// A section that changes more than its results, or draws random numbers, is not run.
-    pub pure: bool,
-    /// Where results are arrays of numbers, their elements become one buffer, one array after the other.
-    pub join: bool,
-    /// Results that are `Ikra::Hole` are left out.
-    pub holes: bool,
-    /// The section is one of several that process the elements together.
-    pub piece: bool,
-    /// A stencil may be better off reading values that another section has computed: then nothing is run.
-    pub apart: bool,
+    pub flags: Flags,
     /// How stencils read the values before them, where there is a choice. It serves measurements and changes no result.
     pub stencils: Option<Strategy>,
+}
+
+/// What Ikra's own Ruby code may ask of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// Reduces only Integers.
+    Exact,
+    /// The reduction may not be all that is needed: the section may have to run again.
+    Again,
+    /// A section whose results cannot be reduced is not run.
+    Only,
+    /// A section that changes more than its results, or draws random numbers, is not run.
+    Pure,
+    /// Where results are arrays of numbers, their elements become one buffer, one array after the other.
+    Join,
+    /// Results that are `Ikra::Hole` are left out.
+    Holes,
+    /// The section is one of several that process the elements together.
+    Piece,
+    /// A stencil may be better off reading values that another section has computed: then nothing is run.
+    Apart,
+}
+
+impl Flag {
+    /// The flags that are options, by their names. [`Flag::Exact`] is a part of `__reduce`.
+    const NAMED: [(&str, Self); 7] = [
+        ("__again", Self::Again),
+        ("__only", Self::Only),
+        ("__pure", Self::Pure),
+        ("__join", Self::Join),
+        ("__holes", Self::Holes),
+        ("__piece", Self::Piece),
+        ("__apart", Self::Apart),
+    ];
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A set of flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    pub fn has(self, flag: Flag) -> bool {
+        self.0 & flag.bit() != 0
+    }
+
+    fn set(&mut self, flag: Flag, on: bool) {
+        self.0 = if on { self.0 | flag.bit() } else { self.0 & !flag.bit() };
+    }
 }
 
 /// The buffer that results become.
@@ -134,15 +171,8 @@ static DEFAULTS: Defaults = Defaults {
         blas: true,
         block_size: None,
         into: None,
-        holes: false,
         reduce: None,
-        exact: false,
-        again: false,
-        only: false,
-        pure: false,
-        join: false,
-        piece: false,
-        apart: false,
+        flags: Flags(0),
         stencils: None,
     }),
     changes: AtomicU64::new(0),
@@ -236,6 +266,7 @@ impl Settings {
 
     fn set(&mut self, ruby: &Ruby, key: &str, value: Value) -> Result<(), Error> {
         let given = text(value)?;
+        let is_true = || one_of(ruby, key, value, &given, &["false", "true"]).map(|at| at == 1);
         match key {
             "backend" => {
                 let name = given.replace('-', "_");
@@ -254,8 +285,8 @@ impl Settings {
                 let at = one_of(ruby, key, value, &given, &["raise", "wrap"])?;
                 self.code.overflow = [Overflow::Raise, Overflow::Wrap][at];
             }
-            "blas" => self.blas = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            "fast_math" => self.code.fast_math = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "blas" => self.blas = is_true()?,
+            "fast_math" => self.code.fast_math = is_true()?,
             "precision" => {
                 let at = one_of(ruby, key, value, &given, &["f64", "f32"])?;
                 self.code.precision = [Precision::Double, Precision::Single][at];
@@ -292,15 +323,11 @@ impl Settings {
                 let name = given.strip_prefix("exact_").unwrap_or(&given);
                 let at = one_of(ruby, key, value, name, &REDUCTIONS.map(|(name, _)| name))?;
                 self.reduce = Some(REDUCTIONS[at].1);
-                self.exact = name != given;
+                self.flags.set(Flag::Exact, name != given);
             }
-            "__only" => self.only = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            "__pure" => self.pure = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            "__join" => self.join = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            "__again" => self.again = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            "__holes" => self.holes = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            "__piece" => self.piece = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
-            "__apart" => self.apart = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            name if let Some((_, flag)) = Flag::NAMED.iter().find(|(known, _)| *known == name) => {
+                self.flags.set(*flag, is_true()?);
+            }
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));
@@ -314,7 +341,7 @@ impl Settings {
                 let at = one_of(ruby, key, value, &given, &["none", "anew", "shared", "apart"])?;
                 self.stencils = [None, Some(Strategy::Recompute), Some(Strategy::Shared), Some(Strategy::Separate)][at];
             }
-            "__reorder" => self.code.reorder = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "__reorder" => self.code.reorder = is_true()?,
             // So far backends decide into how many chunks work is cut.
             "blocks" => {
                 if !value.is_nil() && number(ruby, value)?.is_none_or(|blocks| blocks == 0) {
@@ -383,7 +410,7 @@ fn text(value: Value) -> Result<Cow<'static, str>, Error> {
 
 /// What Ruby makes an Integer of that fits; None: it is none.
 fn number(ruby: &Ruby, value: Value) -> Result<Option<u32>, Error> {
-    Ok(question::own(ruby, ruby.exception_standard_error(), || u32::try_convert(value))?.ok())
+    Ok(question::own(ruby, ruby.exception_standard_error(), || u32::try_convert(value))?.given())
 }
 
 fn one_of(ruby: &Ruby, key: &str, value: Value, given: &str, known: &[&str]) -> Result<usize, Error> {

@@ -258,8 +258,8 @@ fn elements(ruby: &Ruby, dtype: Dtype, all: &[u8]) -> Result<RArray, Error> {
             *out = immediate(dtype, bytes);
         }
         Ok::<_, std::convert::Infallible>(())
-    })?;
-    let (list, rest) = filled.unwrap_or_else(|never| match never {});
+    });
+    let (list, rest) = filled.map_err(|failed| failed.or(|never| match never {}))?;
     let polls = gvl::Polls::new();
     for index in rest {
         polls.look(ruby)?;

@@ -9,6 +9,7 @@
 //! types the values have ([`crate::world`]). Invariant: the schema of a program says all that this folder knows of the
 //! program. Nothing of the user's changes before the write-back, which checks everything first.
 
+pub mod capacity;
 pub mod decode;
 pub mod graph_cache;
 pub mod held_procs;

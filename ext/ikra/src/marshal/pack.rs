@@ -5,8 +5,8 @@
 //! goes over the objects, and `pack/rows.rs` cuts columns for threads. Invariant: the first value outside its slot's
 //! type stops packing. Nothing has changed by then.
 
+use crate::marshal::capacity::{HeapCapacity, fresh};
 use crate::marshal::held_procs;
-use crate::marshal::made::{HeapCapacity, fresh};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::marshal::trace::{CHUNK, GuardFailure, KindRows, NO_CLASS, Tables};
 use crate::ruby::dtype::Dtype;
@@ -144,52 +144,37 @@ pub fn in_range(lowered: &Lowered, params: &[u64]) -> bool {
     root_out_of_range(&lowered.program, &lowered.schema, params).is_none()
 }
 
-/// Fills columns and parameters. Columns whose rows are `elsewhere` get none. `begun` has the columns of tables that
-/// were partly filled before.
+/// What is packed for: a program, and the backend that runs it.
+pub struct PackTarget<'a> {
+    pub plan: &'a Plan,
+    pub lowered: &'a Lowered,
+    pub capacity: &'a HeapCapacity,
+    /// Columns of the program that get no rows.
+    pub elsewhere: &'a [ColumnId],
+    pub lender: Lender<'a>,
+    /// How many lanes the backend has side by side.
+    pub warp: usize,
+}
+
+/// Fills columns and parameters. `begun` has the columns of tables that were partly filled before.
 ///
 /// # Errors
 /// A value outside its slot's type, and new symbols (which are left in `unknown`).
-#[allow(clippy::too_many_arguments, reason = "what a launch is made of")]
 pub fn pack(
-    plan: &Plan,
-    program: &Program,
-    schema: &Schema,
+    target: &PackTarget<'_>,
     tables: &mut Tables,
+    begun: Option<TableColumns>,
     elements: Elements<'_>,
     roots: &[RootValue],
-    warp: usize,
-    capacity: &HeapCapacity,
-    elsewhere: &[ColumnId],
-    begun: Option<TableColumns>,
-    lender: Lender<'_>,
     unknown: &Mutex<Vec<Raw>>,
 ) -> Result<Packed> {
+    let PackTarget { plan, capacity, lender, .. } = *target;
+    let Lowered { program, schema, .. } = target.lowered;
     let packer = Packer { plan, tables, unknown };
-    let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
+    let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), target.warp);
     // Columns by element come first. Then what the tables know of elements is dropped, and the other columns can use
     // its memory.
-    let filled = filled::filled(program);
-    let given: Vec<ColumnId> = match elements {
-        Elements::Values(_) if !plan.whole => {
-            plan.elements.iter().flat_map(|slot| [slot.value, slot.tag]).flatten().collect()
-        }
-        _ => Vec::new(),
-    };
-    let by_element = |(at, column): (usize, &Column)| {
-        let here = column.space == Space::Element
-            && (column.read || column.written || !plan.whole)
-            && !elsewhere.iter().any(|column| column.index() == at);
-        let rows = if here { elements.len() } else { 0 };
-        // The launch writes every row. Rows of elements that it does not reach are never read. Other columns are filled
-        // below.
-        let is_written = !column.read && column.written && filled[at];
-        if is_written || given.iter().any(|column| column.index() == at) {
-            lender.to_fill(column.storage, rows)
-        } else {
-            HostColumn::zeroed(column.storage, rows)
-        }
-    };
-    let mut columns: Vec<HostColumn> = program.columns.iter().enumerate().map(by_element).collect();
+    let mut columns = target.element_columns(elements);
     for (column, numbers) in [(schema.order, order), (schema.starts, starts)] {
         if let (Some(column), Some(numbers)) = (column, numbers) {
             columns[column.index()] = numbers;
@@ -204,32 +189,9 @@ pub fn pack(
     tables.forget_elements();
     let packer = Packer { plan, tables, unknown };
     let residents = packer.residents(program)?;
-    let TableColumns { columns: of_tables, biases, objects, arrays, sent } =
-        begun.unwrap_or_else(|| TableColumns::new(plan, program, packer.tables, lender));
-    let packed_rows = packer.packed_rows(program);
-    for (at, (column, of_tables)) in program.columns.iter().zip(of_tables).enumerate() {
-        let rows = match column.space {
-            Space::Array(_) if residents.iter().any(|r| r.column.index() == at) => 0,
-            Space::Array(kind) => match plan.kinds.iter().position(|k| k.kind == kind) {
-                Some(kind) if packer.tables.has_buffers(kind) => {
-                    (packer.tables.kinds[kind].rows + packer.tables.kinds[kind].room) as usize
-                }
-                _ => {
-                    columns[at] = of_tables;
-                    continue;
-                }
-            },
-            Space::Class { .. } => {
-                columns[at] = of_tables;
-                continue;
-            }
-            Space::Element | Space::Job => continue,
-            Space::Bytes => packer.tables.strings.rows as usize,
-            Space::Single => 1,
-            Space::Slot => capacity.slots as usize * SLOT_STRIDE as usize,
-        };
-        columns[at] = lender.packed(column.storage, rows, packed_rows[at]);
-    }
+    let mut begun = begun.unwrap_or_else(|| TableColumns::new(plan, program, packer.tables, lender));
+    packer.other_columns(target, &residents, &mut begun, &mut columns);
+    let TableColumns { biases, objects, arrays, sent, .. } = begun;
     packer.fields(program, objects, &mut columns)?;
     packer.arrays(&mut columns, &residents, arrays)?;
     packer.frozen(schema, program, &mut columns);
@@ -256,6 +218,35 @@ pub fn pack(
     Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, sent })
 }
 
+impl PackTarget<'_> {
+    /// All columns of the program. Those by element have their rows, the others none yet.
+    fn element_columns(&self, elements: Elements<'_>) -> Vec<HostColumn> {
+        let (plan, program) = (self.plan, &self.lowered.program);
+        let filled = filled::filled(program);
+        let given: Vec<ColumnId> = match elements {
+            Elements::Values(_) if !plan.whole => {
+                plan.elements.iter().flat_map(|slot| [slot.value, slot.tag]).flatten().collect()
+            }
+            _ => Vec::new(),
+        };
+        let by_element = |(at, column): (usize, &Column)| {
+            let here = column.space == Space::Element
+                && (column.read || column.written || !plan.whole)
+                && !self.elsewhere.iter().any(|column| column.index() == at);
+            let rows = if here { elements.len() } else { 0 };
+            // The launch writes every row. Rows of elements that it does not reach are never read. Other columns are
+            // filled later.
+            let is_written = !column.read && column.written && filled[at];
+            if is_written || given.iter().any(|column| column.index() == at) {
+                self.lender.to_fill(column.storage, rows)
+            } else {
+                HostColumn::zeroed(column.storage, rows)
+            }
+        };
+        program.columns.iter().enumerate().map(by_element).collect()
+    }
+}
+
 /// Allocates the memory of columns. A device's store has memory that it can copy faster than the allocator's.
 #[derive(Clone, Copy)]
 pub struct Lender<'a> {
@@ -276,14 +267,54 @@ impl Lender<'_> {
     }
 }
 
+/// Packs what is in tables. Symbols without a number are left in `unknown`.
 #[derive(Clone, Copy)]
-struct Packer<'a> {
+pub struct Packer<'a> {
     plan: &'a Plan,
     tables: &'a Tables,
     unknown: &'a Mutex<Vec<Raw>>,
 }
 
 impl<'a> Packer<'a> {
+    pub fn new(plan: &'a Plan, tables: &'a Tables, unknown: &'a Mutex<Vec<Raw>>) -> Self {
+        Self { plan, tables, unknown }
+    }
+
+    /// Gives rows to the columns that are not by element, and takes over those of the tables.
+    fn other_columns(
+        &self,
+        target: &PackTarget<'_>,
+        residents: &[Resident],
+        begun: &mut TableColumns,
+        columns: &mut [HostColumn],
+    ) {
+        let (plan, program) = (self.plan, &target.lowered.program);
+        let packed_rows = self.packed_rows(program);
+        for (at, (column, of_tables)) in program.columns.iter().zip(std::mem::take(&mut begun.columns)).enumerate() {
+            let rows = match column.space {
+                Space::Array(_) if residents.iter().any(|r| r.column.index() == at) => 0,
+                Space::Array(kind) => match plan.kinds.iter().position(|k| k.kind == kind) {
+                    Some(kind) if self.tables.has_buffers(kind) => {
+                        (self.tables.kinds[kind].rows + self.tables.kinds[kind].room) as usize
+                    }
+                    _ => {
+                        columns[at] = of_tables;
+                        continue;
+                    }
+                },
+                Space::Class { .. } => {
+                    columns[at] = of_tables;
+                    continue;
+                }
+                Space::Element | Space::Job => continue,
+                Space::Bytes => self.tables.strings.rows as usize,
+                Space::Single => 1,
+                Space::Slot => target.capacity.slots as usize * SLOT_STRIDE as usize,
+            };
+            columns[at] = target.lender.packed(column.storage, rows, packed_rows[at]);
+        }
+    }
+
     /// The first id of the class at one preorder position, and the end of the ids of the class at another.
     fn ids(&self, hierarchy: usize, first: usize, last: usize) -> (u32, u32) {
         let classes = self.plan.hierarchy(hierarchy);

@@ -11,7 +11,7 @@
 //! | `trace/beside.rs`, `trace/reservations.rs` | what workers do of a walk over many objects |
 //! | `trace/revalidate.rs` | revalidates the tables of an earlier call |
 
-use crate::marshal::made::HeapCapacity;
+use crate::marshal::capacity::HeapCapacity;
 use crate::marshal::plan::{ClassPlan, Plan, Rows};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::heap::{FieldReader, Hashes, Raw};

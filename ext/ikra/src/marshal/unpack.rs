@@ -256,8 +256,8 @@ impl Unpacker<'_> {
     pub fn results(&self, slot: &SlotPlan, len: usize) -> Result<RArray, Error> {
         let decoder = self.decoder();
         if matches!(slot.repr, Repr::Int | Repr::Float) && slot.value.is_some() {
-            let filled = list::filled(self.ruby, len, |first, out| decoder.rows(slot, first, out).map(drop))?;
-            let (array, rest) = filled.map_err(|broken: Broken| self.broken(broken.0))?;
+            let filled = list::filled(self.ruby, len, |first, out| decoder.rows(slot, first, out).map(drop));
+            let (array, rest) = filled.map_err(|failed| failed.or(|broken: Broken| self.broken(broken.0)))?;
             return self.finished(slot, array, rest);
         }
         let pieces = (0..len).step_by(PIECE).collect();

@@ -7,7 +7,7 @@
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::iseq::Failure;
-use crate::ruby::question::{self, shown};
+use crate::ruby::question::{self, Answer, shown};
 use crate::ruby::reflect::{self, symbol_name, value};
 use crate::ruby::registry::{self, classes};
 use crate::ruby::reserve;
@@ -98,7 +98,9 @@ fn tell_to_caller(ruby: &Ruby, told: &mut Diagnostic) -> Result<(), Error> {
     if told.source.is_internal() {
         // what is in no file of the program's is told where that called
         // unless the program redefined what is asked: the error itself matters more
-        if let Ok((path, first_line)) = question::own(ruby, ruby.exception_standard_error(), || caller(ruby))? {
+        if let Answer::Given((path, first_line)) =
+            question::own(ruby, ruby.exception_standard_error(), || caller(ruby))?
+        {
             told.source = Arc::new(Source { path, first_line, ..(*told.source).clone() });
         }
     }
@@ -228,10 +230,10 @@ pub fn of_contribution(
         if exception.is_kind_of(class(ruby, "NoMethodError")?) {
             // one may have none, for which it raises
             let ask = || exception.funcall::<_, _, Value>("receiver", ());
-            let receiver = question::own(ruby, ruby.exception_arg_error(), ask)?;
+            let receiver = question::own(ruby, ruby.exception_arg_error(), ask)?.given();
             let name: Value = exception.funcall("name", ())?;
             let is_name = || symbol_name(name).is_ok_and(|name| name == operator);
-            if receiver.is_ok_and(|receiver| receiver.as_raw() == left.as_raw()) && is_name() {
+            if receiver.is_some_and(|receiver| receiver.as_raw() == left.as_raw()) && is_name() {
                 // anew, because Ruby would show the line of Ikra's own that made the call
                 exception = no_method_error(ruby, left.as_raw(), operator, false)?;
             }
@@ -422,8 +424,8 @@ fn raised_by(
     raise: impl FnOnce() -> Result<Value, Error>,
 ) -> Result<Exception, Error> {
     match question::own(ruby, class, raise)? {
-        Err(error) => error.value().and_then(Exception::from_value).ok_or(error),
-        Ok(_) => Err(internal(ruby, "a call that has no receiver in the kernel has one in Ruby")),
+        Answer::Raised(error) => error.value().and_then(Exception::from_value).ok_or(error),
+        Answer::Given(_) => Err(internal(ruby, "a call that has no receiver in the kernel has one in Ruby")),
     }
 }
 

@@ -11,7 +11,7 @@
 
 use crate::ruby::environment::InForce;
 use crate::ruby::heap::{self, Seen};
-use crate::ruby::question::{self, shown};
+use crate::ruby::question::{self, Answer, shown};
 use crate::ruby::registry::Kept;
 use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::source::{Source, freezes_strings};
@@ -402,7 +402,7 @@ impl Text {
                         // what is no character stays one for the columns behind it
                         let encode = || char.funcall::<_, _, RString>("encode", ("UTF-8",))?.to_string();
                         let known = question::own(ruby, encoding_error(ruby)?, encode)?;
-                        let known = known.ok().filter(|known| *known != "\0");
+                        let known = known.given().filter(|known| *known != "\0");
                         text.push_str(known.as_deref().unwrap_or("\u{fffd}"));
                         ends.push((end, text.len() - from));
                     }
@@ -640,14 +640,13 @@ impl Text {
         // a Fiber's stack may be too small for Ruby's compiler
         let compile = || question::own(ruby, deep, compile);
         // Ruby asks methods here that a program may have redefined, such as `respond_to?`
-        let compiled = quietly(|| question::own(ruby, ruby.exception_standard_error(), compile))?;
-        if let Ok(Err(_)) = compiled {
-            return Err(Failure::NoSource(format!(
-                "the stack here is too small for Ruby to compile {} again",
-                self.path
-            )));
+        match quietly(|| question::own(ruby, ruby.exception_standard_error(), compile))? {
+            Answer::Given(Answer::Given(Answer::Given(sequence))) => Ok(sequence),
+            Answer::Given(Answer::Raised(_)) => {
+                Err(Failure::NoSource(format!("the stack here is too small for Ruby to compile {} again", self.path)))
+            }
+            _ => Err(changed(&self.path, 1)),
         }
-        compiled.and_then(|answer| answer).and_then(|answer| answer).map_err(|_| changed(&self.path, 1))
     }
 
     /// The whole text in its own encoding, where that is not UTF-8, so that columns are Ruby's.
@@ -803,11 +802,14 @@ fn shown_by_ruby<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         Err(Failure::Ruby(error)) => Err(error),
         answer => Ok(answer),
     })?;
-    asked.unwrap_or_else(|error| {
-        let raised = error.to_string();
-        let raised = raised.lines().next().unwrap_or_default();
-        Err(Failure::NoSource(format!("Ikra compares the code of the block by inspect, and Ruby raised {raised}")))
-    })
+    match asked {
+        Answer::Given(answer) => answer,
+        Answer::Raised(error) => {
+            let raised = error.to_string();
+            let raised = raised.lines().next().unwrap_or_default();
+            Err(Failure::NoSource(format!("Ikra compares the code of the block by inspect, and Ruby raised {raised}")))
+        }
+    }
 }
 
 /// How many levels out the local is that an instruction uses; 0 for any other.

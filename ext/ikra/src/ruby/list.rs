@@ -15,19 +15,42 @@ use magnus::{Error, RArray, RString, Ruby, Value};
 use rb_sys::StableApiDefinition;
 use std::mem::MaybeUninit;
 
+/// Why an Array was not filled.
+pub enum Unfilled<E> {
+    Raised(Error),
+    /// What `fill` gave.
+    Failed(E),
+}
+
+impl<E> From<Error> for Unfilled<E> {
+    fn from(error: Error) -> Self {
+        Unfilled::Raised(error)
+    }
+}
+
+impl<E> Unfilled<E> {
+    /// The exception. `raised` makes one of what `fill` gave.
+    pub fn or(self, raised: impl FnOnce(E) -> Error) -> Error {
+        match self {
+            Unfilled::Raised(error) => error,
+            Unfilled::Failed(failure) => raised(failure),
+        }
+    }
+}
+
 /// An Array of so many elements. `fill` gets the index of a first one, and a slice of nils. It replaces these by
 /// immediates, or by UNDEF where Ruby must make an object. These elements stay nil, and their indices come with the
 /// Array, in ascending order.
 ///
 /// # Errors
-/// The outer one: NoMemoryError. The inner one: what `fill` gives.
+/// NoMemoryError, and what `fill` gives.
 pub fn filled<E: Send>(
     ruby: &Ruby,
     len: usize,
     fill: impl Fn(usize, &mut [Raw]) -> Result<(), E> + Sync,
-) -> Result<Result<(RArray, Vec<usize>), E>, Error> {
+) -> Result<(RArray, Vec<usize>), Unfilled<E>> {
     if len == 0 {
-        return Ok(Ok((ruby.ary_new(), Vec::new())));
+        return Ok((ruby.ary_new(), Vec::new()));
     }
     room::check(len.saturating_mul(size_of::<Raw>()));
     // SAFETY: a new Array with room for so many. `protect` catches NoMemoryError.
@@ -65,7 +88,8 @@ pub fn filled<E: Send>(
         }
         Ok(rest)
     });
-    Ok(rest.into_iter().collect::<Result<Vec<_>, E>>().map(|rest| (array, room::concat(&rest))))
+    let rest = rest.into_iter().collect::<Result<Vec<_>, E>>().map_err(Unfilled::Failed)?;
+    Ok((array, room::concat(&rest)))
 }
 
 /// A String of such bytes, in no encoding.

@@ -21,6 +21,22 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
+/// What became of a question.
+pub enum Answer<T> {
+    Given(T),
+    /// The exception that it raised by itself.
+    Raised(Error),
+}
+
+impl<T> Answer<T> {
+    pub fn given(self) -> Option<T> {
+        match self {
+            Answer::Given(answer) => Some(answer),
+            Answer::Raised(_) => None,
+        }
+    }
+}
+
 /// What a question gives, or the exception of a class that it raises by itself.
 ///
 /// # Errors
@@ -30,10 +46,10 @@ pub fn own<T>(
     ruby: &Ruby,
     class: ExceptionClass,
     question: impl FnOnce() -> Result<T, Error>,
-) -> Result<Result<T, Error>, Error> {
+) -> Result<Answer<T>, Error> {
     match uninterrupted(ruby, question)? {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(error) if error.is_kind_of(class) => Ok(Err(error)),
+        Ok(answer) => Ok(Answer::Given(answer)),
+        Err(error) if error.is_kind_of(class) => Ok(Answer::Raised(error)),
         Err(error) => Err(error),
     }
 }
@@ -96,14 +112,19 @@ pub fn evaluated(ruby: &Ruby, binding: Value, text: &str) -> Result<RArray, Erro
     let eval = || binding.funcall::<_, _, RArray>("eval", (text,));
     // to raise an exception, Ruby asks `respond_to?` again: one that raises ends in a SystemStackError
     let deep: ExceptionClass = ruby.class_object().const_get("SystemStackError")?;
-    let eval = || own(ruby, deep, eval);
-    let answer = own(ruby, ruby.exception_standard_error(), eval)?;
-    answer.and_then(|answer| answer).map_err(|error| {
-        let raised = error.to_string();
-        let raised = raised.lines().next().unwrap_or_default();
-        let message = format!("Ikra asks for {text} at the block, and Ruby raised {raised}");
-        errors::source(ruby, Failure::NoSource(message))
-    })
+    let answer = match own(ruby, ruby.exception_standard_error(), || own(ruby, deep, eval))? {
+        Answer::Given(answer) => answer,
+        Answer::Raised(error) => Answer::Raised(error),
+    };
+    match answer {
+        Answer::Given(modules) => Ok(modules),
+        Answer::Raised(error) => {
+            let raised = error.to_string();
+            let raised = raised.lines().next().unwrap_or_default();
+            let message = format!("Ikra asks for {text} at the block, and Ruby raised {raised}");
+            Err(errors::source(ruby, Failure::NoSource(message)))
+        }
+    }
 }
 
 /// What `to_s` of a value gives.
@@ -131,9 +152,9 @@ pub fn shown(value: Value) -> Result<String, Error> {
 pub fn described(value: Value, question: fn(Value) -> Result<String, Error>) -> Result<String, Error> {
     let ruby = Ruby::get_with(value);
     match own(&ruby, ruby.exception_standard_error(), || question(value))? {
-        Ok(text) => Ok(text),
+        Answer::Given(text) => Ok(text),
         // SAFETY: a live value; what is raised is caught.
-        Err(_) => utf8(protect(|| unsafe { rb_sys::rb_any_to_s(value.as_raw()) })?),
+        Answer::Raised(_) => utf8(protect(|| unsafe { rb_sys::rb_any_to_s(value.as_raw()) })?),
     }
 }
 

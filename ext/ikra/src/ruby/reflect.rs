@@ -5,7 +5,7 @@
 
 use crate::ruby::constants;
 use crate::ruby::heap::{self, Raw};
-use crate::ruby::question;
+use crate::ruby::question::{self, Answer};
 use crate::ruby::registry::{self, Kept, classes, keep, names};
 use ikra_core::id::ClassId;
 use ikra_core::world::{Construction, Visibility, values, well_known};
@@ -325,10 +325,8 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
     } else {
         // of a module, Ruby may still know a method that the program has undefined
         let missing: ExceptionClass = ruby.class_object().const_get("NameError")?;
-        match question::own(ruby, missing, ask)? {
-            Ok(unbound) => unbound,
-            Err(_) => return Ok(None),
-        }
+        let Answer::Given(unbound) = question::own(ruby, missing, ask)? else { return Ok(None) };
+        unbound
     };
     let is = |question: &Kept| question.value().funcall::<_, _, bool>("bind_call", (class, symbol));
     let visibility = if is(&natives.private)? {

@@ -607,11 +607,18 @@ fn grouping_of(
     Ok(Some((Grouped { group_of, firsts, counts }, keys)))
 }
 
-/// Which keys are equal, and the key of each group. Where Ruby must decide, or is faster, the keys as Ruby's values.
-fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Result<(Grouped, RArray), RArray>, Error> {
+/// Which keys are equal.
+enum Grouping {
+    /// The groups, and the key of each.
+    Known(Grouped, RArray),
+    /// Ruby must decide, or is faster. The keys as Ruby's values.
+    Rubys(RArray),
+}
+
+fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Error> {
     let keys = match Given::of(keys)? {
         Given::Numbers(dtype, buffer) => match grouping_of(ruby, clock, dtype, &buffer)? {
-            Some(grouped) => return Ok(Ok(grouped)),
+            Some((grouped, firsts)) => return Ok(Grouping::Known(grouped, firsts)),
             None => clock.measure(Phase::Unpack, || Given::Numbers(dtype, buffer).list(ruby))?,
         },
         Given::List(keys) => {
@@ -619,9 +626,9 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Result<(Group
             keys
         }
     };
-    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Err(keys)) };
+    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Grouping::Rubys(keys)) };
     let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
-    Ok(Ok((grouped, firsts)))
+    Ok(Grouping::Known(grouped, firsts))
 }
 
 /// `Ikra.__grouped(list, keys)`: a Hash from each key to the elements that have it, as `group_by` makes it.
@@ -634,11 +641,11 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
     clock.measure(Phase::Unpack, || by_groups(ruby, list, grouping))
 }
 
-fn by_groups(ruby: &Ruby, list: RArray, grouping: Result<(Grouped, RArray), RArray>) -> Result<RHash, Error> {
+fn by_groups(ruby: &Ruby, list: RArray, grouping: Grouping) -> Result<RHash, Error> {
     let (groups, polls) = (ruby.hash_new(), Polls::new());
     let (Grouped { group_of, counts, .. }, keys) = match grouping {
-        Ok(grouped) => grouped,
-        Err(keys) => {
+        Grouping::Known(grouped, keys) => (grouped, keys),
+        Grouping::Rubys(keys) => {
             for index in 0..keys.len() {
                 polls.look(ruby)?;
                 let key = at(keys, index);
@@ -707,8 +714,8 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error>
     let grouping = grouping(ruby, &mut clock, keys)?;
     clock.measure(Phase::Unpack, || {
         let keys = match grouping {
-            Ok((Grouped { firsts, .. }, _)) => return picked(ruby, list, firsts.into_iter()),
-            Err(keys) => keys,
+            Grouping::Known(Grouped { firsts, .. }, _) => return picked(ruby, list, firsts.into_iter()),
+            Grouping::Rubys(keys) => keys,
         };
         let (seen, out, polls) = (ruby.hash_new(), ruby.ary_new(), Polls::new());
         for index in 0..keys.len() {

@@ -1,287 +1,113 @@
 //! One section from Ruby to Ruby: observe, compile, pack, run, unpack.
 //!
-//! Here: [`section`], which reads the arguments of a call, and what is kept of each block between calls. Not here: the
-//! steps.
+//! Here: [`section`], from a call to its value. Not here: the steps.
 //!
+//! * [`request`]: what the call asks for.
+//! * [`cache`]: what is kept of each block between calls.
 //! * [`fast_path`]: a call that looks as the one before.
 //! * [`retry`]: the loop: select, launch, and begin again.
 //! * [`select`]: chooses the variant for the values of this call, and packs its columns.
-//! * [`compile`]: compiles a variant.
+//! * [`compile`]: compiles a variant ([`variant`]).
 //! * [`run`]: one launch.
 //! * [`finish`]: the value of the section.
 //! * [`resident`]: objects that stay on the device.
 //!
 //! Invariant: nothing of the user's changes before [`crate::marshal::unpack::Unpacker::write_back`], whatever happens.
 //!
-//! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by
-//! its schema. The first value that does not fit ends packing. Then another variant is tried, or one is compiled for
-//! the values of this call.
-//!
-//! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]). Some of
-//! their arguments are values of the call. Each combination of a block and such methods is a site of its own.
+//! A block that was compiled is a [`variant::Variant`] of its [`Site`]. A later call checks the variant's guards and
+//! packs by its schema. The first value that does not fit ends packing. Then another variant is tried, or one is
+//! compiled for the values of this call.
 
+mod cache;
 mod compile;
 pub mod fast_path;
 mod finish;
+mod request;
 pub mod resident;
 mod retry;
 mod run;
 mod select;
+mod variant;
 
-use crate::buffers::buffer;
 use crate::device::backends;
-use crate::marshal::graph_cache;
 use crate::marshal::held_procs;
-use crate::marshal::made::HeapCapacities;
-use crate::marshal::plan::Plan;
-use crate::options::{Asked, Choice, Results, Settings};
+use crate::options::Choice;
 use crate::report::explain::{self, Account};
 use crate::report::profile::{About, Clock, Phase};
-use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
-use crate::ruby::heap::{self, Seen};
-use crate::ruby::identity::WordMap;
-use crate::ruby::iseq::Failure;
-use crate::ruby::question;
-use crate::ruby::range::Bounds;
-use crate::ruby::reflect;
-use crate::ruby::registry::{Kept, names};
+use crate::ruby::heap;
 use crate::section::random;
-use crate::world::block::{self, Captures, Given, Key as BlockKey};
-use crate::world::live_world::{self, Guards};
-use fast_path::FastPath;
-use finish::ended;
-use ikra_core::backend::collective::reduce::Reduction;
-use ikra_core::backend::epilogue::Compaction;
-use ikra_core::backend::fold::Fold;
-use ikra_core::backend::{Backend, Executable, Key, Timings};
-use ikra_core::config::CodeOptions;
-use ikra_core::engine::{Base, SectionOp};
+use crate::world::block::Captures;
+use cache::{Site, find_site};
+pub use cache::{adds, forget_code};
+use ikra_core::backend::Backend;
 use ikra_core::error::Error as CoreError;
-use ikra_core::infer::BlockSource;
-use ikra_core::ir::{Lowered, Site as Raise, Storage};
-use ikra_core::memory::buffer::Buffer;
-use ikra_core::sched::cost::{History, Side, Taken};
-use ikra_core::sched::stencil::Resources;
-use ikra_core::syntax::Wrapping;
-use ikra_core::world::{Assumption, Root, StrideAssumption};
-use magnus::block::Proc;
-use magnus::prelude::*;
-use magnus::rb_sys::{AsRawId, AsRawValue};
-use magnus::value::{Id, IntoId};
-use magnus::{Error, RArray, RHash, RModule, Ruby, Symbol, Value};
-use parking_lot::Mutex;
-use rb_sys::ID;
+use ikra_core::sched::cost::History;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, Ruby, Value};
+use request::{Arguments, Request};
 use resident::{Inside, Scope, State};
-use smallvec::{SmallVec, smallvec};
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use variant::Variant;
 
-/// What a variant was compiled for, in addition to types.
-#[derive(Clone, PartialEq, Eq)]
-struct Form {
-    op: SectionOp,
-    base: Base,
-    code: CodeOptions,
-    backend: Choice,
-    /// The process on whose device the kernel is. None: its code is in memory, of which a forked child has a copy.
-    process: Option<u32>,
-    /// There are few elements.
-    few: bool,
-    /// One tick at a time, as a scope calls it that keeps columns where they are. A program without a loop over ticks
-    /// always ends.
-    single: bool,
-    /// How results are stored, if not as Ruby's values.
-    results: Option<Storage>,
-    /// The reduction of the results, where the section needs nothing else.
-    reduce: Option<Reduction>,
-    /// Reduces only Integers.
-    exact: bool,
-    /// Reduces only where results may be computed again.
-    again: bool,
-    /// Elements that have no result are left out.
-    compacts: bool,
-    /// The section runs in a scope that keeps its columns. Nothing looks at their contents before each launch.
-    stays: bool,
-    /// The resources for which a strategy of stencils is chosen.
-    resources: Resources,
+/// `Ikra.__section`: one section. [`Arguments`] says what it is given, and what it gives.
+///
+/// # Errors
+/// CompileError and its subclasses, whatever the block raises, and what interrupts raise.
+pub fn section(ruby: &Ruby, arguments: Arguments) -> Result<Value, Error> {
+    let (.., block, _) = arguments;
+    let captures = Captures::new(block);
+    let inside = Inside::enter(ruby, &captures)?;
+    let _under_way = held_procs::UnderWay::begin();
+    let ended = section_of(ruby, arguments, captures);
+    inside.leave(ruby)?;
+    ended
 }
 
-/// A block compiled for some types.
-pub struct Variant {
-    form: Form,
-    guards: Guards,
-    lowered: Lowered,
-    plan: Plan,
-    capacities: HeapCapacities,
-    executable: Arc<dyn Executable>,
-    /// How results are reduced, where they are not stored.
-    fold: Option<Fold>,
-    /// How the kernel stores the elements that have results side by side, without the others.
-    compaction: Option<Compaction>,
-    /// The places where the program raises, if an exception can be deferred: the program only stores its results.
-    sites: Option<Arc<[Raise]>>,
-    /// A launch ends soon and without an error, whatever values it meets.
-    surely_ends: bool,
-    /// Elements may be processed in several sections. The program only stores results, or looks for an element, and
-    /// neither depends on the index of an element.
-    divisible: bool,
-    /// The program only looks for an element, and would find the same one again.
-    looks: bool,
-    /// The program changes no objects of the caller, and would give the same result again.
-    pure: bool,
-    /// Owns the tables that calls leave to the next.
-    graphs: graph_cache::Owner,
-}
-
-impl Variant {
-    /// Whether its columns may stay where they are between calls.
-    fn may_stay(&self) -> bool {
-        let program = &self.lowered.program;
-        let arrays_stay = !self.plan.kinds.iter().any(|kind| kind.written);
-        let flags_stay = !self.plan.freezes() && !self.lowered.schema.asks_frozen;
-        let variables_stay = !self.lowered.schema.roots.iter().any(|root| live_world::is_class_variable(&root.root));
-        program.heaps.is_empty() && arrays_stay && flags_stay && variables_stay && !program.uses_slots()
+/// The same, once it is known which objects are in the middle of their methods.
+fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<Value, Error> {
+    let (request, within) = Request::parse(ruby, arguments, captures)?;
+    let number = random::next_section();
+    if let Some(value) = request.nothing(ruby) {
+        return Ok(value);
     }
-}
-
-/// What is kept of one block.
-struct Site {
-    source: BlockSource,
-    /// How long it took to find and parse the text of the block.
-    read_in: Duration,
-    /// Keeps the block's instruction sequence alive, so that no other one gets its address.
-    _holds: Option<Kept>,
-    state: Mutex<SiteState>,
-    /// What earlier launches took.
-    history: Mutex<History>,
-    /// The fast paths of its calls, the newest first.
-    fast_paths: Mutex<SmallVec<[Arc<FastPath>; 1]>>,
-    /// When it was last used, by the clock of [`Sites`].
-    last_used: AtomicU64,
-}
-
-#[derive(Default)]
-struct SiteState {
-    /// The most recently used first.
-    variants: Vec<Arc<Variant>>,
-    refuted: Vec<Assumption>,
-    /// Roots whose value was once outside its assumed range.
-    out_of_range: BTreeSet<Root>,
-    /// What once did not have a uniform stride.
-    refuted_strides: BTreeSet<StrideAssumption>,
-    /// A column once had Integers outside the assumed range.
-    column_out_of_range: bool,
-    /// The elements of a list were once not exactly the objects of their classes.
-    scattered: bool,
-    /// Of a chain of operations: the forms for which a stencil reads values that another section has computed, and the
-    /// index of that stencil.
-    cuts: Vec<(Form, usize)>,
-}
-
-/// A block, and the methods that it is passed to.
-#[derive(PartialEq, Eq, Hash)]
-struct Use {
-    block: BlockKey,
-    within: Within,
-}
-
-/// The methods that a block is passed to, each with the number of its other arguments.
-#[derive(PartialEq, Eq, Hash, Default)]
-struct Within {
-    methods: SmallVec<[(ID, usize); 4]>,
-    finds: bool,
-}
-
-#[derive(Default)]
-struct Sites {
-    by_block: WordMap<Use, Arc<Site>>,
-    clock: u64,
-}
-
-static SITES: Mutex<Option<Sites>> = Mutex::new(None);
-/// The most sites, one for each block, that are remembered.
-const MAX_SITES: usize = 4_096;
-/// The most variants of one block.
-const MAX_VARIANTS: usize = 6;
-impl Site {
-    /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote. `auto` chooses
-    /// by these.
-    fn note(&self, choice: Choice, (elements, ticks): (u64, u64), timings: &Timings, (up, down): (f64, f64)) {
-        let side = match choice {
-            Choice::Cpu => Side::Cpu,
-            Choice::Cuda => Side::Gpu,
-            _ => return,
-        };
-        // A launch that is not waited for has no time yet.
-        if timings.kernel.is_zero() {
-            return;
-        }
-        let (moved, kernel) = ((timings.upload + timings.download).as_secs_f64(), timings.kernel.as_secs_f64());
-        self.history.lock().note(side, Taken { elements, ticks, kernel, moved, up, down });
-    }
-}
-
-fn known_site(key: &Use) -> Option<Arc<Site>> {
-    let mut sites = SITES.lock();
-    let sites = sites.get_or_insert_default();
-    sites.clock += 1;
-    let site = sites.by_block.get(key)?.clone();
-    site.last_used.store(sites.clock, Ordering::Relaxed);
-    Some(site)
-}
-
-/// Drops all code that is not running, because there is no memory for more.
-pub fn forget_code() {
-    // Dropping may take long, and may take other locks.
-    let sites = SITES.lock().as_mut().map(|sites| std::mem::take(&mut sites.by_block));
-    drop(sites);
-}
-
-fn remember(key: Use, site: Site) -> Arc<Site> {
-    let site = Arc::new(site);
-    let mut sites = SITES.lock();
-    let sites = sites.get_or_insert_default();
-    if sites.by_block.len() >= MAX_SITES {
-        let mut uses: Vec<u64> = sites.by_block.values().map(|s| s.last_used.load(Ordering::Relaxed)).collect();
-        uses.sort_unstable();
-        let middle = uses[uses.len() / 2];
-        sites.by_block.retain(|_, s| s.last_used.load(Ordering::Relaxed) > middle);
-    }
-    sites.by_block.entry(key).or_insert(site).clone()
+    let mut clock = Clock::start(ruby);
+    let site = clock.measure(Phase::Source, || find_site(ruby, &request.captures, within));
+    let site = site.map_err(|f| errors::source(ruby, f))?;
+    let scope = resident::scope(ruby);
+    // Columns that stay need no transfer.
+    let history = if scope.is_some() { History::default() } else { *site.history.lock() };
+    let choice = match request.settings.code.races {
+        // Only the interpreter looks for races.
+        true => Choice::Reference,
+        false => backends::choose(request.settings.backend, request.elements, request.ticks, &history),
+    };
+    let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
+    clock.tell(ruby, || {
+        let (path, line) = errors::place(ruby, &site.source.unit.source)?;
+        let (operation, path) = (request.operation.name()?.into_owned(), path.into());
+        let Request { elements, ticks, .. } = request;
+        Ok(About { operation, path, line, backend: backend.name(), elements, ticks })
+    })?;
+    let explained = explain::wanted(ruby).then(Explained::default);
+    let (request, counted, state) = (&request, Cell::default(), None);
+    Section { ruby, request, site, choice, backend, number, clock, counted, explained, scope, state }.run()
 }
 
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
 struct Section<'r> {
     ruby: &'r Ruby,
-    /// The name that messages and profiles show.
-    operation: Symbol,
-    op: SectionOp,
-    base: Value,
-    /// First element and number of elements, if the base is a Range.
-    range: Option<(i64, usize)>,
+    request: &'r Request,
+    site: Arc<Site>,
+    choice: Choice,
+    backend: Arc<dyn Backend>,
+    /// Its number since the seed of `rand` was set.
+    number: u32,
+    clock: Clock,
     /// How many elements were packed, if the base is an Array. Other threads may add or remove some while a kernel
     /// runs.
     counted: Cell<Option<usize>>,
-    ticks: u64,
-    settings: Settings,
-    choice: Choice,
-    backend: Arc<dyn Backend>,
-    captures: Captures,
-    /// The block is passed to methods of the prelude.
-    wrapped: bool,
-    /// It looks for the second element for which these give true.
-    another: bool,
-    /// The error callback: called later with what it raised, if the call does not wait for it.
-    error_callback: Option<Value>,
-    /// An Array that receives the choice made for each stencil.
-    told: Option<RArray>,
-    site: Arc<Site>,
-    number: u32,
-    clock: Clock,
     /// Set where `Ikra.explain` wants an account. Then the section is compiled anew, only for that.
     explained: Option<Explained>,
     /// The scope that keeps columns where they are.
@@ -297,233 +123,11 @@ struct Explained {
     account: Option<Account>,
 }
 
-/// `Ikra.__section(operation, op, base, ticks, options, block, within)`.
-///
-/// * `operation`: the method that the user called.
-/// * `op`: `:map`, `:each`, `:find` or `:another`. `:find` runs for effect until the methods `within` give true.
-///   `:another` does the same, but the first true value restarts the section, with the index of its element in place of
-///   the first given value.
-/// * `within`: nil, or a list of methods, each `[name, given…]`.
-///
-/// Gives the section's value. With `within` it gives an array: how the section ended, and its value. How it ended is
-/// one of:
-///
-/// * nil: all elements ran.
-/// * `:found`: with the index of the element.
-/// * `:left`: by `break`, with its value, and then the results of the elements before.
-/// * `:reduced`, `:refused`, `:apart`: see the options.
-///
-/// Results that are a buffer are given as they are. These options are Ikra's own:
-///
-/// * `__reduce:`: the value is the reduction of the results ([`crate::section::collect::reduce_buffer`]), and the
-///   section ended as `:reduced`. Where the results cannot be reduced so, they are the value.
-/// * `__reduce:`, `__into: :numbers` and `__holes: true`: elements whose result is `Ikra::Hole` are left out, where the
-///   other results are numbers of one kind.
-/// * `__only: true`: a section whose results cannot be reduced so does not run. Nor does one that looks for an element
-///   and may find another one when it runs again. It ended as `:refused`.
-/// * `__piece: true`: a section whose elements cannot be processed in several sections ended as `:refused`.
-/// * `__pure: true`: a section that changes more than its results, or draws random numbers, ended as `:refused`.
-/// * `__apart: true`: a section does not run where a stencil had better read values that another section has computed.
-///   It ended as `:apart`, with the number of the stencil among those that read computed values.
-/// * `__error_callback:`: an exception may be raised later, when the results are read. This object's `deferred_error`
-///   makes it ready.
-/// * `__told:`: an Array that receives the choice made for each of these stencils, when the section is compiled.
-/// * `__join: true`: where results are arrays of Integers, or of Floats, which the section made, the value is a buffer
-///   of their elements, one array after the other.
-///
-/// # Errors
-/// CompileError and its subclasses, whatever the block raises, and what interrupts raise.
-#[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
-pub fn section(
-    ruby: &Ruby,
-    operation: Symbol,
-    op: Symbol,
-    base: Value,
-    ticks: u64,
-    options: Option<RHash>,
-    block: Proc,
-    within: Option<RArray>,
-) -> Result<Value, Error> {
-    let captures = Captures::new(block);
-    let inside = if resident::is_open() { Inside::of(ruby, &captures)? } else { Inside::Nobody };
-    let ask = |name: &str, args: &[Value]| {
-        let ikra: RModule = ruby.class_object().const_get("Ikra")?;
-        ikra.funcall::<_, _, Value>(name, args)
-    };
-    if let Inside::Unknown = inside {
-        ask("__section_entered", &[block.as_value()])?;
-    }
-    let _under_way = held_procs::UnderWay::begin();
-    let ended = section_of(ruby, operation, op, base, ticks, options, captures, within);
-    if !inside.still_hold()? {
-        ask("__section_left", &[])?;
-    }
-    ended
-}
-
-/// The same, once it is known which objects are in the middle of their methods.
-#[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
-fn section_of(
-    ruby: &Ruby,
-    operation: Symbol,
-    op: Symbol,
-    base: Value,
-    ticks: u64,
-    options: Option<RHash>,
-    captures: Captures,
-    within: Option<RArray>,
-) -> Result<Value, Error> {
-    let another = op == names::ANOTHER;
-    let finds = another || op == names::FIND;
-    let op = if op == names::MAP { SectionOp::Map } else { SectionOp::Each };
-    let (settings, Asked { error_callback, told }) = Settings::of_section(ruby, options)?;
-    let range = match RArray::from_value(base) {
-        Some(_) => None,
-        None => Some(int_range(ruby, base)?),
-    };
-    let elements = range.map_or_else(|| heap::elements(base.as_raw()).len(), |(_, len)| len);
-    let number = random::next_section();
-    if elements == 0 || ticks == 0 {
-        let value = match op {
-            SectionOp::Map if let Some(into @ (Results::Natural | Results::As(_))) = settings.into => {
-                let dtype = if let Results::As(dtype) = into { dtype } else { Dtype::F64 };
-                return Ok(buffer::wrap(ruby, dtype, Arc::new(Buffer::zeroed(dtype.storage(), 0))).as_value());
-            }
-            SectionOp::Map => ruby.ary_new().as_value(),
-            SectionOp::Each if another => ruby.into_value(-1),
-            SectionOp::Each => base,
-        };
-        return Ok(if within.is_some() { ended(ruby, None, value, None) } else { value });
-    }
-    if elements as u64 > Key::MAX_ELEMENTS || ticks > Key::MAX_TICKS {
-        let message = format!("a section has at most {} elements and {} ticks", Key::MAX_ELEMENTS, Key::MAX_TICKS);
-        return Err(Error::new(ruby.exception_arg_error(), message));
-    }
-    let mut clock = Clock::start(ruby);
-    let wrapped = within.is_some();
-    let (mut within, given) = Within::of(within, finds)?;
-    let captures = captures.with(given);
-    if within.methods.is_empty() && (captures.is_lambda() || captures.is_native()?) {
-        within = Within { methods: smallvec![(names::LAMBDA.into_id_with(ruby).as_raw(), 0)], finds };
-    }
-    let site =
-        clock.measure(Phase::Source, || find_site(ruby, &captures, within)).map_err(|f| errors::source(ruby, f))?;
-    let scope = resident::scope(ruby);
-    // Columns that stay need no transfer.
-    let history = if scope.is_some() { History::default() } else { *site.history.lock() };
-    let choice = match settings.code.races {
-        // Only the interpreter looks for races.
-        true => Choice::Reference,
-        false => backends::choose(settings.backend, elements, ticks, &history),
-    };
-    let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
-    clock.tell(ruby, || {
-        let source = &site.source.unit.source;
-        let (path, line) = errors::place(ruby, source)?;
-        let operation = operation.name()?.into_owned();
-        Ok(About { operation, path: path.into(), line, backend: backend.name(), elements, ticks })
-    })?;
-    let explained = explain::wanted(ruby).then(Explained::default);
-    let section = Section {
-        ruby,
-        operation,
-        op,
-        base,
-        range,
-        counted: Cell::default(),
-        ticks,
-        settings,
-        choice,
-        backend,
-        captures,
-        wrapped,
-        another,
-        error_callback,
-        told,
-        site,
-        number,
-        clock,
-        explained,
-        scope,
-        state: None,
-    };
-    section.run()
-}
-
-fn find_site(ruby: &Ruby, captures: &Captures, within: Within) -> Result<Arc<Site>, Failure> {
-    let identified = block::identify(ruby, captures.block())?;
-    let key = Use { block: identified.key, within };
-    if let Some(site) = known_site(&key) {
-        return Ok(site);
-    }
-    let began = Instant::now();
-    let source = block::read(ruby, &key.block, captures, key.within.wrapping().as_ref())?;
-    let site = Site {
-        source,
-        read_in: began.elapsed(),
-        _holds: identified.holds.map(Kept::new),
-        state: Mutex::default(),
-        history: Mutex::default(),
-        fast_paths: Mutex::default(),
-        last_used: AtomicU64::default(),
-    };
-    Ok(remember(key, site))
-}
-
-/// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source is missing.
-///
-/// # Errors
-/// What Ruby raises.
-pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
-    match find_site(ruby, &Captures::new(block), Within::default()) {
-        Ok(site) => Ok(site.source.unit.adds()),
-        Err(Failure::Ruby(error)) => Err(error),
-        Err(_) => Ok(false),
-    }
-}
-
-impl Within {
-    /// The methods that a block is passed to, and their other arguments, which the list keeps alive. A block that is
-    /// passed to no method is the same site as without a list.
-    fn of(list: Option<RArray>, finds: bool) -> Result<(Self, Given), Error> {
-        let (mut within, mut given) = (Self::default(), Given::new());
-        let methods = list.map(|list| heap::elements(list.as_raw())).unwrap_or_default();
-        for method in methods {
-            let method = RArray::try_convert(reflect::value(*method))?;
-            let [name, values @ ..] = heap::elements(method.as_raw()) else { continue };
-            let name = Symbol::try_convert(reflect::value(*name))?;
-            within.methods.push((Id::from(name).as_raw(), values.len()));
-            given.extend_from_slice(values);
-        }
-        within.finds = finds && !within.methods.is_empty();
-        Ok((within, given))
-    }
-
-    /// The same for the compiler. None where the block is passed to no method.
-    fn wrapping(&self) -> Option<Wrapping> {
-        let methods = self.methods.iter().map(|(id, count)| (reflect::name_of(*id).into(), *count)).collect::<Vec<_>>();
-        (!methods.is_empty()).then_some(Wrapping { methods, finds: self.finds })
-    }
-}
-
-/// First element and number of elements of a Range of Integers.
-fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
-    let bounds = Bounds::of(ruby, range.as_raw()).map(|bounds| (heap::see(bounds.from), heap::see(bounds.to), bounds));
-    let Some((Seen::Int(from), Seen::Int(to), bounds)) = bounds else {
-        let message = format!(
-            "Ikra runs over Arrays and over Ranges of Integers with an end, not over {}: call to_a first, if it has an end",
-            question::described(range, question::shown)?
-        );
-        return Err(Error::new(ruby.exception_arg_error(), message));
-    };
-    let len = (i128::from(to) - i128::from(from) + i128::from(!bounds.exclusive)).max(0);
-    Ok((from, usize::try_from(len).unwrap_or(usize::MAX)))
-}
-
 impl Section<'_> {
+    /// How many elements there are.
     fn len(&self) -> usize {
-        let now = || self.counted.get().unwrap_or_else(|| heap::elements(self.base.as_raw()).len());
-        self.range.map_or_else(now, |(_, len)| len)
+        let now = || self.counted.get().unwrap_or_else(|| heap::elements(self.request.base.as_raw()).len());
+        self.request.range.map_or_else(now, |(_, len)| len)
     }
 
     /// The most jobs that run at the same time.

@@ -333,21 +333,15 @@ pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Op
     place.chosen(ruby, &mut clock, (dtype, &buffer), range, &flags)
 }
 
-/// `Ikra.__sort(buffer, from, count, row, descending, options)`: a buffer of sorted elements. Each `row` of consecutive
-/// elements is sorted by itself. NaNs are the greatest.
+/// The arguments of `Ikra.__sort(buffer, from, count, row, descending, options)`.
+pub type SortArguments = (Value, usize, usize, usize, bool, Option<RHash>);
+
+/// `Ikra.__sort`: a buffer of sorted elements. Each `row` of consecutive elements is sorted by itself. NaNs are the
+/// greatest.
 ///
 /// # Errors
 /// As [`scan`].
-#[allow(clippy::too_many_arguments, reason = "Ruby gives them one by one")]
-pub fn sort(
-    ruby: &Ruby,
-    buffer: Value,
-    from: usize,
-    count: usize,
-    row: usize,
-    descending: bool,
-    options: Option<RHash>,
-) -> Result<Value, Error> {
+pub fn sort(ruby: &Ruby, (buffer, from, count, row, descending, options): SortArguments) -> Result<Value, Error> {
     let mut clock = Clock::start(ruby);
     let (dtype, buffer) = given(ruby, buffer)?;
     let (element, range) = (dtype.element(), part(ruby, &buffer, from, count)?);

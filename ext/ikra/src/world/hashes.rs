@@ -31,14 +31,31 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// The arrays of a Hash, or the reason why kernels cannot hold it. The caller keeps the arrays alive.
+/// Why a Hash is not laid out.
+pub enum Unfit {
+    /// Kernels cannot hold it. It is said what it is.
+    Refused(String),
+    Raised(Error),
+}
+
+impl From<Error> for Unfit {
+    fn from(error: Error) -> Self {
+        Unfit::Raised(error)
+    }
+}
+
+fn refused<T>(what: impl Into<String>) -> Result<T, Unfit> {
+    Err(Unfit::Refused(what.into()))
+}
+
+/// The arrays of a Hash. The caller keeps them alive.
 ///
 /// # Errors
-/// What Ruby raises.
-pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> {
+/// The reason why kernels cannot hold it, and what Ruby raises.
+pub fn parts(ruby: &Ruby, hash: Raw) -> Result<[Raw; 4], Unfit> {
     if heap::class_word(hash) != ruby.class_hash().as_raw() {
         let class = crate::ruby::errors::class_name(value(hash));
-        return Ok(Err(format!("a {class} that is no plain Hash")));
+        return refused(format!("a {class} that is no plain Hash"));
     }
     let own = RHash::from_value(value(hash)).expect("the caller has seen a Hash");
     let methods = METHODS.get().expect("fetched when Ikra is loaded");
@@ -47,10 +64,10 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
         methods[at].value().funcall("bind_call", (own,))
     };
     if asked("compare_by_identity?")?.to_bool() {
-        return Ok(Err("a Hash that compares keys by identity".into()));
+        return refused("a Hash that compares keys by identity");
     }
     if !asked("default_proc")?.is_nil() {
-        return Ok(Err("a Hash with a block for its defaults".into()));
+        return refused("a Hash with a block for its defaults");
     }
     let default = asked("default")?;
     let keys = RArray::try_convert(asked("keys")?)?;
@@ -60,24 +77,21 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> 
     for i in 0..keys.len() {
         let key: Value = keys.entry(i as isize)?;
         let raw = key.as_raw();
-        hashes.push(match key_hash(ruby, raw, 0)? {
-            Ok(hash) => hash,
-            Err(what) => return Ok(Err(what)),
-        });
+        hashes.push(key_hash(ruby, raw, 0)?);
         objects += usize::from(heap::see(raw) == Seen::Object);
         if objects > MAX_OBJECT_KEYS {
-            return Ok(Err(format!("a Hash with more than {MAX_OBJECT_KEYS} objects as keys")));
+            return refused(format!("a Hash with more than {MAX_OBJECT_KEYS} objects as keys"));
         }
         // A key that was changed after it was stored is not found any more.
         if matches!(heap::see(raw), Seen::Array | Seen::Struct) {
             let asks: Value = ruby.class_hash().funcall("instance_method", ("key?",))?;
             if !asks.funcall::<_, _, Value>("bind_call", (own, key))?.to_bool() {
-                return Ok(Err("a Hash with a key that was changed after it was put in".into()));
+                return refused("a Hash with a key that was changed after it was put in");
             }
         }
     }
     let places = ruby.ary_from_iter(index(&hashes));
-    Ok(Ok([keys.as_raw(), values.as_raw(), places.as_raw(), default.as_raw()]))
+    Ok([keys.as_raw(), values.as_raw(), places.as_raw(), default.as_raw()])
 }
 
 /// The most objects without a hash of their own that may be keys. They are searched one after the other.
@@ -86,14 +100,13 @@ const MAX_OBJECT_KEYS: usize = 256;
 /// The deepest nesting of Arrays and Structs in a key, in levels.
 const MAX_KEY_DEPTH: usize = 16;
 
-/// The hash of a key, or the reason why kernels cannot hold its Hash.
-fn key_hash(ruby: &Ruby, raw: Raw, depth: usize) -> Result<Result<u64, String>, Error> {
-    Ok(Ok(match heap::see(raw) {
+fn key_hash(ruby: &Ruby, raw: Raw, depth: usize) -> Result<u64, Unfit> {
+    Ok(match heap::see(raw) {
         Seen::Nil => Key::Word(Tag::NIL, 0).hash(),
         Seen::False => Key::Word(Tag::FALSE, 0).hash(),
         Seen::True => Key::Word(Tag::TRUE, 1).hash(),
         Seen::Int(i) => Key::Word(Tag::INT, i as u64).hash(),
-        Seen::Float(f) if f.is_nan() => return Ok(Err("a Hash with NaN as a key".into())),
+        Seen::Float(f) if f.is_nan() => return refused("a Hash with NaN as a key"),
         Seen::Float(f) => Key::Word(Tag::FLOAT, f.to_bits()).hash(),
         Seen::Symbol => Key::Word(Tag::SYM, symbols::add(ruby, raw)? as u64).hash(),
         Seen::Str => Key::Str(heap::bytes(raw)).hash(),
@@ -105,21 +118,18 @@ fn key_hash(ruby: &Ruby, raw: Raw, depth: usize) -> Result<Result<u64, String>, 
             return parts_hash(ruby, to_a.funcall("bind_call", (value(raw),))?, depth);
         }
         Seen::Object if has_hash_of(raw, ruby.module_kernel().as_value())? => Key::Object.hash(),
-        _ => return Ok(Err(format!("a Hash with {} as a key", crate::world::observe::a_thing(raw)))),
-    }))
+        _ => return refused(format!("a Hash with {} as a key", crate::world::observe::a_thing(raw))),
+    })
 }
 
-fn parts_hash(ruby: &Ruby, list: Value, depth: usize) -> Result<Result<u64, String>, Error> {
+fn parts_hash(ruby: &Ruby, list: Value, depth: usize) -> Result<u64, Unfit> {
     let list = RArray::try_convert(list)?;
     let mut hashes = Vec::with_capacity(list.len());
     for i in 0..list.len() {
         let part: Value = list.entry(i as isize)?;
-        match key_hash(ruby, part.as_raw(), depth + 1)? {
-            Ok(hash) => hashes.push(hash),
-            Err(what) => return Ok(Err(what)),
-        }
+        hashes.push(key_hash(ruby, part.as_raw(), depth + 1)?);
     }
-    Ok(Ok(Key::Parts(&hashes).hash()))
+    Ok(Key::Parts(&hashes).hash())
 }
 
 /// Whether an object's `hash` and `eql?` are those of a class or module of Ruby's own.

@@ -16,6 +16,7 @@ use crate::ruby::range::Bounds;
 use crate::ruby::reflect;
 use crate::ruby::registry::classes;
 use crate::ruby::workers::{self, PIECE};
+use crate::world::hashes::{self, Unfit};
 use ikra_core::id::{ArrayKind, ClassId, ProcId};
 use ikra_core::ir::ASSUMED_ROWS;
 use ikra_core::memory::room;
@@ -434,9 +435,10 @@ impl Observer {
         }
         self.fresh.push(hash);
         self.hold_fresh();
-        let parts = match crate::world::hashes::parts(scan.ruby, hash)? {
+        let parts = match hashes::parts(scan.ruby, hash) {
             Ok(parts) => parts,
-            Err(what_it_is) => return Err(scan.refuse(hash, what_it_is)),
+            Err(Unfit::Refused(what_it_is)) => return Err(scan.refuse(hash, what_it_is)),
+            Err(Unfit::Raised(error)) => return Err(error.into()),
         };
         self.holder.hold(room::copied(&parts));
         // Readers share the Hashes that were known when they were made, so they are made anew.

@@ -137,14 +137,11 @@ impl TableColumns {
     /// some objects of each class.
     pub fn objects_along<'a>(
         &'a mut self,
-        plan: &'a Plan,
+        packer: Packer<'a>,
         program: &Program,
-        tables: &'a Tables,
-        unknown: &'a Mutex<Vec<Raw>>,
         (classes, alive): (&[usize], &[Vec<Raw>]),
         pieces: Vec<Vec<Range<usize>>>,
     ) -> (ObjectsAlong<'a>, Vec<Vec<ObjectSheet<'a>>>) {
-        let packer = Packer { plan, tables, unknown };
         let mut fields = packer.fields_of(classes);
         fields.iter_mut().zip(alive).for_each(|(class, alive)| class.learn(alive));
         let firsts: Vec<SmallVec<[usize; 4]>> =
@@ -160,19 +157,18 @@ impl TableColumns {
     /// The same for the arrays of a kind. None where no column of theirs can be packed.
     pub fn arrays_along<'a>(
         &'a mut self,
-        plan: &'a Plan,
-        tables: &'a Tables,
-        unknown: &'a Mutex<Vec<Raw>>,
+        packer: Packer<'a>,
         at: usize,
         pieces: &[Lists],
     ) -> Option<(ArraysAlong<'a>, Vec<ArraySheet<'a>>)> {
+        let Packer { plan, tables, .. } = packer;
         let slot = plan.kinds[at].slot.as_ref().filter(|_| !tables.has_buffers(at))?;
         let kind = &tables.kinds[at];
         let wanted: Vec<(&SlotPlan, usize, usize)> =
             pieces.iter().map(|lists| (slot, kind.start(lists.first()), kind.rows_of(lists))).collect();
         let sheets = rows(&mut self.columns, &wanted).into_iter().zip(&wanted);
         let sheets = sheets.map(|(rows, (_, first, _))| ArraySheet { rows, first: *first }).collect();
-        Some((ArraysAlong { packer: Packer { plan, tables, unknown }, slot, kind }, sheets))
+        Some((ArraysAlong { packer, slot, kind }, sheets))
     }
 
     /// Notes that all objects of a class were visited, and that these rows were left out.

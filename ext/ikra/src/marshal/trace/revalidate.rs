@@ -23,8 +23,9 @@
 
 use super::order::{Guess, Order, PieceOrder};
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
-use crate::marshal::made::HeapCapacity;
-use crate::marshal::pack::{ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
+use crate::marshal::pack::{
+    ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, PackTarget, Packer, TableColumns,
+};
 use crate::marshal::plan::{Plan, SlotPlan};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, FieldReader, Raw, Seen};
@@ -169,17 +170,15 @@ struct Piece {
 impl Tables {
     /// Revalidates tables of an earlier call. They keep their numbers, and objects are packed on the way. None where
     /// the tables do not fit, and are void.
-    #[allow(clippy::too_many_arguments, reason = "what is traced, and what is packed meanwhile")]
     pub fn revalidate(
         &mut self,
-        plan: &Plan,
-        program: &Program,
+        target: &PackTarget<'_>,
         base: Option<&[Raw]>,
         roots: &[Raw],
-        capacity: &HeapCapacity,
-        lender: Lender<'_>,
         unknown: &Mutex<Vec<Raw>>,
     ) -> Option<TableColumns> {
+        let PackTarget { plan, capacity, lender, .. } = *target;
+        let program = &target.lowered.program;
         self.number(plan, capacity).ok()?;
         let mut columns = TableColumns::new(plan, program, self, lender);
         let packing = Packing { program, columns: &mut columns, unknown, lender };
@@ -553,8 +552,12 @@ impl<'a> Checker<'a> {
         let lengths: Vec<usize> = some.iter().map(|at| this.tables.classes[*at].objects.len()).collect();
         let pieces = workers::side_by_side(&lengths);
         let Packing { program, columns, unknown, .. } = packing;
-        let (along, sheets) =
-            columns.objects_along(this.plan, program, this.tables, unknown, (some, &alive), pieces.clone());
+        let (along, sheets) = columns.objects_along(
+            Packer::new(this.plan, this.tables, unknown),
+            program,
+            (some, &alive),
+            pieces.clone(),
+        );
         let found = workers::map(lengths.iter().sum(), pieces.into_iter().zip(sheets).collect(), |(piece, sheets)| {
             let mut found = Piece::default();
             for ((at, rows), mut sheet) in some.iter().zip(piece).zip(sheets) {
@@ -647,7 +650,7 @@ impl<'a> Checker<'a> {
         let long: Vec<usize> = parts.map(|piece| piece.first().list).filter(|row| states.waits(*row)).collect();
         let this = &*self;
         let Packing { columns, unknown, .. } = packing;
-        let (along, sheets) = match columns.arrays_along(this.plan, this.tables, unknown, at, &pieces) {
+        let (along, sheets) = match columns.arrays_along(Packer::new(this.plan, this.tables, unknown), at, &pieces) {
             Some((along, sheets)) => (Some(along), sheets),
             None => (None, Vec::new()),
         };

@@ -1,15 +1,17 @@
 //! Compiles a block for the values of one call, to a [`Variant`].
 //!
-//! Here: what it is compiled for ([`Form`]), the compilation, and what is known of the resulting program. That is where
-//! results may go, and whether it may run in parts, raise later, or not be waited for. Not here: which variant fits
-//! ([`super`]), and any stage of the compiler ([`ikra_core::engine`]).
+//! Here: what it is compiled for ([`Section::form`]), and the compilation. Not here: which variant fits
+//! ([`super::select`]), what is known of it ([`super::variant`]), and any stage of the compiler
+//! ([`ikra_core::engine`]).
 
-use super::{Form, MAX_VARIANTS, Section, Variant};
+use super::Section;
+use super::cache::MAX_VARIANTS;
+use super::variant::{Form, Properties, Variant, is_dtype};
 use crate::device::backends;
+use crate::marshal::capacity::HeapCapacities;
 use crate::marshal::graph_cache;
-use crate::marshal::made::HeapCapacities;
-use crate::marshal::plan::{Plan, SlotPlan};
-use crate::options::{Choice, Results};
+use crate::marshal::plan::Plan;
+use crate::options::{Choice, Flag, Results};
 use crate::report::dump;
 use crate::report::explain::Account;
 use crate::report::profile::Phase;
@@ -17,21 +19,21 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl;
 use crate::world::large_stack;
-use crate::world::live_world::LiveWorld;
+use crate::world::live_world::{Guards, LiveWorld};
 use crate::world::observe::Observer;
+use ikra_core::backend::Executable;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::backend::epilogue::{Compaction, Epilogue};
 use ikra_core::backend::fold::{self, Fold};
-use ikra_core::engine::{self, Base, Holes, SectionShape, compile};
-use ikra_core::ir::{ColumnId, Jobs, Lowered, Program, Site as Raise, Trap};
-use ikra_core::layout::schema::Slot;
+use ikra_core::engine::explain::Explanation;
+use ikra_core::engine::{self, Base, Compiled, Holes, SectionShape, compile};
+use ikra_core::ir::{ColumnId, Lowered};
 use ikra_core::process;
 use ikra_core::sched::stencil::{Resources, Strategy};
-use ikra_core::types::{Repr, Unit};
 use ikra_core::world::{Facts, Place, Root, StrideAssumption, World};
 use magnus::Error;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The outcome of compiling a block for a form.
 enum Attempt {
@@ -42,47 +44,24 @@ enum Attempt {
     Cut,
 }
 
-/// The dtype of an array on the device that holds the results. None where no array can hold them.
-pub(super) fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
-    let natural = match slot.repr {
-        Repr::Int => Dtype::I64,
-        Repr::Float => Dtype::F64,
-        Repr::Bool | Repr::Unit(Unit::True | Unit::False) => Dtype::Bool,
-        _ => return None,
-    };
-    match into {
-        Results::As(dtype) => Some(dtype).filter(|dtype| natural.prims() == dtype.prims()),
-        Results::Natural | Results::Numbers => Some(natural),
-    }
+/// A program, and what was seen on the way to it.
+struct Inferred {
+    compiled: Compiled,
+    /// Where somebody wants it.
+    explanation: Option<Explanation>,
+    guards: Guards,
+    facts: Facts,
 }
 
-/// The column of results, if the program only stores results, and these are numbers.
-fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
-    let results = plan.result.as_ref()?.value?;
-    let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
-    let alone = written.all(|(at, _)| at == results.index()) && plan.accumulators.is_empty();
-    alone.then_some(results)
-}
-
-/// Whether a program's elements may be processed in several sections.
-fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
-    let program = &lowered.program;
-    // A search ends a section without a value.
-    let leaves = program.sites.iter().any(|site| site.trap == Trap::Break && !site.operands.is_empty());
-    let only = if plan.result.is_some() { only_results(program, plan).is_some() } else { looks(program, plan) };
-    only && !program.uses_random && !lowered.asks_index && !leaves
-}
-
-/// Whether a program only looks at elements.
-fn looks(program: &Program, plan: &Plan) -> bool {
-    plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written)
-}
-
-/// The places where a program raises, if its exceptions can be deferred and it only stores results that are numbers.
-fn deferrable_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
-    only_results(program, plan)?;
-    let deferrable = !sinks && program.jobs == Jobs::Identity && program.can_defer_errors();
-    deferrable.then(|| program.sites.as_slice().into())
+/// A kernel.
+struct Prepared {
+    executable: Arc<dyn Executable>,
+    /// How the kernel itself compacts the results.
+    compaction: Option<Compaction>,
+    /// Its epilogue, if it has one, and whether the pass that computes the results runs it.
+    sink: Option<(Epilogue, bool)>,
+    /// How long the backend compiled.
+    took: Duration,
 }
 
 /// The process that a kernel belongs to, where its children cannot run it.
@@ -93,28 +72,29 @@ pub(super) fn owner(choice: Choice) -> Option<u32> {
 impl Section<'_> {
     /// The form that a variant must be compiled for.
     pub(super) fn form(&self) -> Form {
-        let base = if self.range.is_some() { Base::Range } else { Base::Array };
+        let base = if self.request.range.is_some() { Base::Range } else { Base::Array };
+        let flags = self.request.settings.flags;
         Form {
-            op: self.op,
+            op: self.request.kind.op(),
             base,
-            code: self.settings.code,
+            code: self.request.settings.code,
             backend: self.choice,
             process: owner(self.choice),
             few: self.len() < ikra_core::ir::ASSUMED_LIMIT as usize,
-            single: self.scope.is_some() && self.ticks == 1,
-            results: match self.settings.into {
+            single: self.scope.is_some() && self.request.ticks == 1,
+            results: match self.request.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
                 _ => None,
             },
-            reduce: self.settings.reduce,
-            exact: self.settings.exact,
-            again: self.settings.again,
-            compacts: self.settings.holes || self.settings.into == Some(Results::Numbers),
+            reduce: self.request.settings.reduce,
+            exact: flags.has(Flag::Exact),
+            again: flags.has(Flag::Again),
+            compacts: flags.has(Flag::Holes) || self.request.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
             resources: Resources {
                 shared_memory: self.backend.target().shared_memory,
-                apart: self.settings.apart,
-                wanted: self.settings.stencils,
+                apart: flags.has(Flag::Apart),
+                wanted: self.request.settings.stencils,
             },
         }
     }
@@ -134,41 +114,77 @@ impl Section<'_> {
     }
 
     fn compile_with(&mut self, form: &Form, holes: Option<Holes>) -> Result<Attempt, Error> {
-        let elements = self.len();
-        let Section {
-            ruby,
-            captures,
-            clock,
-            site,
-            base,
-            range,
-            ticks,
-            settings,
-            backend,
-            explained,
-            operation,
-            told,
-            ..
-        } = self;
         // Observing a million objects takes as long as making a device's context.
-        backend.get_ready();
+        self.backend.get_ready();
+        let Inferred { mut compiled, explanation, guards, facts } = self.infer(form, holes)?;
+        self.site.state.lock().out_of_range.extend(facts.out_of_range().iter().cloned());
+        if let Some(told) = &self.request.told {
+            told.clear()?;
+            compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
+        }
+        if let Some(cut) = compiled.stencils.iter().position(|choice| choice.strategy == Strategy::Separate) {
+            let mut state = self.site.state.lock();
+            state.cuts.retain(|(known, _)| known != form);
+            state.cuts.truncate(MAX_VARIANTS - 1);
+            state.cuts.insert(0, (form.clone(), cut));
+            return Ok(Attempt::Cut);
+        }
+        let Lowered { program, schema, .. } = &compiled.lowered;
+        let plan = Plan::new(self.ruby, program, schema, &facts).map_err(|e| self.failed(e))?;
+        let overwritten = schema.overwritten();
+        let fold = self.fold(form, &compiled, &plan, &overwritten);
+        if fold.is_none() && schema.has_holes && holes != Some(Holes::Marked) {
+            return Ok(Attempt::Unfilled);
+        }
+        let prepared = self.prepare(form, &mut compiled, &plan, fold)?;
+        if let Some(explanation) = explanation {
+            self.account(form, &compiled, explanation, &prepared)?;
+        }
+        if let Some(note) = backends::cache_note() {
+            errors::warn(self.ruby, &format!("Ikra: {note}"))?;
+        }
+        let Prepared { executable, compaction, .. } = prepared;
+        let sinks = fold.is_some() || compaction.is_some();
+        let variant = Variant {
+            form: form.clone(),
+            guards,
+            capacities: HeapCapacities::new(&compiled.lowered.program, self.len()),
+            properties: Properties::of(&compiled.lowered, &plan, sinks, &overwritten),
+            lowered: compiled.lowered,
+            plan,
+            executable,
+            fold,
+            compaction,
+            graphs: graph_cache::Owner::default(),
+        };
+        Ok(Attempt::Ready(Box::new(variant)))
+    }
+
+    /// What earlier calls saw of the block's values, and whether the elements of a list may be exactly the objects of
+    /// their classes.
+    fn known_facts(&self, form: &Form) -> (Facts, bool) {
         let mut facts = Facts::default();
-        let whole;
-        {
-            let state = site.state.lock();
-            whole = form.single && !state.scattered;
-            state.refuted.iter().for_each(|assumption| facts.refute(assumption));
-            facts.drop_ranges(&state.out_of_range);
-            let refuted = |what: &StrideAssumption| form.stays || state.refuted_strides.contains(what);
-            StrideAssumption::ALL.into_iter().filter(refuted).for_each(|what| facts.refute_stride(what));
-            if state.column_out_of_range || form.stays {
-                facts.saw_column_out_of_range();
-            }
+        let state = self.site.state.lock();
+        state.refuted.iter().for_each(|assumption| facts.refute(assumption));
+        facts.drop_ranges(&state.out_of_range);
+        let refuted = |what: &StrideAssumption| form.stays || state.refuted_strides.contains(what);
+        StrideAssumption::ALL.into_iter().filter(refuted).for_each(|what| facts.refute_stride(what));
+        if state.column_out_of_range || form.stays {
+            facts.saw_column_out_of_range();
         }
-        if let Some((first, _)) = range {
-            facts.saw_integer(&Root::Element, *first);
+        (facts, form.single && !state.scattered)
+    }
+
+    /// The stages up to the program: they observe the values of this call.
+    fn infer(&mut self, form: &Form, holes: Option<Holes>) -> Result<Inferred, Error> {
+        let (mut facts, whole) = self.known_facts(form);
+        if let Some((first, _)) = self.request.range {
+            facts.saw_integer(&Root::Element, first);
         }
-        let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base), super::resident::is_open);
+        let explains = self.explained.is_some() || dump::is_wanted();
+        let Section { ruby, request, clock, site, backend, .. } = self;
+        let base = request.range.is_none().then_some(request.base);
+        let mut world = LiveWorld::new(ruby, &request.captures, base, super::resident::is_open);
         let compiled = clock.measure(Phase::Infer, || {
             // An error of an element is reported where the block reads it.
             let _ = world.scan_root(&Root::Element, &mut facts);
@@ -186,127 +202,100 @@ impl Section<'_> {
                 results: form.results,
                 holes,
             };
-            if explained.is_some() || dump::is_wanted() {
-                let answer = large_stack::asking(&mut world, |world| {
-                    engine::explain(world, &mut facts, &site.source, &shape, &form.code, form.resources)
-                });
-                return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
-            }
-            let compiled = large_stack::asking(&mut world, |world| {
-                compile(world, &mut facts, &site.source, &shape, &form.code, form.resources)
-            });
-            compiled.map(|compiled| (compiled, None))
+            large_stack::asking(&mut world, |world| {
+                let source = &site.source;
+                if explains {
+                    let answer = engine::explain(world, &mut facts, source, &shape, &form.code, form.resources);
+                    return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
+                }
+                let answer = compile(world, &mut facts, source, &shape, &form.code, form.resources);
+                answer.map(|compiled| (compiled, None))
+            })
         });
         if let Some(error) = world.raised.take() {
             return Err(error);
         }
         let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
-        site.state.lock().out_of_range.extend(facts.out_of_range().iter().cloned());
-        if let Some(told) = told {
-            told.clear()?;
-            compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
+        Ok(Inferred { compiled, explanation, guards: world.guards, facts })
+    }
+
+    /// How the kernel reduces the results, where the section needs nothing else and the kernel can.
+    fn fold(&self, form: &Form, compiled: &Compiled, plan: &Plan, overwritten: &[ColumnId]) -> Option<Fold> {
+        let (reduction, slot) = (form.reduce?, plan.result.as_ref()?);
+        // Only true and false are counted. There are no other Integers, as results show.
+        let dtype = is_dtype(self.request.settings.into.unwrap_or(Results::Numbers), slot)?;
+        if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
+            return None;
         }
-        if let Some(cut) = compiled.stencils.iter().position(|choice| choice.strategy == Strategy::Separate) {
-            let mut state = site.state.lock();
-            state.cuts.retain(|(known, _)| known != form);
-            state.cuts.truncate(MAX_VARIANTS - 1);
-            state.cuts.insert(0, (form.clone(), cut));
-            return Ok(Attempt::Cut);
-        }
-        let (program, layout) = (&compiled.lowered.program, &compiled.layout);
-        let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
-        let overwritten = compiled.lowered.schema.overwritten();
-        let fold = form.reduce.and_then(|reduction| {
-            let slot = plan.result.as_ref()?;
-            // Only true and false are counted. There are no other Integers, as results show.
-            let dtype = is_dtype(settings.into.unwrap_or(Results::Numbers), slot)?;
-            if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
-                return None;
-            }
-            Fold::of(program, layout, slot.value?, compiled.lowered.schema.marks, reduction, form.again, &overwritten)
-        });
-        if fold.is_none() && compiled.lowered.schema.has_holes && holes != Some(Holes::Marked) {
-            return Ok(Attempt::Unfilled);
-        }
+        let Lowered { program, schema, .. } = &compiled.lowered;
+        Fold::of(program, &compiled.layout, slot.value?, schema.marks, reduction, form.again, overwritten)
+    }
+
+    /// The kernel.
+    fn prepare(
+        &mut self,
+        form: &Form,
+        compiled: &mut Compiled,
+        plan: &Plan,
+        fold: Option<Fold>,
+    ) -> Result<Prepared, Error> {
         let began = Instant::now();
-        let compaction = match (settings.into, &plan.result, compiled.lowered.schema.marks) {
+        let (program, layout) = (&compiled.lowered.program, &compiled.layout);
+        let compaction = match (self.request.settings.into, &plan.result, compiled.lowered.schema.marks) {
             (Some(into), Some(slot), Some(marks)) if fold.is_none() && is_dtype(into, slot).is_some() => {
                 slot.value.and_then(|column| Compaction::of(program, layout, column, marks))
             }
             _ => None,
         };
         let sink = fold.map(Epilogue::Fold).or(compaction.map(Epilogue::Compaction));
+        let backend = &self.backend;
         let prepare = || match sink {
             Some(sink) => backend.prepare_with_epilogue(program, layout, sink, &form.code),
             None => backend.prepare(program, layout, &form.code),
         };
-        let executable = clock
-            .measure(Phase::Compile, || gvl::released(|| large_stack::alone(prepare)))
-            .map_err(|e| errors::core(ruby, e))?;
-        if let Some(ticks) = compiled.ticks {
+        let executable = self.clock.measure(Phase::Compile, || gvl::released(|| large_stack::alone(prepare)));
+        let executable = executable.map_err(|e| errors::core(self.ruby, e))?;
+        if let Some(ticks) = compiled.ticks.take() {
             executable.join_ticks(ticks);
         }
         let at_once = executable.runs_epilogue();
-        let compaction = compaction.filter(|_| at_once);
-        let preparing = began.elapsed();
-        if let Some(explanation) = explanation {
-            let unit = &site.source.unit;
-            let history = *site.history.lock();
-            let account = Account {
-                operation: operation.name()?.into_owned(),
-                elements,
-                ticks: *ticks,
-                source: unit.source.clone(),
-                place: errors::place(ruby, &unit.source)?,
-                backend: backend.name(),
-                why: backends::reason(settings.backend, elements, *ticks, &history),
-                reading: site.read_in.saturating_sub(unit.parsed_in),
-                preparing,
-                explanation,
-                program: program.clone(),
-                layout: compiled.layout.clone(),
-                options: form.code,
-                executable: executable.clone(),
-                sink: sink.map(|sink| (sink, at_once)),
-            };
-            if dump::is_wanted() {
-                dump::write(ruby, &account)?;
-            }
-            if let Some(explained) = explained {
-                explained.account = Some(account);
-            }
-        }
-        if let Some(note) = backends::cache_note() {
-            errors::warn(ruby, &format!("Ikra: {note}"))?;
-        }
-        let capacities = HeapCapacities::new(program, elements);
-        let sinks = fold.is_some() || compaction.is_some();
-        let surely_ends = !sinks && program.surely_ends();
-        let (sites, divisible) = (deferrable_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
-        let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
-        let pure = {
-            let marks = compiled.lowered.schema.marks;
-            let results: Vec<ColumnId> =
-                compiled.lowered.schema.result.iter().flat_map(Slot::columns).chain(marks).collect();
-            program.changes_only(&results, &overwritten)
+        let (compaction, sink) = (compaction.filter(|_| at_once), sink.map(|sink| (sink, at_once)));
+        Ok(Prepared { executable, compaction, sink, took: began.elapsed() })
+    }
+
+    /// The account for `Ikra.explain`, and for IKRA_DUMP.
+    fn account(
+        &mut self,
+        form: &Form,
+        compiled: &Compiled,
+        explanation: Explanation,
+        prepared: &Prepared,
+    ) -> Result<(), Error> {
+        let (ruby, elements, unit) = (self.ruby, self.len(), &self.site.source.unit);
+        let history = *self.site.history.lock();
+        let account = Account {
+            operation: self.request.operation.name()?.into_owned(),
+            elements,
+            ticks: self.request.ticks,
+            source: unit.source.clone(),
+            place: errors::place(ruby, &unit.source)?,
+            backend: self.backend.name(),
+            why: backends::reason(self.request.settings.backend, elements, self.request.ticks, &history),
+            reading: self.site.read_in.saturating_sub(unit.parsed_in),
+            preparing: prepared.took,
+            explanation,
+            program: compiled.lowered.program.clone(),
+            layout: compiled.layout.clone(),
+            options: form.code,
+            executable: prepared.executable.clone(),
+            sink: prepared.sink,
         };
-        let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
-        let variant = Variant {
-            form,
-            guards,
-            lowered,
-            plan,
-            capacities,
-            executable,
-            fold,
-            compaction,
-            sites,
-            surely_ends,
-            divisible,
-            looks,
-            pure,
-            graphs: graph_cache::Owner::default(),
-        };
-        Ok(Attempt::Ready(Box::new(variant)))
+        if dump::is_wanted() {
+            dump::write(ruby, &account)?;
+        }
+        if let Some(explained) = &mut self.explained {
+            explained.account = Some(account);
+        }
+        Ok(())
     }
 }

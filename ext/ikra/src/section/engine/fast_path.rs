@@ -18,7 +18,10 @@
 //!
 //! A program whose exception may be deferred on a device needs an error callback. It takes the normal path.
 
-use super::{Section, Site, Use, Variant, Within, known_site};
+use super::Section;
+use super::cache::{Site, Use, Within, known_site};
+use super::request::Kind;
+use super::variant::{Variant, is_dtype};
 use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::pack::{self, RootValue};
@@ -86,24 +89,26 @@ pub(super) struct FastPath {
 impl FastPath {
     /// The fast path that a section leaves, if it ended well and later calls may take it.
     pub(super) fn of(section: &Section<'_>, variant: &Arc<Variant>) -> Option<Self> {
-        let plain = section.wrapped
-            && !section.another
-            && section.ticks == 1
+        let request = &section.request;
+        let plain = request.wrapped
+            && request.kind != Kind::Another
+            && request.ticks == 1
             && section.scope.is_none()
             && section.explained.is_none()
-            && section.told.is_none()
-            && matches!(section.range, Some((0, len)) if len > 0);
-        let sure = variant.surely_ends || variant.sites.is_some() && section.backend.store().is_none();
+            && request.told.is_none()
+            && matches!(request.range, Some((0, len)) if len > 0);
+        let properties = &variant.properties;
+        let sure = properties.surely_ends || properties.sites.is_some() && section.backend.store().is_none();
         if !plain || !sure || variant.fold.is_some() || variant.compaction.is_some() {
             return None;
         }
-        let defaults = section.settings.are_defaults()?;
+        let defaults = request.settings.are_defaults()?;
         let (plan, lowered) = (&variant.plan, &variant.lowered);
         let (program, schema) = (&lowered.program, &lowered.schema);
         let result = plan.result.as_ref()?;
-        let (into, to) = (section.settings.into?, result.value?);
-        let made = super::compile::is_dtype(into, result)?;
-        let [given] = section.captures.given()[..] else { return None };
+        let (into, to) = (request.settings.into?, result.value?);
+        let made = is_dtype(into, result)?;
+        let [given] = request.captures.given()[..] else { return None };
         let (dtype, buffer) = buffer::of(given)?;
         let mut leading = plan.roots.iter().enumerate().filter(|(_, slot)| slot.leads_on());
         let from = match (leading.next(), leading.next(), &plan.kinds[..]) {
@@ -132,9 +137,9 @@ impl FastPath {
         nothing_else.then(|| Self {
             variant: variant.clone(),
             backend: section.backend.clone(),
-            asked: section.settings.backend,
+            asked: request.settings.backend,
             defaults,
-            lambda: section.captures.is_lambda(),
+            lambda: request.captures.is_lambda(),
             given: dtype,
             made,
             from,
@@ -173,7 +178,9 @@ impl FastPath {
     /// Whether the launch ends, or is queued, at once, so that there is nothing to wait for.
     fn is_quick(&self, from: &Buffer, count: usize) -> bool {
         let there = || match (self.backend.store(), from.residence()) {
-            (Some(store), Residence::Device | Residence::Both) => self.variant.surely_ends && store.is_at_leisure(),
+            (Some(store), Residence::Device | Residence::Both) => {
+                self.variant.properties.surely_ends && store.is_at_leisure()
+            }
             (None, Residence::Nowhere | Residence::Host | Residence::Both) => true,
             _ => false,
         };

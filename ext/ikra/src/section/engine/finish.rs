@@ -4,12 +4,13 @@
 //! the write-back itself ([`crate::marshal::unpack`]).
 
 use super::Section;
-use super::compile::is_dtype;
+use super::request::Kind;
+use super::variant::{Variant, is_dtype};
 use crate::buffers::buffer;
 use crate::marshal::pack::Packed;
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::unpack::Unpacker;
-use crate::options::Results;
+use crate::options::{Flag, Results};
 use crate::report::profile::Clock;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
@@ -18,10 +19,11 @@ use crate::ruby::registry;
 use crate::section::collect;
 use crate::section::over::Placement;
 use crate::world::live_world;
-use ikra_core::backend::Key;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::diagnostic::Diagnostic;
+use ikra_core::ir::Trap;
 use ikra_core::layout::schema::Schema;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
@@ -72,6 +74,30 @@ pub(super) fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option
 }
 
 impl Section<'_> {
+    /// How a launch that trapped ends the section, if it does not raise.
+    ///
+    /// # Errors
+    /// The exception of the trap.
+    pub(super) fn early_exit(&self, unpacker: &Unpacker<'_>, record: &TrapRecord) -> Result<EarlyExit, Error> {
+        let site = &unpacker.program.sites[record.site.index()];
+        if site.trap == Trap::Race {
+            return Err(errors::race(self.ruby, unpacker.program, record));
+        }
+        let operands = unpacker.operands(&site.operands, &record.words)?;
+        if site.trap != Trap::Break {
+            // Messages show what the element has made. For an array of a union it is not sure which of two kinds it
+            // has.
+            if !site.operands.contains(&Repr::Union) {
+                unpacker.fill_new()?;
+            }
+            return Err(errors::trapped(self.ruby, site, &operands, record.key));
+        }
+        Ok(match operands.first() {
+            Some(value) => EarlyExit::Break(*value, record.key.index()),
+            None => EarlyExit::Found(record.key.index()),
+        })
+    }
+
     /// Writes back, and gives the section's value.
     pub(super) fn unpack(
         &self,
@@ -86,7 +112,7 @@ impl Section<'_> {
             (Some(EarlyExit::Break(raw, index)), slot) => {
                 // A column that is reduced, or that a buffer holds, has no rows here.
                 if let (true, Some(slot), ResultLocation::Column, None) =
-                    (self.wrapped, slot, &result, self.settings.reduce)
+                    (self.request.wrapped, slot, &result, self.request.settings.reduce)
                 {
                     before = Some(unpacker.results(slot, index as usize)?);
                 }
@@ -94,7 +120,7 @@ impl Section<'_> {
             }
             (Some(EarlyExit::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
             (None, Some(_)) if let ResultLocation::Reduced(reduced) = result => {
-                let reduction = self.settings.reduce.unwrap_or(Reduction::Count);
+                let reduction = self.request.settings.reduce.unwrap_or(Reduction::Count);
                 (Some("reduced"), collect::reduced_value(self.ruby, reduction, reduced)?)
             }
             (None, Some(_)) if let ResultLocation::Buffer(dtype, buffer) = result => {
@@ -106,7 +132,8 @@ impl Section<'_> {
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
             (None, Some(slot)) => {
-                let joined = if self.settings.join { unpacker.joined(slot, len)? } else { None };
+                let joined =
+                    if self.request.settings.flags.has(Flag::Join) { unpacker.joined(slot, len)? } else { None };
                 let value = match joined {
                     Some((dtype, rows)) => {
                         buffer::wrap(self.ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
@@ -115,13 +142,15 @@ impl Section<'_> {
                 };
                 (None, value)
             }
-            (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
-            (None, None) => (None, self.base),
+            (None, None) if self.request.kind == Kind::Another => {
+                (None, self.request.captures.get(self.ruby, &syntax::given(0))?)
+            }
+            (None, None) => (None, self.request.base),
         };
         let mut locals = Vec::new();
         let path = &self.site.source.unit.source.path;
         for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
-            let start = self.captures.get(self.ruby, &accumulator.name)?;
+            let start = self.request.captures.get(self.ruby, &accumulator.name)?;
             if let Some(value) = unpacker.combined(accumulator, slot, start, len, path)? {
                 unpacker.holder.add(self.ruby, value.as_raw());
                 locals.push((accumulator.name.clone(), value));
@@ -130,14 +159,30 @@ impl Section<'_> {
         if stays { unpacker.fill_new() } else { unpacker.write_back(unpacker.look()) }?;
         unpacker.schema.roots.iter().try_for_each(|root| live_world::write_class_variable(self.ruby, &root.root))?;
         for (name, value) in locals {
-            self.captures.set(self.ruby, &name, value)?;
+            self.request.captures.set(self.ruby, &name, value)?;
         }
-        let bare = !self.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
+        let bare = !self.request.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
         Ok(if bare { value } else { ended(self.ruby, how, value, before) })
     }
 
-    /// Where results go: to a buffer, unless they must become an Array.
-    pub(super) fn result_buffer(
+    /// Where the results of a launch go. Buffers of results are added to its buffers.
+    pub(super) fn result_location(
+        &self,
+        variant: &Variant,
+        limit: Key,
+        packed: &mut Packed,
+    ) -> Result<ResultLocation, Error> {
+        match (self.request.settings.into, &variant.plan.result) {
+            (Some(_), Some(_)) if variant.compaction.is_some() => Ok(ResultLocation::Compacted),
+            (Some(into), Some(slot)) if variant.fold.is_none() => {
+                self.result_buffer(into, slot, &variant.lowered.schema, limit, packed)
+            }
+            _ => Ok(ResultLocation::Column),
+        }
+    }
+
+    /// To a buffer, unless they must become an Array.
+    fn result_buffer(
         &self,
         into: Results,
         slot: &SlotPlan,
@@ -148,7 +193,7 @@ impl Section<'_> {
         // A program that only raises has no results of another kind.
         let none = || schema.is_endless.then_some(if let Results::As(dtype) = into { dtype } else { Dtype::F64 });
         let Some(dtype) = is_dtype(into, slot).or_else(none) else {
-            if into == Results::Numbers || self.settings.holes {
+            if into == Results::Numbers || self.request.settings.flags.has(Flag::Holes) {
                 return Ok(ResultLocation::Column);
             }
             let source = &self.site.source.unit.source;

@@ -21,7 +21,9 @@
 //! Some programs have no state and run as without a scope. They make objects, freeze anything or ask what is frozen,
 //! write to arrays, or read Strings that are not frozen.
 
-use super::{Section, Site, Variant};
+use super::Section;
+use super::cache::Site;
+use super::variant::Variant;
 use crate::buffers::buffer;
 use crate::marshal::decode::Decoder;
 use crate::marshal::graph_cache;
@@ -611,7 +613,7 @@ impl Section<'_> {
         };
         for state in states.iter().filter(fits) {
             let variant = &state.variant;
-            if !variant.guards.hold(self.ruby)? || !variant.guards.outside_hold(self.ruby, &self.captures)? {
+            if !variant.guards.hold(self.ruby)? || !variant.guards.outside_hold(self.ruby, &self.request.captures)? {
                 continue;
             }
             let mut roots = Vec::with_capacity(variant.lowered.schema.roots.len());
@@ -634,9 +636,9 @@ impl Section<'_> {
                 }
                 scope.inner.lock().touched = false;
             }
-            let elements = match self.range {
+            let elements = match self.request.range {
                 Some((first, len)) => Elements::Range(first, len),
-                None => Elements::Values(heap::elements(self.base.as_raw())),
+                None => Elements::Values(heap::elements(self.request.base.as_raw())),
             };
             self.counted.set(Some(elements.len()));
             let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);
@@ -655,7 +657,7 @@ impl Section<'_> {
     }
 
     pub(super) fn base_of_state(&self) -> (Raw, Option<(i64, usize)>) {
-        if self.range.is_some() { (heap::NIL, self.range) } else { (self.base.as_raw(), None) }
+        if self.request.range.is_some() { (heap::NIL, self.request.range) } else { (self.request.base.as_raw(), None) }
     }
 
     /// Makes a state of the packed columns, where the program can have one.
@@ -698,7 +700,7 @@ impl Section<'_> {
             parts.sort();
             (!parts.is_empty()).then_some((parts, tag))
         };
-        let base = self.range.is_none().then(|| self.base.as_raw());
+        let base = self.request.range.is_none().then(|| self.request.base.as_raw());
         let kept_base = base.map(|base| Kept::new(reflect::value(base)));
         let arrays = Arrays::now(ruby, holder, base, tables)?;
         let wrapped = self.ruby.class_object().const_get::<_, RModule>("Ikra")?;

@@ -1,18 +1,28 @@
 //! The loop of a section: select, launch, and begin again where that did not do.
 //!
-//! Here: [`Section::run`], the only loop over launches, and [`RunOutcome`], over which it loops. Not here: what makes a
-//! launch fail ([`super::run`]).
+//! Here: [`Section::run`], the only loop over launches; [`RunOutcome`], over which it loops; and what must be done
+//! before a launch is repeated. Not here: the launch ([`super::run`]).
 
 use super::Section;
 use super::fast_path::FastPath;
 use super::finish::ended;
-use crate::options::Settings;
+use super::request::Kind;
+use super::variant::Variant;
+use crate::buffers::buffer;
+use crate::options::Flag;
 use crate::report::explain;
+use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
-use ikra_core::backend::Key;
+use ikra_core::backend::resident::Resident;
+use ikra_core::backend::{CancelToken, Key, Outcome, TrapRecord};
+use ikra_core::error::{Error as CoreError, Result as CoreResult};
+use ikra_core::ir::Trap;
+use ikra_core::memory::buffer::Buffer;
 use magnus::prelude::*;
 use magnus::{Error, Value};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Why a section has to run again from the start.
 pub(super) enum Retry {
@@ -52,13 +62,24 @@ pub(super) struct LaunchPolicy {
 /// How often a section is compiled for values that other threads change meanwhile.
 pub(super) const MAX_ATTEMPTS: usize = 50;
 
+/// Milliseconds between attempts to allocate memory that other processes hold on the device.
+const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
+
 impl Section<'_> {
-    pub(super) fn run(mut self) -> Result<Value, Error> {
+    pub(super) fn run(&mut self) -> Result<Value, Error> {
         let outcome = self.attempts();
-        if let Some(account) = self.explained.and_then(|e| e.account) {
+        if let Some(account) = self.explained.take().and_then(|e| e.account) {
             explain::add(self.ruby, account);
         }
         outcome
+    }
+
+    /// Whether the caller wants no section whose program is like this.
+    fn refuses(&self, variant: &Variant) -> bool {
+        let (flags, properties) = (self.request.settings.flags, &variant.properties);
+        flags.has(Flag::Only) && !(variant.fold.is_some() || properties.looks)
+            || flags.has(Flag::Piece) && !properties.divisible
+            || flags.has(Flag::Pure) && !properties.pure
     }
 
     fn attempts(&mut self) -> Result<Value, Error> {
@@ -72,9 +93,7 @@ impl Section<'_> {
                 let stencil = self.ruby.into_value(self.cut(&self.form()).unwrap_or(0));
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
-            let fits = variant.fold.is_some() || variant.looks;
-            let Settings { only, piece, pure, .. } = self.settings;
-            if only && !fits || piece && !variant.divisible || pure && !variant.pure {
+            if self.refuses(&variant) {
                 random::give_back(self.number);
                 if let Some(explained) = &mut self.explained {
                     explained.account = None;
@@ -108,5 +127,78 @@ impl Section<'_> {
             self.ruby.exception_runtime_error(),
             "the objects of a section kept changing their types while it was compiled for them",
         ))
+    }
+
+    /// Whether a launch that ended like this is repeated, and not because of a trap. `needed` are its buffers. Memory
+    /// was given back so often before: `evicted`.
+    pub(super) fn retry_of_launch<'a>(
+        &self,
+        outcome: &CoreResult<Outcome>,
+        evicted: usize,
+        needed: impl Iterator<Item = &'a Resident>,
+    ) -> Result<Option<Retry>, Error> {
+        match outcome {
+            Ok(Outcome::Cancelled) => Ok(Some(Retry::Beside)),
+            // Other processes on the device may give memory back. A process with a limit of its own need not wait for
+            // them.
+            Err(CoreError::Memory { wanted, .. })
+                if (1..=PAUSES.len()).contains(&evicted)
+                    && ikra_core::config::memory_limit() == u64::MAX
+                    && *wanted <= self.backend.target().memory =>
+            {
+                let until = Instant::now() + Duration::from_millis(PAUSES[evicted - 1]);
+                let cancel = CancelToken::default();
+                gvl::run(self.ruby, &cancel, || {
+                    while !cancel.is_cancelled() && Instant::now() < until {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                })?;
+                Ok(Some(Retry::Memory))
+            }
+            Err(CoreError::Memory { .. }) if evicted == 0 => {
+                let keep: Vec<Arc<Buffer>> = needed.map(|resident| resident.buffer.clone()).collect();
+                gvl::released(|| buffer::evict(&keep)).map_err(|e| self.failed(e))?;
+                self.ruby.gc_start();
+                Ok(Some(Retry::Memory))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a launch that trapped is repeated.
+    pub(super) fn retry_of_trap(
+        &self,
+        variant: &Variant,
+        record: &TrapRecord,
+        limit: Key,
+    ) -> Result<Option<Retry>, Error> {
+        let program = &variant.lowered.program;
+        let site = &program.sites[record.site.index()];
+        if let Trap::Refuted(assumption) = &site.trap {
+            let mut state = self.site.state.lock();
+            if !state.refuted.contains(assumption) {
+                state.refuted.push(assumption.clone());
+            }
+            state.variants.retain(|v| v.form != variant.form);
+            return Ok(Some(Retry::Compile));
+        }
+        if site.trap == Trap::StackOverflow
+            && gvl::released(|| variant.executable.deepen()).map_err(|e| self.failed(e))?
+        {
+            return Ok(Some(Retry::Capacity));
+        }
+        if let Trap::Grow(heap) = site.trap {
+            let size = (self.len() as u64, self.request.ticks, self.slots());
+            let memory = self.backend.target().memory;
+            let grown = variant.capacities.grow(program, heap, record, size, memory);
+            return grown.map(|()| Some(Retry::Capacity)).map_err(|e| self.failed(e));
+        }
+        if self.request.kind == Kind::Another
+            && site.operands.is_empty()
+            && self.request.captures.find_another(record.key.index())
+        {
+            return Ok(Some(Retry::Past));
+        }
+        Ok((site.trap == Trap::Break && limit != record.key).then_some(Retry::Until(record.key)))
     }
 }

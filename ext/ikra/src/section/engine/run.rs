@@ -1,14 +1,15 @@
 //! One launch of a section.
 //!
 //! Here: [`Section::launch`], from packed columns to the section's value, or to the reason why it has to run again. Not
-//! here: the loop ([`super::retry`]), and how a launch runs ([`ikra_core::backend`]).
+//! here: which reasons these are, and the loop ([`super::retry`]); the value ([`super::finish`]); how a launch runs
+//! ([`ikra_core::backend`]).
 
-use super::compile::is_dtype;
-use super::finish::{EarlyExit, ResultLocation};
+use super::Section;
+use super::finish::ResultLocation;
+use super::request::Kind;
 use super::resident;
-use super::retry::{LaunchPolicy, Retry, RunOutcome};
-use super::{Section, Variant};
-use crate::buffers::buffer;
+use super::retry::{LaunchPolicy, RunOutcome};
+use super::variant::{Variant, is_dtype};
 use crate::device::backends;
 use crate::marshal::made::Made;
 use crate::marshal::pack::Packed;
@@ -17,23 +18,94 @@ use crate::marshal::unpack::Unpacker;
 use crate::options::Choice;
 use crate::report::profile::{Clock, Phase};
 use crate::ruby::deferred_error::DeferredError;
-use crate::ruby::errors;
 use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
+use ikra_core::backend::collective::reduce::Reduced;
 use ikra_core::backend::resident::{Resident, Write, send};
-use ikra_core::backend::{CancelToken, Key, Launch, Outcome, Timings};
-use ikra_core::error::Error as CoreError;
-use ikra_core::ir::{Column, Program, Trap};
+use ikra_core::backend::{CancelToken, Ending, Key, Launch, Outcome, Timings};
+use ikra_core::error::{Error as CoreError, Result as CoreResult};
+use ikra_core::ir::{Column, Program, Site as Raise};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
-use ikra_core::types::Repr;
-use magnus::Error;
+use ikra_core::memory::completion::Completion;
+use magnus::{Error, Value};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Milliseconds between attempts to allocate memory that other processes hold on the device.
-const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
+/// How a kernel is launched.
+struct Way<'v> {
+    limit: Key,
+    /// As [`LaunchPolicy::beside`].
+    beside: bool,
+    /// Nothing that it writes has to be undone, whatever becomes of its results, and it is not interrupted.
+    in_place: bool,
+    /// Set if nothing has to wait for the launch.
+    deferral: Option<Deferral<'v>>,
+}
+
+/// Results that may turn out to be an exception when they are read.
+struct Deferral<'v> {
+    sites: &'v Arc<[Raise]>,
+    callback: Value,
+    results: Arc<Buffer>,
+}
+
+/// What a backend left of a launch.
+struct Launched {
+    /// `Cancelled` also where an interrupt that did not raise ended it.
+    outcome: CoreResult<Outcome>,
+    timings: Timings,
+    /// Launches before this one, whose values it reads.
+    completions: Vec<Arc<Completion>>,
+    /// Knows how the launch ends, if it was not waited for.
+    ending: Option<Box<dyn Ending>>,
+    /// The reduction of the results, if the kernel stored only that.
+    reduced: Option<Reduced>,
+    /// The results without the elements that have none, if the kernel left these out.
+    chosen: Option<HostColumn>,
+}
+
+/// A launch that is not repeated.
+struct Settled {
+    outcome: Outcome,
+    limit: Key,
+    /// All elements ran, up to the limit.
+    ended: bool,
+    result: ResultLocation,
+    /// Buffers that a scope keeps.
+    kept: Vec<Resident>,
+    /// Other buffers that existed before.
+    old: Vec<Resident>,
+    completions: Vec<Arc<Completion>>,
+    /// An interrupt may still end the section.
+    can_be_undone: bool,
+}
+
+impl Deferral<'_> {
+    fn error(&self) -> DeferredError {
+        DeferredError::new(self.sites, self.callback)
+    }
+
+    /// Leaves a failure to the results. `ending` knows of one that is to come.
+    fn settled(&self, outcome: CoreResult<Outcome>, ending: Option<Box<dyn Ending>>) -> CoreResult<Outcome> {
+        let outcome = match outcome {
+            Err(CoreError::Poisoned(poison)) => {
+                self.results.poison(poison);
+                Outcome::Done
+            }
+            Ok(Outcome::Trapped(record)) => {
+                self.results.poison(self.error().poison(record));
+                Outcome::Done
+            }
+            outcome => outcome?,
+        };
+        if let Some(ending) = ending {
+            self.results.depend(self.error().completion(ending));
+        }
+        Ok(outcome)
+    }
+}
 
 /// Bytes of columns that a program reads, and bytes that it writes.
 fn bytes_to_move(program: &Program, columns: &[HostColumn]) -> (f64, f64) {
@@ -51,54 +123,113 @@ impl Section<'_> {
         mut packed: Packed,
         tables: &Tables,
         holder: &LazyHolder,
-        LaunchPolicy { limit, beside, evicted }: LaunchPolicy,
+        policy: LaunchPolicy,
     ) -> Result<RunOutcome, Error> {
-        let ruby = self.ruby;
-        let cancel = CancelToken::default();
-        let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
-        let result = match (self.settings.into, &variant.plan.result) {
-            (Some(_), Some(_)) if variant.compaction.is_some() => ResultLocation::Compacted,
-            (Some(into), Some(slot)) if variant.fold.is_none() => {
-                self.result_buffer(into, slot, &variant.lowered.schema, limit, &mut packed)?
-            }
-            _ => ResultLocation::Column,
-        };
+        let limit = policy.limit;
+        let result = self.result_location(variant, limit, &mut packed)?;
         let residents = std::mem::take(&mut packed.residents);
-        // Nothing that it writes has to be undone, whatever becomes of its results, and it is not interrupted.
-        let in_place = variant.surely_ends
+        let way = self.way(variant, policy, &result, &residents);
+        let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
+        let launched = self.on_backend(variant, &mut packed, &residents, &way)?;
+        let Launched { outcome, timings, completions, ending, reduced, chosen } = launched;
+        // Only once it is sure that no interrupt makes it run again.
+        let ended = match outcome {
+            Ok(Outcome::Done) => true,
+            Ok(Outcome::Trapped(record)) => record.key == limit,
+            _ => false,
+        };
+        // The columns of a scope change last.
+        let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident.column));
+        let (kept, mut old): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
+        let can_be_undone = !way.in_place
+            && old.iter().all(|resident| resident.write == Write::None || result.is_new(&resident.buffer));
+        if ended {
+            // Arrays that existed before change only when nothing can fail any more.
+            let at_once = |resident: &Resident| way.deferral.is_some() || result.is_new(&resident.buffer);
+            let new = old.iter().filter(|resident| at_once(resident));
+            new.for_each(|resident| resident.keep(&mut packed.columns, &completions));
+            old.retain(|resident| !at_once(resident));
+        }
+        if let Some(retry) = self.retry_of_launch(&outcome, policy.evicted, kept.iter().chain(&old))? {
+            return Ok(RunOutcome::Retry(retry));
+        }
+        if let Ok(Outcome::Done) = outcome {
+            self.note(&timings, moved);
+        }
+        let outcome = match &way.deferral {
+            Some(deferral) => deferral.settled(outcome, ending),
+            None => outcome,
+        };
+        let outcome = outcome.map_err(|e| self.failed(e))?;
+        if let Outcome::Trapped(record) = outcome
+            && let Some(retry) = self.retry_of_trap(variant, &record, limit)?
+        {
+            return Ok(RunOutcome::Retry(retry));
+        }
+        let into = self.request.settings.into.zip(variant.plan.result.as_ref());
+        let result = match (reduced, chosen, into.and_then(|(into, slot)| is_dtype(into, slot))) {
+            (Some(reduced), ..) => ResultLocation::Reduced(reduced),
+            (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
+            _ => result,
+        };
+        let settled = Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone };
+        self.written_back(variant, &mut packed, tables, holder, settled).map(RunOutcome::Done)
+    }
+
+    fn way<'v>(
+        &self,
+        variant: &'v Variant,
+        LaunchPolicy { limit, beside, .. }: LaunchPolicy,
+        result: &ResultLocation,
+        residents: &[Resident],
+    ) -> Way<'v> {
+        let in_place = variant.properties.surely_ends
             && variant.plan.accumulators.is_empty()
             && limit == Key::NONE
-            && self.ticks == 1
+            && self.request.ticks == 1
             && self.backend.store().is_some()
             && residents.iter().any(|resident| resident.write == Write::Some);
-        // The error callback, and the buffer of results, if nothing has to wait for the launch.
-        let deferred = match (&variant.sites, self.error_callback, &result) {
-            (Some(sites), Some(callback), ResultLocation::Buffer(_, buffer))
-                if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
-            {
-                Some((sites, callback, buffer.clone()))
+        let needs_no_wait =
+            limit == Key::NONE && self.scope.is_none() && self.request.kind != Kind::Another && self.request.ticks == 1;
+        let deferral = match (&variant.properties.sites, self.request.error_callback, result) {
+            (Some(sites), Some(callback), ResultLocation::Buffer(_, results)) if needs_no_wait => {
+                Some(Deferral { sites, callback, results: results.clone() })
             }
             _ => None,
         };
-        let (mut completions, mut ending, may_wait) = (Vec::new(), None, deferred.is_some());
-        let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
+        Way { limit, beside, in_place, deferral }
+    }
+
+    /// The launch itself, without the GVL.
+    fn on_backend(
+        &mut self,
+        variant: &Variant,
+        packed: &mut Packed,
+        residents: &[Resident],
+        way: &Way<'_>,
+    ) -> Result<Launched, Error> {
+        let cancel = CancelToken::default();
+        let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
+        let (mut completions, mut ending) = (Vec::new(), None);
+        let (mut reduced, mut chosen, mut copied) = (None, None, 0);
         // The time is measured only for a profile, or where columns are transferred.
         let timed = self.clock.is_running() || self.backend.store().is_some();
         let began = timed.then(Instant::now);
-        let (mut reduced, mut chosen, mut copied) = (None, None, 0);
-        let first = self.state.as_ref().is_some_and(|state| state.is_level());
         let outcome = {
+            let first = self.state.as_ref().is_some_and(|state| state.is_level());
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
-            let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
-            let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
+            let (slots, jobs, ticks) = (self.slots(), packed.jobs, self.request.ticks);
+            let (section, block_size) = (self.number, self.request.settings.block_size);
+            let (limit, in_place, may_wait) = (way.limit, way.in_place, way.deferral.is_some());
+            let (cancel, timings, reduced) = (&cancel, &mut timings, &mut reduced);
             let (completions, ending, chosen, copied) = (&mut completions, &mut ending, &mut chosen, &mut copied);
             let work = || {
                 let began = timed.then(Instant::now);
                 if first {
-                    send(&residents, &**backend);
+                    send(residents, &**backend);
                 }
-                for resident in &residents {
+                for resident in residents {
                     *copied += resident.enter(&**backend, columns, may_wait.then_some(&mut *completions), in_place)?;
                 }
                 timings.upload += began.map(|began| began.elapsed()).unwrap_or_default();
@@ -138,30 +269,12 @@ impl Section<'_> {
                 }
                 Ok(outcome)
             };
-            match (in_place, beside) {
-                (true, _) => Some(gvl::released(work)),
-                (false, true) => gvl::run_beside(ruby, cancel, work).map(Some)?,
-                (false, false) => gvl::run(ruby, cancel, work)?,
+            match (in_place, way.beside) {
+                (true, _) => gvl::released(work),
+                (false, true) => gvl::run_beside(self.ruby, cancel, work)?,
+                (false, false) => gvl::run(self.ruby, cancel, work)?.unwrap_or(Ok(Outcome::Cancelled)),
             }
         };
-        // Only once it is sure that no interrupt makes it run again.
-        let ended = match outcome {
-            Some(Ok(Outcome::Done)) => true,
-            Some(Ok(Outcome::Trapped(record))) => record.key == limit,
-            _ => false,
-        };
-        // The columns of a scope change last.
-        let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident.column));
-        let (own, mut now): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
-        let all_can_be_undone =
-            !in_place && now.iter().all(|resident| resident.write == Write::None || result.is_new(&resident.buffer));
-        if ended {
-            // Arrays that existed before change only when nothing can fail any more.
-            let at_once = |resident: &Resident| deferred.is_some() || result.is_new(&resident.buffer);
-            let new = now.iter().filter(|resident| at_once(resident));
-            new.for_each(|resident| resident.keep(&mut packed.columns, &completions));
-            now.retain(|resident| !at_once(resident));
-        }
         self.clock.copied(copied);
         if let Some(mut at) = began {
             for (phase, time) in
@@ -171,147 +284,69 @@ impl Section<'_> {
                 at += time;
             }
         }
-        let outcome = match outcome {
-            None | Some(Ok(Outcome::Cancelled)) => return Ok(RunOutcome::Retry(Retry::Beside)),
-            // Other processes on the device may give memory back. A process with a limit of its own need not wait for
-            // them.
-            Some(Err(CoreError::Memory { wanted, .. }))
-                if (1..=PAUSES.len()).contains(&evicted)
-                    && ikra_core::config::memory_limit() == u64::MAX
-                    && wanted <= self.backend.target().memory =>
-            {
-                let until = Instant::now() + Duration::from_millis(PAUSES[evicted - 1]);
-                let cancel = CancelToken::default();
-                gvl::run(ruby, &cancel, || {
-                    while !cancel.is_cancelled() && Instant::now() < until {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                })?;
-                return Ok(RunOutcome::Retry(Retry::Memory));
-            }
-            Some(Err(CoreError::Memory { .. })) if evicted == 0 => {
-                let keep: Vec<Arc<Buffer>> = own.iter().chain(&now).map(|resident| resident.buffer.clone()).collect();
-                gvl::released(|| buffer::evict(&keep)).map_err(|e| self.failed(e))?;
-                ruby.gc_start();
-                return Ok(RunOutcome::Retry(Retry::Memory));
-            }
-            Some(Err(CoreError::Poisoned(poison))) if let Some((.., results)) = &deferred => {
-                results.poison(poison);
-                Outcome::Done
-            }
-            Some(Err(error)) => return Err(self.failed(error)),
-            Some(Ok(Outcome::Trapped(record))) if let Some((sites, callback, results)) = &deferred => {
-                results.poison(DeferredError::new(sites, *callback).poison(record));
-                Outcome::Done
-            }
-            Some(Ok(outcome)) => {
-                if outcome == Outcome::Done {
-                    self.note(&timings, moved);
-                }
-                outcome
-            }
-        };
-        if let (Some((sites, callback, results)), Some(ending)) = (&deferred, ending) {
-            results.depend(DeferredError::new(sites, *callback).completion(ending));
-        }
-        let lowered = &variant.lowered;
-        let (plan, program, schema) = (&variant.plan, &lowered.program, &lowered.schema);
+        Ok(Launched { outcome, timings, completions, ending, reduced, chosen })
+    }
+
+    /// Writes back what a launch left, and gives the section's value.
+    #[inline(always)] // called once in a launch, with much to pass
+    fn written_back(
+        &mut self,
+        variant: &Variant,
+        packed: &mut Packed,
+        tables: &Tables,
+        holder: &LazyHolder,
+        settled: Settled,
+    ) -> Result<Value, Error> {
+        let Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone } = settled;
+        let (ruby, plan) = (self.ruby, &variant.plan);
+        let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
         if let Some(bytes) = schema.bytes
             && packed.columns[bytes.index()].device().is_some()
-            && let Some(resident) = own.iter().chain(&now).find(|resident| resident.column == bytes)
+            && let Some(resident) = kept.iter().chain(&old).find(|resident| resident.column == bytes)
         {
             // Results may be Strings of these bytes.
-            packed.columns[bytes.index()] = resident.buffer.on_host().map_err(|e| errors::core(ruby, e))?;
+            packed.columns[bytes.index()] = resident.buffer.on_host().map_err(|e| self.failed(e))?;
         }
-        let made = Made::default();
-        let columns = &packed.columns;
+        let (made, columns) = (&Made::default(), &packed.columns);
         let trapped = matches!(outcome, Outcome::Trapped(record) if record.key != limit);
-        let polls = if all_can_be_undone { gvl::Polls::new() } else { gvl::Polls::never() };
-        let polls = &polls;
-        let unpacker = Unpacker { ruby, plan, program, schema, tables, columns, holder, made: &made, trapped, polls };
-        let mut exit = None;
-        if let Outcome::Trapped(record) = outcome {
-            let site = &program.sites[record.site.index()];
-            if let Trap::Refuted(assumption) = &site.trap {
-                let mut state = self.site.state.lock();
-                if !state.refuted.contains(assumption) {
-                    state.refuted.push(assumption.clone());
-                }
-                let form = &variant.form;
-                state.variants.retain(|v| v.form != *form);
-                return Ok(RunOutcome::Retry(Retry::Compile));
-            }
-            if site.trap == Trap::StackOverflow
-                && gvl::released(|| variant.executable.deepen()).map_err(|e| self.failed(e))?
-            {
-                return Ok(RunOutcome::Retry(Retry::Capacity));
-            }
-            if let Trap::Grow(heap) = site.trap {
-                let size = (self.len() as u64, self.ticks, self.slots());
-                let memory = self.backend.target().memory;
-                let grown = variant.capacities.grow(program, heap, record.words[0], record.key, size, memory, site);
-                return grown.map(|()| RunOutcome::Retry(Retry::Capacity)).map_err(|e| self.failed(e));
-            }
-            if self.another && site.operands.is_empty() && self.captures.find_another(record.key.index()) {
-                return Ok(RunOutcome::Retry(Retry::Past));
-            }
-            if site.trap == Trap::Break && limit != record.key {
-                return Ok(RunOutcome::Retry(Retry::Until(record.key)));
-            }
-            if site.trap == Trap::Race {
-                return Err(errors::race(ruby, program, &record));
-            }
-            let operands = unpacker.operands(&site.operands, &record.words)?;
-            if site.trap != Trap::Break {
-                // Messages show what the element has made. For an array of a union it is not sure which of two kinds it
-                // has.
-                if !site.operands.contains(&Repr::Union) {
-                    unpacker.fill_new()?;
-                }
-                return Err(errors::trapped(ruby, site, &operands, record.key));
-            }
-            exit = Some(match operands.first() {
-                Some(value) => EarlyExit::Break(*value, record.key.index()),
-                None => EarlyExit::Found(record.key.index()),
-            });
-        }
-        // The section ran without a state, so it wrote to the objects themselves.
-        if let (Some(scope), None) = (&self.scope, &self.state) {
-            scope.changed();
-        }
+        let polls = &if can_be_undone { gvl::Polls::new() } else { gvl::Polls::never() };
+        let unpacker = Unpacker { ruby, plan, program, schema, tables, columns, holder, made, trapped, polls };
+        let exit = match outcome {
+            Outcome::Trapped(record) => Some(self.early_exit(&unpacker, &record)?),
+            _ => None,
+        };
+        self.changed_objects();
         resident::changed_for_others(self.scope.as_ref());
-        let stays = packed.stays;
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
-        let dtype = self.settings.into.zip(plan.result.as_ref()).and_then(|(into, slot)| is_dtype(into, slot));
-        let result = match (reduced, chosen, dtype) {
-            (Some(reduced), ..) => ResultLocation::Reduced(reduced),
-            (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
-            _ => result,
-        };
-        let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, exit, len, result, stays))?;
+        let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, exit, len, result, packed.stays))?;
         // A launch whose arrays were poisoned wrote nothing that stays.
         if ended {
-            now.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
+            old.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
         }
         // Other threads may have read objects before they were written.
         resident::changed_for_others(self.scope.as_ref());
+        self.changed_objects();
+        if let (Some(scope), Some(state)) = (&self.scope, &self.state) {
+            kept.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
+            scope.wrote(state);
+        }
+        Ok(value)
+    }
+
+    /// Where the section ran without a state, it wrote to the objects themselves.
+    fn changed_objects(&self) {
         if let (Some(scope), None) = (&self.scope, &self.state) {
             scope.changed();
         }
-        if let (Some(scope), Some(state)) = (&self.scope, &self.state) {
-            own.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
-            scope.wrote(state);
-        }
-        Ok(RunOutcome::Done(value))
     }
 
     /// Remembers what a launch took.
     fn note(&self, timings: &Timings, moved: (f64, f64)) {
         // A call that names its backend does not wait for this.
-        if self.choice == Choice::Cuda && !timings.kernel.is_zero() && self.settings.backend == Choice::Auto {
+        if self.choice == Choice::Cuda && !timings.kernel.is_zero() && self.request.settings.backend == Choice::Auto {
             backends::measure_ways(&self.backend);
         }
-        self.site.note(self.choice, (self.len() as u64, self.ticks), timings, moved);
+        self.site.note(self.choice, (self.len() as u64, self.request.ticks), timings, moved);
     }
 }

@@ -3,27 +3,29 @@
 //! Here: [`Section::packed`], which tries the variants of the block, and compiles one where none fits. Not here: the
 //! compilation ([`super::compile`]), and packing itself ([`crate::marshal::pack`]).
 
-use super::compile::is_dtype;
+use super::Section;
+use super::cache::MAX_VARIANTS;
 use super::resident;
 use super::retry::MAX_ATTEMPTS;
-use super::{Form, MAX_VARIANTS, Section, Variant};
+use super::variant::{Form, Variant, is_dtype};
 use crate::marshal::graph_cache;
-use crate::marshal::pack::{Elements, Lender, Packed, RootValue, pack};
+use crate::marshal::pack::{Elements, Lender, PackTarget, Packed, RootValue, pack};
 use crate::marshal::trace::{GuardFailure, Tables};
 use crate::report::profile::Phase;
 use crate::ruby::errors;
 use crate::ruby::gvl::Patience;
-use crate::ruby::heap::{self, Raw};
+use crate::ruby::heap::{self, Hashes, Raw};
 use crate::ruby::holder::LazyHolder;
 use crate::ruby::registry::symbols;
 use crate::ruby::workers;
+use crate::world::hashes::{self, Unfit};
 use crate::world::live_world;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::ColumnId;
 use ikra_core::world::Root;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, Value};
+use magnus::{Error, Ruby, Value};
 use once_cell::unsync::OnceCell;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -31,6 +33,27 @@ use std::sync::Arc;
 
 /// A variant that fits the values of this call, and its columns.
 type Fitting = (Arc<Variant>, Packed, Arc<Tables>);
+
+/// Lays out Hashes that a trace met, for the next one. False where kernels cannot hold one of them.
+fn lay_out(ruby: &Ruby, met: Vec<Raw>, holder: &LazyHolder, laid_out: &mut Hashes) -> Result<bool, Error> {
+    met.iter().for_each(|hash| holder.add(ruby, *hash));
+    for hash in met {
+        let parts = match hashes::parts(ruby, hash) {
+            Ok(parts) => parts,
+            Err(Unfit::Refused(_)) => return Ok(false),
+            Err(Unfit::Raised(error)) => return Err(error),
+        };
+        parts.iter().for_each(|part| holder.add(ruby, *part));
+        laid_out.insert(hash, parts);
+    }
+    Ok(true)
+}
+
+/// Numbers symbols that packing met.
+fn number(ruby: &Ruby, met: &[Raw], holder: &LazyHolder) -> Result<(), Error> {
+    met.iter().for_each(|symbol| holder.add(ruby, *symbol));
+    met.iter().try_for_each(|symbol| symbols::add(ruby, *symbol).map(drop))
+}
 
 impl Section<'_> {
     /// The index of the stencil that must read values that another section has computed, if that is known.
@@ -69,7 +92,7 @@ impl Section<'_> {
                     self.site.state.lock().variants.retain(|v| !Arc::ptr_eq(v, &variant));
                     continue;
                 }
-                if variant.guards.outside_hold(self.ruby, &self.captures)?
+                if variant.guards.outside_hold(self.ruby, &self.request.captures)?
                     && let Some((mut packed, tables)) = self.pack(&variant, holder)?
                 {
                     if let (Some(scope), None) = (self.scope.clone(), &self.explained) {
@@ -115,8 +138,8 @@ impl Section<'_> {
 
     pub(super) fn root_value(&self, root: &Root) -> Result<Value, Error> {
         match root {
-            Root::Element => Ok(self.base),
-            root => live_world::captured(self.ruby, &self.captures, root),
+            Root::Element => Ok(self.request.base),
+            root => live_world::captured(self.ruby, &self.request.captures, root),
         }
     }
 
@@ -137,40 +160,39 @@ impl Section<'_> {
     /// Packs by a variant's schema. None where something does not fit it.
     fn pack(&mut self, variant: &Arc<Variant>, holder: &LazyHolder) -> Result<Option<(Packed, Arc<Tables>)>, Error> {
         let (ruby, plan, lowered) = (self.ruby, &variant.plan, &variant.lowered);
-        let schema = &lowered.schema;
-        let mut roots: SmallVec<[RootValue; 8]> = SmallVec::new();
-        for root in &schema.roots {
-            let value = self.root_value(&root.root)?;
-            holder.add(ruby, value.as_raw());
-            roots.push(RootValue::of(ruby, value));
-        }
+        let roots = self.roots(variant, holder)?;
         let raws: SmallVec<[Raw; 8]> = roots.iter().map(|r| r.value).collect();
         if !plan.flat {
             holder.get(ruby);
         }
-        let warp = self.backend.target().warp;
         let backend = self.backend.clone();
-        let lender = Lender { store: backend.store(), keeps: self.scope.is_some() && variant.may_stay() };
-        let capacity = variant.capacities.now(&lowered.program, self.slots());
+        let target = PackTarget {
+            plan,
+            lowered,
+            capacity: &variant.capacities.now(&lowered.program, self.slots()),
+            elsewhere: &self.elsewhere(variant),
+            lender: Lender { store: backend.store(), keeps: self.scope.is_some() && variant.may_stay() },
+            warp: backend.target().warp,
+        };
         let mut hashes = heap::no_hashes();
         let key = self.base_of_state().0;
         let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
         let elements = if leads_on { self.len() } else { 0 };
-        let many = self.range.is_none() && workers::many(self.len());
+        let many = self.request.range.is_none() && workers::many(self.len());
         let patience = Patience::new(ruby, many || !plan.flat)?;
         let mut earlier = if plan.flat { None } else { graph_cache::take(&variant.graphs, key, elements) };
         loop {
             let mut unknown = Mutex::default();
-            let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
+            let base = self.request.range.is_none().then(|| heap::elements(self.request.base.as_raw()));
             self.counted.set(base.map(<[Raw]>::len));
-            let elements = match (self.range, base) {
+            let elements = match (self.request.range, base) {
                 (Some((first, len)), _) => Elements::Range(first, len),
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
             // From here to the holder nothing allocates in Ruby's heap.
             let trace = || {
                 if let Some(mut tables) = earlier.take() {
-                    let begun = tables.revalidate(plan, &lowered.program, base, &raws, &capacity, lender, &unknown);
+                    let begun = tables.revalidate(&target, base, &raws, &unknown);
                     if begun.is_some() {
                         return Ok((tables, begun));
                     }
@@ -179,7 +201,7 @@ impl Section<'_> {
                     unknown.get_mut().clear();
                 }
                 let unknown = unknown.get_mut();
-                Ok((Tables::trace(plan, base, &raws, &capacity, &hashes, unknown)?, None))
+                Ok((Tables::trace(plan, base, &raws, target.capacity, &hashes, unknown)?, None))
             };
             let traced = self.clock.measure(Phase::Trace, || patience.attempt(trace));
             let Some(traced) = traced else {
@@ -192,49 +214,18 @@ impl Section<'_> {
             let (mut tables, begun) = match traced {
                 Ok(traced) => traced,
                 Err(GuardFailure::Hashes) => {
-                    let unknown = unknown.into_inner();
-                    unknown.iter().for_each(|hash| holder.add(ruby, *hash));
-                    for hash in unknown {
-                        let Ok(parts) = crate::world::hashes::parts(ruby, hash)? else { return Ok(None) };
-                        parts.iter().for_each(|part| holder.add(ruby, *part));
-                        Arc::make_mut(&mut hashes).insert(hash, parts);
+                    if lay_out(ruby, unknown.into_inner(), holder, Arc::make_mut(&mut hashes))? {
+                        continue;
                     }
-                    continue;
+                    return Ok(None);
                 }
                 Err(failure) => return self.guard_failed(failure).map(|()| None),
             };
-            if self.ticks > 1 && schema.elements.is_some() && tables.writes_array(plan, self.base.as_raw()) {
+            let writes = || tables.writes_array(plan, self.request.base.as_raw());
+            if self.request.ticks > 1 && lowered.schema.elements.is_some() && writes() {
                 return Err(self.writes_its_base());
             }
-            // Rows of results that a buffer will hold.
-            let elsewhere: SmallVec<[ColumnId; 2]> = match (self.settings.into, &plan.result) {
-                (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
-                    None => slot.value.into_iter().chain(schema.marks).collect(),
-                    // The kernel of a device that reduces has no such column.
-                    Some(fold) if variant.executable.runs_epilogue() && self.backend.store().is_some() => {
-                        [fold.column].into_iter().chain(fold.mask).collect()
-                    }
-                    Some(_) => SmallVec::new(),
-                },
-                _ => SmallVec::new(),
-            };
-            let pack = || {
-                let program = &lowered.program;
-                pack(
-                    plan,
-                    program,
-                    schema,
-                    &mut tables,
-                    elements,
-                    &roots,
-                    warp,
-                    &capacity,
-                    &elsewhere,
-                    begun,
-                    lender,
-                    &unknown,
-                )
-            };
+            let pack = || pack(&target, &mut tables, begun, elements, &roots, &unknown);
             let Some(packed) = self.clock.measure(Phase::Pack, || patience.attempt(pack)) else {
                 patience.let_run(ruby)?;
                 if self.still_holds(variant)? {
@@ -254,13 +245,7 @@ impl Section<'_> {
                     return Ok(Some((packed, tables)));
                 }
                 Err(GuardFailure::Symbols) => {
-                    let unknown = unknown.into_inner();
-                    for symbol in &unknown {
-                        holder.add(ruby, *symbol);
-                    }
-                    for symbol in unknown {
-                        symbols::add(ruby, symbol)?;
-                    }
+                    number(ruby, &unknown.into_inner(), holder)?;
                     earlier = hashes.is_empty().then_some(tables);
                 }
                 Err(failure) => {
@@ -274,9 +259,35 @@ impl Section<'_> {
         }
     }
 
+    /// The values of a variant's roots, which the holder keeps.
+    fn roots(&self, variant: &Variant, holder: &LazyHolder) -> Result<SmallVec<[RootValue; 8]>, Error> {
+        let mut roots = SmallVec::new();
+        for root in &variant.lowered.schema.roots {
+            let value = self.root_value(&root.root)?;
+            holder.add(self.ruby, value.as_raw());
+            roots.push(RootValue::of(self.ruby, value));
+        }
+        Ok(roots)
+    }
+
+    /// Columns of results that a buffer will hold.
+    fn elsewhere(&self, variant: &Variant) -> SmallVec<[ColumnId; 2]> {
+        match (self.request.settings.into, &variant.plan.result) {
+            (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
+                None => slot.value.into_iter().chain(variant.lowered.schema.marks).collect(),
+                // The kernel of a device that reduces has no such column.
+                Some(fold) if variant.executable.runs_epilogue() && self.backend.store().is_some() => {
+                    [fold.column].into_iter().chain(fold.mask).collect()
+                }
+                Some(_) => SmallVec::new(),
+            },
+            _ => SmallVec::new(),
+        }
+    }
+
     /// Whether a variant still fits the program after Ruby code has run.
     fn still_holds(&self, variant: &Variant) -> Result<bool, Error> {
-        Ok(variant.guards.hold(self.ruby)? && variant.guards.outside_hold(self.ruby, &self.captures)?)
+        Ok(variant.guards.hold(self.ruby)? && variant.guards.outside_hold(self.ruby, &self.request.captures)?)
     }
 
     /// The error for a block that writes the array that it runs over, through a variable. In later ticks Ruby would

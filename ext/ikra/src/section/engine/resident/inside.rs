@@ -5,6 +5,7 @@
 //! Not here: which objects they are, and what is done where they changed (`entered` and `left` in
 //! `lib/ikra/resident.rb`). This file may always leave the decision to that code.
 
+use super::is_open;
 use crate::ruby::fiber;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::reflect;
@@ -13,7 +14,7 @@ use crate::world::block::Captures;
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RHash, Ruby, Value};
+use magnus::{Error, RArray, RHash, RModule, Ruby, Value};
 use parking_lot::Mutex;
 
 /// Classes whose objects kernels write.
@@ -38,11 +39,31 @@ pub enum Inside {
 }
 
 impl Inside {
-    /// The objects of this Fiber. One of them is the `self` of the section's block.
+    /// Before a section: what is known of the objects. Where that is nothing, Ruby code looks at them.
     ///
     /// # Errors
     /// What Ruby raises.
-    pub fn of(ruby: &Ruby, captures: &Captures) -> Result<Self, Error> {
+    pub fn enter(ruby: &Ruby, captures: &Captures) -> Result<Self, Error> {
+        let inside = if is_open() { Self::of(ruby, captures)? } else { Self::Nobody };
+        if let Self::Unknown = inside {
+            ask(ruby, "__section_entered", &[captures.block().as_value()])?;
+        }
+        Ok(inside)
+    }
+
+    /// After the section, however it ended: where they may have changed, Ruby code looks at them again.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn leave(&self, ruby: &Ruby) -> Result<(), Error> {
+        if !self.still_hold()? {
+            ask(ruby, "__section_left", &[])?;
+        }
+        Ok(())
+    }
+
+    /// The objects of this Fiber. One of them is the `self` of the section's block.
+    fn of(ruby: &Ruby, captures: &Captures) -> Result<Self, Error> {
         let inside = RHash::from_value(reflect::value(fiber::variable(ruby, "__ikra_inside")));
         let Some(inside) = inside else { return Ok(Self::Nobody) };
         let receiver = captures.receiver(ruby)?;
@@ -57,16 +78,18 @@ impl Inside {
     }
 
     /// Whether a section left them as they were.
-    ///
-    /// # Errors
-    /// What Ruby raises.
-    pub fn still_hold(&self) -> Result<bool, Error> {
+    fn still_hold(&self) -> Result<bool, Error> {
         match self {
             Self::Nobody => Ok(true),
             Self::Same(inside) => are_same(*inside),
             Self::Unknown => Ok(false),
         }
     }
+}
+
+fn ask(ruby: &Ruby, name: &str, given: &[Value]) -> Result<Value, Error> {
+    let ikra: RModule = ruby.class_object().const_get("Ikra")?;
+    ikra.funcall(name, given)
 }
 
 /// Whether a receiver is of the most frequent kinds that `CORE` leaves out: nil, and plain Objects such as the main
