@@ -46,4 +46,37 @@ RSpec.describe "bin/prose" do
       expect(lines).to eq([["a.rb", 2], ["b.rs", 2], ["c.md", 5]])
     end
   end
+
+  it "follows links to files, folders and headings, and finds those that lead nowhere" do
+    Dir.mktmpdir do |folder|
+      FileUtils.mkdir(File.join(folder, "docs"))
+      File.write(File.join(folder, "README.md"), <<~MARKDOWN)
+        # One `Thing::Part`, and more_words
+        ## Again
+        ## Again
+        ```sh
+        # No heading
+        ```
+      MARKDOWN
+      File.write(File.join(folder, "docs/page.md"), <<~MARKDOWN)
+        [one](../README.md#one-thingpart-and-more_words) and [two
+        lines](../README.md#again-1), [folder](.), [web](https://nowhere.example/x), `[code](gone)`
+        ## Here
+        ![picture](gone.png "with a title")
+        [heading](#here) [heading](#gone) [heading](../README.md#no-heading)
+        <img src="gone.svg"> [outside](../../page.md)
+        ```
+        [code](gone)
+        ```
+      MARKDOWN
+      found = Dir.chdir(folder) { Prose::Rules.links(Prose::Rules.documents) }
+      expect(found).to contain_exactly(
+        ["docs/page.md", 4, "The link gone.png leads to no file."],
+        ["docs/page.md", 5, "The link #gone leads to no heading of page.md."],
+        ["docs/page.md", 5, "The link ../README.md#no-heading leads to no heading of README.md."],
+        ["docs/page.md", 6, "The link gone.svg leads to no file."],
+        ["docs/page.md", 6, "The link ../../page.md is outside the project."]
+      )
+    end
+  end
 end
