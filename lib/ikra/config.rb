@@ -26,6 +26,7 @@ module Ikra
   # The variable +IKRA_DUMP=ir,passes,cuda,clif+ is no option: it writes the text of each new kernel to stderr, or to
   # files of the folder +IKRA_DUMP_TO+.
   class Config
+    # Every option with its default, in the order of the list above.
     DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, blas: true, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil, memory_limit: nil }.freeze
 
     DEFAULTS.each_key do |key|

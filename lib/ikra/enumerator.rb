@@ -43,6 +43,9 @@ module Ikra
       users?(block) ? with_index(0, &block) : super
     end
 
+    # The base and the operation, as Ruby shows an Enumerator. No kernel runs.
+    #
+    # @return [String]
     def inspect = "#<#{::Enumerator}: #{@base.inspect}:#{@operation}#{"(#{@args.map(&:inspect).join(", ")})" unless @args.empty?}>"
     alias to_s inspect
 

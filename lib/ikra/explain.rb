@@ -41,12 +41,18 @@ module Ikra
     SAMPLE = 1000
     private_constant :KINDS, :SAMPLE
 
+    # All chains, sections and operations, as text. This generates no code.
+    #
+    # @return [String]
     def to_s
       return "no operation of Ikra's ran" if sections.empty? && chains.empty? && operations.empty?
 
       [*chains, *sections, *operations].join("\n\n")
     end
 
+    # Each operation with its place, in one line.
+    #
+    # @return [String]
     def inspect
       "#<#{self.class} #{[*sections, *operations].map { |part| "#{part.operation} at #{part.path}:#{part.line}" }.uniq.join(", ")}>"
     end
@@ -59,6 +65,7 @@ module Ikra
     # [+backend+], [+why+] where it ran, and why there.
     # [+seconds+] how long it took.
     Step = Struct.new(:what, :elements, :kind, :backend, :why, :seconds) do
+      # @return [String] one line, with milliseconds
       def to_s = "#{what} over #{Explanation.count(elements)} of #{kind}, on #{backend} (#{why}): #{format("%.3f ms", seconds * 1e3)}"
     end
 
@@ -78,6 +85,7 @@ module Ikra
         super(*told, steps.map { |step| Step.new(*step) })
       end
 
+      # @return [String] lines for its sections, steps and phases, with milliseconds
       def to_s
         of = kind || steps.first&.kind
         sections = "Sections: #{runs}, as told above" if runs.positive?
@@ -101,6 +109,7 @@ module Ikra
     # [+stages+] +["map", "take(3)"]+.
     # [+kernels+] in their order; each is a section, or more where the chain may end early.
     Chain = Struct.new(:stages, :kernels) do
+      # @return [String] the chain, and a line for each kernel and for why it ends there
       def to_s
         lines = kernels.each_with_index.flat_map do |kernel, index|
           ["  kernel #{index + 1}: #{kernel.stages.join(", ")}", *[*kernel.notes, ("then #{kernel.ending}" if kernel.ending), kernel.why].compact.map { |line| "    #{line}" }]
@@ -118,38 +127,42 @@ module Ikra
       end
     end
 
-    # [+stages+] the stages that are fused into it.
-    # [+ending+] what the host does with its values; nil: nothing.
-    # [+notes+] for each stencil that looks at other stages: how it gets their values, and what each way costs.
-    # [+why+] why the next stage is not in it.
-    Chain::Kernel = Struct.new(:stages, :ending, :notes, :why) do
-      def initialize(stages, ending, notes, why, chain)
-        super(stages, ending, notes, why)
-        @chain = chain
+    class Chain
+      # One kernel of a chain.
+      #
+      # [+stages+] the stages that are fused into it.
+      # [+ending+] what the host does with its values; nil: nothing.
+      # [+notes+] for each stencil that looks at other stages: how it gets their values, and what each way costs.
+      # [+why+] why the next stage is not in it.
+      Kernel = Struct.new(:stages, :ending, :notes, :why) do
+        def initialize(stages, ending, notes, why, chain)
+          super(stages, ending, notes, why)
+          @chain = chain
+        end
+
+        # Notes that it became two kernels, of which this one is the second.
+        # @api private
+        def cut(first, rest)
+          count = first.stages.size
+          first.explained = self.class.new(stages.take(count), first.made, first.told, first.why, @chain)
+          rest.explained = self
+          self.ending &&= rest.made
+          self.stages = stages.drop(count)
+          self.notes = rest.told
+          add(first.explained)
+        end
+
+        # Notes that another kernel has found where +take_while+ ends it.
+        # @api private
+        def after(finding)
+          stages.delete(:take_while)
+          add(self.class.new(finding, nil, [], "finds where take_while ends", @chain))
+        end
+
+        private
+
+        def add(before) = @chain.kernels.insert(@chain.kernels.index { |kernel| kernel.equal?(self) }, before)
       end
-
-      # Notes that it became two kernels, of which this one is the second.
-      # @api private
-      def cut(first, rest)
-        count = first.stages.size
-        first.explained = self.class.new(stages.take(count), first.made, first.told, first.why, @chain)
-        rest.explained = self
-        self.ending &&= rest.made
-        self.stages = stages.drop(count)
-        self.notes = rest.told
-        add(first.explained)
-      end
-
-      # Notes that another kernel has found where +take_while+ ends it.
-      # @api private
-      def after(finding)
-        stages.delete(:take_while)
-        add(self.class.new(finding, nil, [], "finds where take_while ends", @chain))
-      end
-
-      private
-
-      def add(before) = @chain.kernels.insert(@chain.kernels.index { |kernel| kernel.equal?(self) }, before)
     end
 
     # A column: one field of objects, the elements of arrays, results and the like.
@@ -161,6 +174,7 @@ module Ikra
     # [+layout+] where the rows lie.
     # [+read+], [+written+] whether the program does so, after it was optimized.
     Column = Struct.new(:name, :storage, :rows, :layout, :read, :written, keyword_init: true) do
+      # @return [String] one line
       def to_s
         use = [("read" if read), ("written" if written)].compact
         format("%-28s %-4s %s; %s; %s", name, storage, rows, layout, use.empty? ? "not used" : use.join(" and "))
@@ -179,6 +193,7 @@ module Ikra
       # @return [Boolean] whether the kernel makes it
       def left? = left.positive?
 
+      # @return [String] one line, with the number of copies that are left
       def to_s = "line #{line}: #{what}#{", #{left} times" if left > 1}"
     end
 
@@ -188,6 +203,7 @@ module Ikra
     # [+path+], [+line+] where in the Ruby program.
     # [+apart+] a change with which each element writes its own slot.
     Write = Struct.new(:what, :path, :line, :apart, keyword_init: true) do
+      # @return [String] one line, with the change
       def to_s = "line #{line}: #{what}; to prove them apart, #{apart}"
     end
 
@@ -202,6 +218,7 @@ module Ikra
     # [+library+] whether it is a method of Ruby's own.
     # [+types+] Hash of lines to Hashes of names to types: what a variable or instance variable holds after that line.
     Body = Struct.new(:name, :path, :line, :receiver, :arguments, :result, :inlined, :library, :types, keyword_init: true) do
+      # @return [String] name and types in one line: +"block(x: Integer) → Float"+
       def to_s
         taken = arguments.map { |name, type| "#{name}: #{type}" }.join(", ")
         "#{name}(#{taken}) → #{result}#{" on #{receiver}" if receiver}#{", inlined" if inlined}"
@@ -285,8 +302,13 @@ module Ikra
       # @raise [ArgumentError] for another form
       def code(form = :ir) = @code.text(form)
 
+      # @return [String] operation and place
       def inspect = "#<#{self.class} #{operation} at #{path}:#{line}>"
 
+      # The block with the types of its lines, methods, columns, checks that are left, jobs, the backend and why it was
+      # chosen, and how long compiling took in milliseconds.
+      #
+      # @return [String]
       def to_s
         parts = [heading, listing, *methods_part, *columns_part, *checks_part, *shared_part, *launch_part]
         parts.join("\n")

@@ -219,8 +219,20 @@ module Ikra
     # @return [Boolean]
     def one?(*pattern, &block) = block && pattern.empty? ? select(&block).first(2).size == 1 : super
 
-    # The least, or the greatest, value. Without a block the kernel that computes the values finds it, where they are
-    # all Integers or all Floats. A block compares two values, in parallel; it must order them as +<=>+ does.
+    # @!method min(count = nil)
+    #   The least value. Without a block the kernel that computes the values finds it, where they are all Integers or
+    #   all Floats. A block compares two values, in parallel; it must order them as +<=>+ does.
+    #
+    #   @param count [Integer, nil] so many of the least values, in order
+    #   @yieldparam one
+    #   @yieldparam other
+    #   @yieldreturn [Integer] as +<=>+ gives it
+    #   @return [Object, nil, Array] nil where there are no values; an Array with a count
+    # @!method max(count = nil)
+    #   The greatest value, found as the least one is by {#min}.
+    #
+    #   @param (see #min)
+    #   @return (see #min)
     %i[min max].each do |name|
       define_method(name) do |count = nil, &block|
         next [] if ::Ikra.__count(count) == 0
@@ -229,14 +241,30 @@ module Ikra
       end
     end
 
-    # (see #min)
+    # The least and the greatest value, each found as by {#min}.
+    #
+    # @yieldparam one
+    # @yieldparam other
+    # @yieldreturn [Integer] as +<=>+ gives it
+    # @return [Array(Object, Object)] nil twice where there are no values
     def minmax(&block) = block ? ::Ikra.__rank(to_a, :pminmax, nil, options, block) : total(:minmax, &:minmax)
 
     # @return [Array]
     def sort(&block) = ::Ikra.__rank(to_a, :psort, nil, options, block)
 
-    # The first value with the least, or the greatest, value of the block. The kernel that computes the values finds it,
-    # where the block's values are all Integers or all Floats.
+    # @!method min_by(count = nil)
+    #   The first value with the least value of the block. The kernel that computes the values finds it, where the
+    #   block's values are all Integers or all Floats.
+    #
+    #   @param count [Integer, nil] so many values, in the order of the block's values
+    #   @yieldparam value
+    #   @return [Object, nil, Array] nil where there are no values; an Array with a count; without a block an Enumerator
+    # @!method max_by(count = nil)
+    #   The first value with the greatest value of the block, found as by {#min_by}.
+    #
+    #   @param (see #min_by)
+    #   @yieldparam value
+    #   @return (see #min_by)
     { min_by: :min, max_by: :max }.each do |name, reduction|
       define_method(name) do |count = nil, &block|
         wanted = ::Ikra.__count(count)
@@ -247,7 +275,26 @@ module Ikra
       end
     end
 
-    # Methods that need all values. They run in parallel, as the methods of {Parallel} do.
+    # @!method minmax_by
+    #   The values with the least and the greatest value of the block, as {Parallel#pminmax_by} finds them.
+    #
+    #   @yieldparam value
+    #   @return [Array(Object, Object)] without a block an Enumerator
+    # @!method sort_by
+    #   All values in the order of the block's values, as {Parallel#psort_by} sorts them.
+    #
+    #   @yieldparam value
+    #   @return [Array] without a block an Enumerator
+    # @!method group_by
+    #   All values by the block's values, as {Parallel#pgroup_by} groups them.
+    #
+    #   @yieldparam value
+    #   @return [Hash{Object => Array}] without a block an Enumerator
+    # @!method partition
+    #   The values for which the block is true, and the others.
+    #
+    #   @yieldparam value
+    #   @return [Array(Array, Array)] without a block an Enumerator
     %i[minmax_by sort_by group_by partition].each do |name|
       define_method(name) { |&block| ::Ikra.__operate(to_a, :"p#{name}", options, block) }
     end

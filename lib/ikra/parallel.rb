@@ -179,13 +179,13 @@ module Ikra
     #   matrices.preduce { |a, b| a * b }      # => one Matrix, 1 kernel per factor of 256
     #   [1, 2, 3].preduce(10) { |a, b| a + b } # => 16
     #   [1, 2, 3].preduce(:+)                  # => 6, no kernel
-    # @overload preduce(start, **options)
-    # @overload preduce(operator, **options)
-    # @overload preduce(start, operator, **options)
-    # @param start the value that is combined with the first element, once
-    # @param operator [Symbol, String] a method that combines two values, in place of a block
-    # @yieldparam memo
-    # @yieldparam element
+    # @overload preduce(start = none, **options)
+    #   @param start the value that is combined with the first element, once
+    #   @yieldparam memo
+    #   @yieldparam element
+    # @overload preduce(start = none, operator, **options)
+    #   @param start the same
+    #   @param operator [Symbol, String] a method that combines two values, in place of a block
     # @return [Object, nil] nil where there is nothing to combine
     def preduce(*args, **options, &block) = ::Ikra.__combine(self, :preduce, args, options, block)
 
@@ -198,9 +198,13 @@ module Ikra
     # @example
     #   [1, 2, 3].pscan { |a, b| a + b } # => [1, 3, 6], at most 3 kernels per factor of 256
     #   [1, 2, 3].pscan(10, :+)          # => [11, 13, 16]
-    # @param (see #preduce)
-    # @yieldparam memo
-    # @yieldparam element
+    # @overload pscan(start = none, **options)
+    #   @param start the value that is combined with the first element, once
+    #   @yieldparam memo
+    #   @yieldparam element
+    # @overload pscan(start = none, operator, **options)
+    #   @param start the same
+    #   @param operator [Symbol, String] a method that combines two values, in place of a block
     # @return [Array] as many as there are elements
     def pscan(*args, **options, &block) = ::Ikra.__combine(self, :pscan, args, options, block)
 

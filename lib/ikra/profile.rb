@@ -26,6 +26,7 @@ module Ikra
       # @return [Hash{Symbol => Float}] seconds by phase, of those that it had
       def phases = spans.each_with_object(Hash.new(0.0)) { |(phase, _, time), sums| sums[phase] += time }.tap { |sums| sums.default = nil }
 
+      # @return [String] +"path:line"+ of the block or the call, or +"(no block)"+
       def place = path ? "#{path}:#{line}" : "(no block)"
     end
 
@@ -53,11 +54,16 @@ module Ikra
       @left_out = left_out
     end
 
-    # Two tables: phases, and blocks.
+    # Two tables: phases, and blocks, the slowest first. Times are in milliseconds.
+    #
+    # @return [String]
     def to_s
       [by_phase.map { |name, time| format("%-10s%12.3f ms%6.1f %%", name, time * 1e3, share(time)) }.join("\n"), *(blocks_as_text unless sections.empty?)].join("\n\n")
     end
 
+    # The phases that took any time, in one line.
+    #
+    # @return [String]
     def inspect
       shown = phases.select { |_, time| time.positive? }.map { |name, time| format("%s: %.3f ms", name, time * 1e3) }
       "#<#{self.class} #{shown.join(", ")}>"
@@ -76,17 +82,21 @@ module Ikra
       JSON.generate(traceEvents: events, displayTimeUnit: "ms")
     end
 
-    # Writes {#to_chrome_trace} into a file.
+    # Writes {#to_chrome_trace} into a file, which is overwritten.
     #
     # @example
     #   Ikra.profile { simulate }.write("simulation.json")
+    # @param path [String, Pathname]
     # @return [self]
+    # @raise [SystemCallError] where the file cannot be written
     def write(path)
       File.write(path, to_chrome_trace)
       self
     end
 
     # Both tables, for notebooks.
+    #
+    # @return [String] HTML
     def to_html
       longest = by_phase.map(&:last).max
       rows = by_phase.map do |name, time|

@@ -446,7 +446,7 @@ module Ikra
     #   Ikra.resident(actors) do
     #     1_000.times { actors.peach { |actor| actor.move(weather) } }
     #   end
-    # @param objects [Array] the objects of the scope, for readers of the program
+    # @param _objects [Array] the objects of the scope, for readers of the program
     # @param arrays [Symbol, nil] +:fixed+: in the scope, the program changes only Arrays that it got from an object's
     #   method. Then Arrays need not be compared with their former contents at each call, which takes about 10 ns for
     #   each Array that kernels reach.

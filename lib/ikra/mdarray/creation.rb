@@ -91,7 +91,8 @@ module Ikra
       # The elements of one array where a condition is true, and those of another where it is false.
       #
       # @param condition [MDArray] of booleans
-      # @param one, other [MDArray, Numeric, Boolean]
+      # @param one [MDArray, Numeric, Boolean]
+      # @param other [MDArray, Numeric, Boolean]
       # @return [MDArray]
       def where(condition, one, other)
         raise TypeError, "the condition is not an MDArray of kind bool" unless condition.is_a?(MDArray) && condition.dtype == :bool

@@ -8,28 +8,100 @@ module Ikra
   # the wider one, and with Floats they give Floats. A number takes the array's kind where it can.
   class MDArray
     # @!method +(other)
-    #   @return [MDArray]
+    #   @param other [MDArray, Numeric]
+    #   @return [MDArray] of the operands' shapes, broadcast, and of the wider kind
     #   @raise [ArgumentError] for a shape that does not fit; the message has both
     #   @raise [TypeError] for elements that are no numbers
+    #   @raise [IntegerOverflow, RangeError] when the elements are looked at: for an Integer that its kind cannot hold
     # @!method -(other)
+    #   Subtracts element by element.
+    #   @param (see #+)
+    #   @return (see #+)
+    #   @raise (see #+)
     # @!method *(other)
+    #   Multiplies element by element. {#matmul} is the product of matrices.
+    #   @param (see #+)
+    #   @return (see #+)
+    #   @raise (see #+)
     # @!method /(other)
     #   Integers round down, as Ruby's do.
+    #   @param (see #+)
+    #   @return (see #+)
+    #   @raise (see #+)
+    #   @raise [ZeroDivisionError] when the elements are looked at: for an Integer divided by 0
     # @!method %(other)
+    #   The remainder has the sign of the other operand, as in Ruby.
+    #   @param (see #+)
+    #   @return (see #+)
+    #   @raise (see #/)
     # @!method **(other)
+    #   The power of each element.
+    #   @param (see #+)
+    #   @return (see #+)
+    #   @raise [RangeError] when the elements are looked at: where Ruby's result would be a Rational or a Complex
     # @!method &(other)
-    #   For Integers and booleans; so are +|+ and +^+.
+    #   The bits that both have; of booleans, whether both are true.
+    #   @param other [MDArray, Integer, Boolean]
+    #   @return [MDArray] of Integers, or of booleans
+    #   @raise (see #+)
+    # @!method |(other)
+    #   The bits that any of both has; of booleans, whether any is true.
+    #   @param (see #&)
+    #   @return (see #&)
+    #   @raise (see #+)
+    # @!method ^(other)
+    #   The bits that one of both has; of booleans, whether they differ.
+    #   @param (see #&)
+    #   @return (see #&)
+    #   @raise (see #+)
     # @!method <<(other)
+    #   Shifts Integers to the left; by a negative number, to the right.
+    #   @param other [MDArray, Integer]
+    #   @return [MDArray] of Integers
+    #   @raise (see #+)
+    # @!method >>(other)
+    #   Shifts Integers to the right; by a negative number, to the left.
+    #   @param (see #<<)
+    #   @return (see #<<)
+    #   @raise (see #+)
     # @!method eq(other)
+    #   @param other [MDArray, Numeric, Boolean, Object] an object where the array has objects
     #   @return [MDArray] of booleans; +==+ compares whole arrays
     # @!method ne(other)
+    #   @param (see #eq)
+    #   @return [MDArray] of booleans, the opposite of {#eq}
     # @!method <(other)
-    #   @return [MDArray] of booleans; so are the results of +<=+, +>+ and +>=+
+    #   Which elements are less. Comparisons with Integers are exact, also with Integers of more than 64 bits.
+    #   @param (see #+)
+    #   @return [MDArray] of booleans
+    # @!method <=(other)
+    #   Which elements are less or equal.
+    #   @param (see #+)
+    #   @return (see #<)
+    # @!method >(other)
+    #   Which elements are greater.
+    #   @param (see #+)
+    #   @return (see #<)
+    # @!method >=(other)
+    #   Which elements are greater or equal.
+    #   @param (see #+)
+    #   @return (see #<)
     # @!method atan2(other)
+    #   The angle of the point whose y is the array's element, and whose x the other one's.
+    #   @param (see #+)
+    #   @return [MDArray] of Floats, in radians from -π to π
     # @!method hypot(other)
+    #   The length of the hypotenuse over two sides.
+    #   @param (see #+)
+    #   @return [MDArray] of Floats
     # @!method minimum(other)
-    #   @return [MDArray] the lesser one of each two elements
+    #   @param (see #+)
+    #   @return [MDArray] the lesser one of each two elements; of two of which one is NaN, the array's own
+    #   @raise (see #+)
     # @!method maximum(other)
+    #   @param (see #+)
+    #   @return [MDArray] the greater one of each two elements; of two of which one is NaN, the array's own
+    #   @raise (see #+)
     (Operators::BINARY + Operators::BITS + Operators::COMPARISONS.keys + Operators::MATH[2] + %i[minimum maximum]).each do |name|
       define_method(name) { |other| combined_with(name, other) }
     end
@@ -37,7 +109,112 @@ module Ikra
     alias modulo %
     alias pow **
 
-    # Functions of Math, and methods of numbers: +a.sqrt+, +a.floor+.
+    # @!method sqrt
+    #   The square root.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one below 0
+    # @!method cbrt
+    #   The cube root.
+    #   @return [MDArray] of Floats
+    # @!method sin
+    #   The sine of radians.
+    #   @return [MDArray] of Floats
+    # @!method cos
+    #   The cosine of radians.
+    #   @return [MDArray] of Floats
+    # @!method tan
+    #   The tangent of radians.
+    #   @return [MDArray] of Floats
+    # @!method asin
+    #   The arc sine, in radians.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one outside of -1 to 1
+    # @!method acos
+    #   The arc cosine, in radians.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one outside of -1 to 1
+    # @!method atan
+    #   The arc tangent, in radians.
+    #   @return [MDArray] of Floats
+    # @!method sinh
+    #   The hyperbolic sine.
+    #   @return [MDArray] of Floats
+    # @!method cosh
+    #   The hyperbolic cosine.
+    #   @return [MDArray] of Floats
+    # @!method tanh
+    #   The hyperbolic tangent.
+    #   @return [MDArray] of Floats
+    # @!method asinh
+    #   The inverse hyperbolic sine.
+    #   @return [MDArray] of Floats
+    # @!method acosh
+    #   The inverse hyperbolic cosine.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one below 1
+    # @!method atanh
+    #   The inverse hyperbolic tangent.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one outside of -1 to 1
+    # @!method exp
+    #   The power of e.
+    #   @return [MDArray] of Floats
+    # @!method log
+    #   The natural logarithm.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one below 0
+    # @!method log2
+    #   The logarithm to base 2.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one below 0
+    # @!method log10
+    #   The logarithm to base 10.
+    #   @return [MDArray] of Floats
+    #   @raise [Math::DomainError] when the elements are looked at: for one below 0
+    # @!method erf
+    #   The error function.
+    #   @return [MDArray] of Floats
+    # @!method erfc
+    #   1 less the error function, exact also near 0.
+    #   @return [MDArray] of Floats
+    # @!method abs
+    #   @return [MDArray] of the same kind
+    #   @raise [RangeError] when the elements are looked at: for the least Integer of a kind
+    # @!method floor
+    #   The greatest Integer that is not greater.
+    #   @return [MDArray] of Integers
+    #   @raise [FloatDomainError, RangeError] when the elements are looked at: for NaN, infinities, and beyond 64 bits
+    # @!method ceil
+    #   The least Integer that is not less.
+    #   @return [MDArray] of Integers
+    #   @raise [FloatDomainError, RangeError] when the elements are looked at: for NaN, infinities, and beyond 64 bits
+    # @!method round
+    #   The nearest Integer; halves round away from 0.
+    #   @return [MDArray] of Integers
+    #   @raise [FloatDomainError, RangeError] when the elements are looked at: for NaN, infinities, and beyond 64 bits
+    # @!method truncate
+    #   The Integer without the digits behind the point.
+    #   @return [MDArray] of Integers
+    #   @raise [FloatDomainError, RangeError] when the elements are looked at: for NaN, infinities, and beyond 64 bits
+    # @!method zero?
+    #   @return [MDArray] of booleans: which elements equal 0
+    # @!method positive?
+    #   @return [MDArray] of booleans: which elements are greater than 0
+    # @!method negative?
+    #   @return [MDArray] of booleans: which elements are less than 0
+    # @!method even?
+    #   @return [MDArray] of booleans: which elements are even; of Integers only
+    # @!method odd?
+    #   @return [MDArray] of booleans: which elements are odd; of Integers only
+    # @!method nan?
+    #   @return [MDArray] of booleans: which elements are NaN
+    # @!method finite?
+    #   @return [MDArray] of booleans: which elements are neither NaN nor infinite
+    # @!method -@
+    #   @return [MDArray] of the same kind
+    #   @raise [IntegerOverflow, RangeError] when the elements are looked at: for an Integer that its kind cannot hold
+    # @!method ~
+    #   @return [MDArray] the other bits of Integers; +255 - x+ of +:u8+; the opposite of booleans
     (Operators::MATH[1] + Operators::SAME + Operators::TO_INTEGERS + Operators::QUESTIONS + %i[-@ ~]).each do |name|
       define_method(name) { alone(name) }
     end
@@ -57,6 +234,8 @@ module Ikra
       (DType.float?(dtype) ? self : as(:f64)) / other
     end
 
+    # @param least [MDArray, Numeric]
+    # @param greatest [MDArray, Numeric]
     # @return [MDArray] with elements no less than one number and no greater than another; NaN stays NaN
     # @raise [ArgumentError] where the least is greater than the greatest
     def clamp(least, greatest)

@@ -5,7 +5,9 @@ module Ikra
   class MDArray
     # Stands for elements that are not shown.
     MORE = Object.new
+    # @private
     def MORE.inspect = "…"
+    # @private
     def MORE.pretty_print(printer) = printer.text(inspect)
     private_constant :MORE
 

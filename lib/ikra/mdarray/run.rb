@@ -118,7 +118,7 @@ module Ikra
       # Combines the elements along a dimension with the block, in chunks, until one is left.
       #
       # @param at [Proc] the element at a position
-      # @param outer, length, inner [Integer] numbers of elements around, along, and within the dimension
+      # @param outer [Integer] the number of elements around the dimension; +length+ along it, +inner+ within it
       # @return [Array(Buffer, Symbol)] a value for each of the elements around and within
       def fold(at, outer, length, inner, dtype = nil)
         shape = [outer, length, inner]
