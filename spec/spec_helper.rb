@@ -6,6 +6,9 @@ Dir[File.join(__dir__, "support", "*.rb")].sort.each do |file|
   require file unless File.basename(file) == "fuzz.rb" # a program of its own
 end
 
+# Compares calls with sig/ikra.rbs: rake spec:signatures.
+require_relative "support/signatures/calls" if ENV.key?("IKRA_SIGNATURES")
+
 RSpec.configure do |config|
   config.warnings = true
   config.order = :random
