@@ -24,6 +24,18 @@ RSpec.configure do |config|
   # Examples that go through whole tables and take an hour. rake spec:exhaustive runs them.
   config.filter_run_excluding exhaustive: true unless ENV["IKRA_EXHAUSTIVE"] == "1"
 
+  # The examples tagged :stress, with a collection at every allocation: rake spec:stress. It is a minor one (1), which
+  # frees what was just made and nothing holds. Full ones take a hundred times as long.
+  if ENV["IKRA_STRESS"] == "1"
+    config.filter_run_including :stress
+    config.around do |example|
+      GC.stress = 1
+      example.run
+    ensure
+      GC.stress = false
+    end
+  end
+
   config.extend Backends::Groups
   config.include Backends::Examples
   config.include SameAsRuby::Examples

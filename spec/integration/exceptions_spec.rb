@@ -37,7 +37,7 @@ RSpec.describe "An exception in a block" do
       end
     end
 
-    it "is Ruby's own, and tells element, tick and line" do
+    it "is Ruby's own, and tells element, tick and line", :stress do
       error = nil
       begin
         [4, 2, 0, 1].pmap(backend:) { |x| 8 / x }
@@ -93,7 +93,7 @@ RSpec.describe "An exception in a block" do
       expect([sum, last]).to eq([1, :none])
     end
 
-    it "does not come from elements after a break" do
+    it "does not come from elements after a break", :stress do
       result = [1, 2, 3, 0].pmap(backend:) do |x|
         break :early if x == 3
         6 / x
@@ -107,7 +107,7 @@ RSpec.describe "An exception in a block" do
       expect { numbers.pmap(backend:) { |x| 6 / x } }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq(77_777) }
     end
 
-    it "can be rescued as Ikra::Error where it is Ikra's own" do
+    it "can be rescued as Ikra::Error where it is Ikra's own", :stress do
       expect { [2**62].pmap(backend:) { |x| x * 4 } }.to raise_error(Ikra::Error)
       expect { [1].pmap(backend:) { |x| puts x } }.to raise_error(Ikra::Error)
     end

@@ -25,7 +25,7 @@ RSpec.describe "A scope in a Fiber" do
   on_every_backend do
     let(:cars) { [Fibers::Car.new(1), Fibers::Car.new(2)] }
 
-    it "is that Fiber's: others of the thread see what it did, and it sees what they do" do
+    it "is that Fiber's: others of the thread see what it did, and it sees what they do", :stress do
       fiber = Fiber.new do
         Ikra.resident(cars) do
           2.times { cars.peach(backend:) { |car| car.go } }
@@ -56,7 +56,7 @@ RSpec.describe "A scope in a Fiber" do
       expect(cars.map(&:v)).to eq([6, 7])
     end
 
-    it "ends with a Fiber that is abandoned, and loses nothing" do
+    it "ends with a Fiber that is abandoned, and loses nothing", :stress do
       on, list = backend, cars
       Fibers.abandon { Ikra.resident(list) { list.peach(backend: on) { |car| car.go }; Fiber.yield } }
       expect(list.map(&:v)).to eq([2, 3])
@@ -82,7 +82,7 @@ RSpec.describe "A scope in a Fiber" do
     end
   end
 
-  it "measures and explains that Fiber alone" do
+  it "measures and explains that Fiber alone", :stress do
     enumerator = Enumerator.new { |yielder| yielder << Ikra.profile { Fiber.yield([1].pmap(backend: :cpu) { |x| x }) } }
     enumerator.next
     expect(Ikra.__measured?).to be(false)
@@ -93,7 +93,7 @@ RSpec.describe "A scope in a Fiber" do
     expect(fiber.resume).to eq(1)
   end
 
-  it "is not measured any more once its Fiber is abandoned" do
+  it "is not measured any more once its Fiber is abandoned", :stress do
     Fibers.abandon { Ikra.profile { Ikra.explain { Fiber.yield } } }
     Fibers.collect
     expect(Ikra.profile { [1].pmap(backend: :cpu) { |x| x + 1 } }.sections.size).to eq(1)

@@ -3,7 +3,7 @@
 RSpec.describe Ikra::MDArray do
   on_quick_backends do
     describe ".new" do
-      it "computes elements from their indices" do
+      it "computes elements from their indices", :stress do
         expect(md(4) { |i| i * i }).to same_as([0, 1, 4, 9])
         expect(md(2, 3) { |i, j| i * 10 + j }).to same_as([[0, 1, 2], [10, 11, 12]])
         expect(md(2, 1, 2) { |i, j, k| i + j + k * 0.5 }).to same_as([[[0.0, 0.5]], [[1.0, 1.5]]])
@@ -66,7 +66,7 @@ RSpec.describe Ikra::MDArray do
       expect { described_class.rand(2, within: 0..2**70) }.to raise_error(RangeError, /\A1180591620717411303424 does not fit i64/)
     end
 
-    it "raises what a block raises that does nothing else" do
+    it "raises what a block raises that does nothing else", :stress do
       expect { md(2) { raise ArgumentError, "none" }.sync }.to raise_error(ArgumentError, "none")
       expect { md(2, dtype: :i64) { raise ArgumentError, "none" }.sync }.to raise_error(ArgumentError, "none")
       expect { md([1, 2]).map { raise ArgumentError, "none" }.sync }.to raise_error(ArgumentError, "none")

@@ -5,7 +5,7 @@ RSpec.describe Ikra::MDArray do
   let(:array) { md(nested) }
 
   on_quick_backends do
-    it "maps" do
+    it "maps", :stress do
       scale = 0.5
       expect(array.map { |x| x * scale }).to same_as(deep_map(nested) { |x| x * scale })
       expect(array.t.collect { |x| x > 0 }).to same_as(deep_map(nested.transpose) { |x| x > 0 })
@@ -20,7 +20,7 @@ RSpec.describe Ikra::MDArray do
       expect(array).to same_as(nested)
     end
 
-    it "maps in place" do
+    it "maps in place", :stress do
       copy = array.dup
       expect(array.map! { |x| x * 2 }).to be(array)
       array[true, 1].map! { |x| x + 1.7 }
@@ -30,7 +30,7 @@ RSpec.describe Ikra::MDArray do
       expect(array[0, 0]).to eq(10)
     end
 
-    it "gives blocks the indices" do
+    it "gives blocks the indices", :stress do
       expect(array.map_with_index { |x, i, j| x * 100 + i * 10 + j }).to same_as(nested.each_with_index.map { |row, i| row.each_with_index.map { |x, j| x * 100 + i * 10 + j } })
       expect(md([4, 5]).map_with_index { |x, i| x - i }).to same_as([4, 4])
       sum = 0
@@ -38,7 +38,7 @@ RSpec.describe Ikra::MDArray do
       expect(sum).to eq(7 - 2)
     end
 
-    it "goes over elements for what the block does" do
+    it "goes over elements for what the block does", :stress do
       sum = 0
       expect(array.peach { |x| sum += x }).to be(array)
       expect(sum).to eq(16)
@@ -64,7 +64,7 @@ RSpec.describe Ikra::MDArray do
       expect { array.each(backend: :cpu) { |number| number } }.to raise_error(ArgumentError)
     end
 
-    it "selects" do
+    it "selects", :stress do
       expect(array.select { |x| x > 0 }).to same_as([5, 8, 7])
       expect(array.t.filter(&:odd?)).to same_as(nested.transpose.flatten.select(&:odd?))
       expect((array * 2).reject { |x| x > 0 }).to same_as([-6, 0, -2])
@@ -78,7 +78,7 @@ RSpec.describe Ikra::MDArray do
       expect(array.reject { nil }).to same_as(nested.flatten)
     end
 
-    it "combines several arrays" do
+    it "combines several arrays", :stress do
       expect(array.combine(array.map(&:abs)) { |x, y| x + y }).to same_as(deep_map(nested) { |x| x + x.abs })
       expect(array.combine([10, 20, 30], 0.5, array * 2) { |x, y, z, w| x * y + z - w }).to same_as(nested.map { |row| row.zip([10, 20, 30]).map { |x, y| x * y + 0.5 - x * 2 } })
       expect(array.row(0).zip(array.row(1))).to same_as(nested[0].zip(nested[1]))
@@ -90,7 +90,7 @@ RSpec.describe Ikra::MDArray do
       expect { array.combine { |x| x } }.to raise_error(ArgumentError, "no array to combine with")
     end
 
-    it "gives neighbours as pstencil does" do
+    it "gives neighbours as pstencil does", :stress do
       grid = Array.new(5) { |i| Array.new(6) { |j| (i * 7 + j * 3) % 11 } }
       offsets = [[-1, 0], [0, -1], [0, 0], [0, 1], [1, 0]]
       expect(md(grid).stencil(offsets, 0) { |n, w, c, e, s| n + w - 4 * c + e + s }).to same_as(grid.pstencil(offsets, 0) { |n, w, c, e, s| n + w - 4 * c + e + s })
@@ -99,7 +99,7 @@ RSpec.describe Ikra::MDArray do
       expect { md(grid).stencil([-1, 1], 0) { |a, b| a + b } }.to raise_error(ArgumentError, "offsets of 1 dimensions, for an array of 2")
     end
 
-    it "gives the elements of objects to blocks, which may change them" do
+    it "gives the elements of objects to blocks, which may change them", :stress do
       people = Array.new(4) { |i| DoAsRuby::Person.new("p#{i}", i * 10) }
       array = md(people).reshape(2, 2)
       expect(array.map(&:age)).to same_as([[0, 10], [20, 30]])

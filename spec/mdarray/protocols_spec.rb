@@ -6,7 +6,7 @@ RSpec.describe Ikra::MDArray do
   let(:array) { md([[1, 2], [3, 4]]) }
 
   on_quick_backends do
-    it "equals arrays of the same shape and elements" do
+    it "equals arrays of the same shape and elements", :stress do
       expect(array).to eq(md([[1, 2], [3, 4]]))
       expect(array == md([[1.0, 2.0], [3.0, 4.0]])).to be(true)
       expect(array.t.t).to eq(array)
@@ -24,14 +24,14 @@ RSpec.describe Ikra::MDArray do
       expect { described_class.allocate.marshal_load([1, :i9, [1], ""]) }.to raise_error(ArgumentError, /dtype: :i9/)
     end
 
-    it "is a key by its bits" do
+    it "is a key by its bits", :stress do
       keys = { array => 1 }
       expect([keys[array.dup], keys[array.t.t], keys[array.to(:f64)], keys[array + 1]]).to eq([1, 1, nil, nil])
       expect([array.eql?(array.dup), array.eql?(array.to(:f64)), md([0.0]).eql?(md([-0.0])), md([Float::NAN]).eql?(md([Float::NAN]))]).to eq([true, false, false, true])
     end
   end
 
-  it "goes through Marshal" do
+  it "goes through Marshal", :stress do
     [array, array.t, md([0.5, Float::NAN]), md([[true], [false]]), md([1, 2], dtype: :u8), md(["a", nil]), array * 2, md([])].each do |original|
       copy = Marshal.load(Marshal.dump(original))
       expect([copy.to_a.inspect, copy.shape, copy.dtype]).to eq([original.to_a.inspect, original.shape, original.dtype])

@@ -60,7 +60,7 @@ end
 
 RSpec.describe "Shared references and cycles" do
   on_every_backend do
-    it "keeps one object one object" do
+    it "keeps one object one object", :stress do
       expect do |run|
         shared = Sharing::Node.new(5)
         nodes = Array.new(4) { Sharing::Node.new(0, shared) }
@@ -69,7 +69,7 @@ RSpec.describe "Shared references and cycles" do
       end.to be_same_as_ruby
     end
 
-    it "follows cycles" do
+    it "follows cycles", :stress do
       expect do |run|
         nodes = Array.new(7) { |i| Sharing::Node.new(i) }
         nodes.each_with_index { |node, i| node.link = nodes[i * 2 % 7] }
@@ -113,7 +113,7 @@ RSpec.describe "Shared references and cycles" do
       end.to be_same_as_ruby
     end
 
-    it "sees objects that are made between calls" do
+    it "sees objects that are made between calls", :stress do
       expect do |run|
         nodes = [Sharing::Node.new(1)]
         run.peach(nodes) { |node| node.value += 1 }

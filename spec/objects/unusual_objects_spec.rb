@@ -78,7 +78,7 @@ RSpec.describe "Objects out of the ordinary" do
       end.to be_same_as_ruby
     end
 
-    it "may have methods of its own" do
+    it "may have methods of its own", :stress do
       expect do |run|
         items = Array.new(3) { |i| UnusualObjects::Item.new(i) }
         def (items[1]).sum = super + 1000
@@ -86,7 +86,7 @@ RSpec.describe "Objects out of the ordinary" do
       end.to be_same_as_ruby
     end
 
-    it "may be extended by a module" do
+    it "may be extended by a module", :stress do
       extension = Module.new { def sum = super * 7 }
       expect do |run|
         items = Array.new(3) { |i| UnusualObjects::Item.new(i) }
@@ -104,7 +104,7 @@ RSpec.describe "Objects out of the ordinary" do
       end.to be_same_as_ruby
     end
 
-    it "gets an instance variable that it did not have" do
+    it "gets an instance variable that it did not have", :stress do
       expect do |run|
         items = Array.new(4) { |i| UnusualObjects::Item.new(i) }
         run.peach(items) { |item| item.set_late(7) if item.a > 1 }
@@ -155,7 +155,7 @@ RSpec.describe "Objects out of the ordinary" do
       expect { members.pmap(backend:) { |x| x.a } }.to raise_error(Ikra::CompileError, /64 bits, which a of UnusualObjects::Member is/)
     end
 
-    it "keeps what it is: its class, its identity, its other variables" do
+    it "keeps what it is: its class, its identity, its other variables", :stress do
       item = UnusualObjects::Sub.new(1, 2)
       item.instance_variable_set(:@untouched, +"text")
       id = item.object_id

@@ -25,20 +25,20 @@ RSpec.describe "Write-back" do
       expect(cells.map(&:a)).to eq((2..11).to_a)
     end
 
-    it "leaves alone what a kernel wrote with the value that was there" do
+    it "leaves alone what a kernel wrote with the value that was there", :stress do
       cells = Array.new(10) { |i| WriteBack::Cell.new(i + 1, 0.5) }
       before = identities(cells)
       cells.peach(backend:) { |cell| cell.big = cell.big * (cell.a == 5 ? 2 : 1) }
       expect(identities(cells).zip(before).count { |after, former| after != former }).to eq(1)
     end
 
-    it "does not add instance variables that no path wrote" do
+    it "does not add instance variables that no path wrote", :stress do
       cell = WriteBack::Cell.allocate
       [cell].peach(backend:) { |c| c.a = 1 if c.b }
       expect(cell.instance_variables).to be_empty
     end
 
-    it "keeps 0.0 apart from -0.0, and 1 from 1.0" do
+    it "keeps 0.0 apart from -0.0, and 1 from 1.0", :stress do
       expect do |run|
         cells = [WriteBack::Cell.new(1, 0.0), WriteBack::Cell.new(1, -0.0), WriteBack::Cell.new(1.0, 0.0)]
         run.peach(cells) do |cell|
@@ -48,7 +48,7 @@ RSpec.describe "Write-back" do
       end.to be_same_as_ruby
     end
 
-    it "writes an array's changed elements only" do
+    it "writes an array's changed elements only", :stress do
       array = [1e300, 2e300, 3e300]
       ids = array.map(&:object_id)
       [0].peach(backend:) { |i| array[i] = 5.0 }

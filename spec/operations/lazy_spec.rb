@@ -167,7 +167,7 @@ RSpec.describe Ikra::Lazy do
     end
   end
 
-  it "reads the base when the values are asked for" do
+  it "reads the base when the values are asked for", :stress do
     list = [1, 2]
     chain = list.plazy.map { |x| x + 1 }
     list << 5
@@ -235,7 +235,7 @@ RSpec.describe Ikra::Lazy do
     expect((1..3).plazy.zip(1..).map { |x, y| x * y }.to_a).to eq [1, 4, 9]
   end
 
-  it "gives the very objects" do
+  it "gives the very objects", :stress do
     people = Array.new(40) { |i| DoAsRuby::Person.new(:a, i) }
     expect(people).to(chain_as_ruby { |chain| chain.select { |person| person.age > 30 }.reject { |person| person.age.odd? } })
     expect(people.plazy.select { |person| person.age > 30 }.first).to equal people[31]
@@ -402,7 +402,7 @@ RSpec.describe Ikra::Lazy do
     expect { [1].plazy.map { |_x| break 3 }.to_a }.to raise_error(Ikra::CompileError, /would leave the method/)
   end
 
-  it "works where the heap moves, in threads, and by the refinements" do
+  it "works where the heap moves, in threads, and by the refinements", :stress do
     output = run_ruby(<<~RUBY)
       require "ikra/refinements"
       module Refined

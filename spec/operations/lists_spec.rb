@@ -21,7 +21,7 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
   end
 
   describe "#pcombine" do
-    it "gives the block one of each, nil for what others lack" do
+    it "gives the block one of each, nil for what others lack", :stress do
       [0, 1, 2, 31, 32, 33, 1000].each do |size|
         list = Array.new(size) { |i| i }
         other = Array.new(size / 2) { |i| i * 0.5 }
@@ -37,7 +37,7 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
       expect(list.pstencil([-1, 0, 1], 0, backend: :cpu) { |a, b, c| a + c - 2 * b }.uniq).to eq [0]
     end
 
-    it "takes objects, a Symbol, break and an index" do
+    it "takes objects, a Symbol, break and an index", :stress do
       people = [DoAsRuby::Person.new(:a, 1), DoAsRuby::Person.new(:b, 2)]
       expect(people.pcombine(people.reverse) { |a, b| a.age > b.age ? a : b }).to all(equal(people[1]))
       expect([1, 2].pcombine([3, 4], &:+)).to eq [4, 6]
@@ -54,7 +54,7 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
   end
 
   describe "Array.pnew" do
-    it "makes arrays of one and more dimensions" do
+    it "makes arrays of one and more dimensions", :stress do
       expect(Array.pnew(4) { |i| i * i }).to eq [0, 1, 4, 9]
       expect(Array.pnew(0) { |i| i }).to eq []
       backends.each do |backend|
@@ -165,7 +165,7 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
       expect([1, 2, 3].pstencil([-1, 0], 0).with_index(10) { |(a, b), i| a * b + i }).to eq [0, 13, 18]
     end
 
-    it "gives neighbours that are objects, and passes them on to methods" do
+    it "gives neighbours that are objects, and passes them on to methods", :stress do
       people = Array.new(4) { |i| DoAsRuby::Person.new(:a, i) }
       expect(people.pstencil([1], nil) { |v| v[1] }).to eq [*people.drop(1), nil]
       slope = ->(v) { v[1].age - v[-1].age }
@@ -197,7 +197,7 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
   end
 
   describe "#pmap!" do
-    it "replaces the elements, and gives the array" do
+    it "replaces the elements, and gives the array", :stress do
       list = [1, 2, 3]
       expect(list.pmap! { |x| x * 1.5 }).to equal list
       expect(list).to eq [1.5, 3.0, 4.5]
