@@ -5,7 +5,7 @@ RSpec.describe Ikra::MDArray do
   let(:array) { md(nested) }
 
   on_quick_backends do
-    it "maps", :stress do
+    it "maps" do
       scale = 0.5
       expect(array.map { |x| x * scale }).to same_as(deep_map(nested) { |x| x * scale })
       expect(array.t.collect { |x| x > 0 }).to same_as(deep_map(nested.transpose) { |x| x > 0 })
@@ -78,7 +78,7 @@ RSpec.describe Ikra::MDArray do
       expect(array.reject { nil }).to same_as(nested.flatten)
     end
 
-    it "combines several arrays", :stress do
+    it "combines several arrays" do
       expect(array.combine(array.map(&:abs)) { |x, y| x + y }).to same_as(deep_map(nested) { |x| x + x.abs })
       expect(array.combine([10, 20, 30], 0.5, array * 2) { |x, y, z, w| x * y + z - w }).to same_as(nested.map { |row| row.zip([10, 20, 30]).map { |x, y| x * y + 0.5 - x * 2 } })
       expect(array.row(0).zip(array.row(1))).to same_as(nested[0].zip(nested[1]))
@@ -90,7 +90,7 @@ RSpec.describe Ikra::MDArray do
       expect { array.combine { |x| x } }.to raise_error(ArgumentError, "no array to combine with")
     end
 
-    it "gives neighbours as pstencil does", :stress do
+    it "gives neighbours as pstencil does" do
       grid = Array.new(5) { |i| Array.new(6) { |j| (i * 7 + j * 3) % 11 } }
       offsets = [[-1, 0], [0, -1], [0, 0], [0, 1], [1, 0]]
       expect(md(grid).stencil(offsets, 0) { |n, w, c, e, s| n + w - 4 * c + e + s }).to same_as(grid.pstencil(offsets, 0) { |n, w, c, e, s| n + w - 4 * c + e + s })

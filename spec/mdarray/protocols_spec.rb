@@ -6,7 +6,7 @@ RSpec.describe Ikra::MDArray do
   let(:array) { md([[1, 2], [3, 4]]) }
 
   on_quick_backends do
-    it "equals arrays of the same shape and elements", :stress do
+    it "equals arrays of the same shape and elements" do
       expect(array).to eq(md([[1, 2], [3, 4]]))
       expect(array == md([[1.0, 2.0], [3.0, 4.0]])).to be(true)
       expect(array.t.t).to eq(array)

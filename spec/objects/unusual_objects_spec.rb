@@ -104,7 +104,7 @@ RSpec.describe "Objects out of the ordinary" do
       end.to be_same_as_ruby
     end
 
-    it "gets an instance variable that it did not have", :stress do
+    it "gets an instance variable that it did not have" do
       expect do |run|
         items = Array.new(4) { |i| UnusualObjects::Item.new(i) }
         run.peach(items) { |item| item.set_late(7) if item.a > 1 }

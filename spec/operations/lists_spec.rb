@@ -165,7 +165,7 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
       expect([1, 2, 3].pstencil([-1, 0], 0).with_index(10) { |(a, b), i| a * b + i }).to eq [0, 13, 18]
     end
 
-    it "gives neighbours that are objects, and passes them on to methods", :stress do
+    it "gives neighbours that are objects, and passes them on to methods" do
       people = Array.new(4) { |i| DoAsRuby::Person.new(:a, i) }
       expect(people.pstencil([1], nil) { |v| v[1] }).to eq [*people.drop(1), nil]
       slope = ->(v) { v[1].age - v[-1].age }
