@@ -193,6 +193,10 @@ impl Analysis<'_> {
     /// # Errors
     /// A redefined method.
     pub(super) fn may_be_asked(&mut self, atom: Atom, name: &str) -> Answer<()> {
+        // every object has a hash, unless the program has removed it
+        if name == "eql?" && matches!(self.method(receiver_of(atom), "hash"), MethodFact::Missing { .. }) {
+            return Err(self.redefined(atom, "hash", "the program has removed it"));
+        }
         if !is_core(atom) {
             return Ok(());
         }
