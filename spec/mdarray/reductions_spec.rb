@@ -281,6 +281,21 @@ RSpec.describe Ikra::MDArray do
       expect { md(one).matmul(md(one)) }.to raise_error(ArgumentError, "shapes [3, 4] and [3, 4] do not fit")
       expect { md([1, 2]).dot([1, 2, 3]) }.to raise_error(ArgumentError, "shapes [2] and [3] do not fit")
     end
+
+    it "first stores in order what a product reads often: views and pending arrays" do
+      plain = Array.new(6) { |i| Array.new(5) { |j| ((i * 7) + (j * 3)) % 11 - 4.5 } }
+      array = md(plain)
+      times = ->(a, b) { a.map { |row| b.transpose.map { |column| row.zip(column).sum(0.0) { |x, y| x * y } } } }
+      halves = plain.map { |row| row.map { |x| x * 0.5 } }
+      expect(array.t.matmul(array * 0.5)).to same_as(times.call(plain.transpose, halves))
+      pending = array * 0.5
+      sections = Ikra.explain { array.matmul(pending.t) }.sections
+      expect(sections.map(&:operation).last).to be(:matmul)
+      expect(pending.where).not_to be(:pending)
+      expect(array.matmul(pending.t)).to same_as(times.call(plain, halves.transpose))
+      # a vector's product reads each element once
+      expect(array.t.matmul(md([1.0] * 6))).to same_as(times.call(plain.transpose, [[1.0]] * 6).flatten)
+    end
   end
 
   it "checks options also where there are no elements" do

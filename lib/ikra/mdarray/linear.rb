@@ -3,6 +3,10 @@
 module Ikra
   # Products of vectors and matrices.
   class MDArray
+    # The fewest reads of each element for which a product first stores its operand in order.
+    MIN_READS = 4
+    private_constant :MIN_READS
+
     # The sum of the products of two vectors. For other arrays {#matmul}.
     #
     # @param other [MDArray, Array]
@@ -63,8 +67,8 @@ module Ikra
     # By Ikra's own kernel: each element is summed from the first product to the last.
     def by_kernel(other, kind, around, sizes, options)
       rows, inner, columns = sizes[-2], shape[-1], sizes[-1]
-      one = spread(around, rows, inner).__send__(:at)
-      two = other.__send__(:spread, around, inner, columns).__send__(:at)
+      one = often_read(columns).__send__(:spread, around, rows, inner).__send__(:at)
+      two = other.__send__(:often_read, rows).__send__(:spread, around, inner, columns).__send__(:at)
       zero = DType.float?(kind) ? 0.0 : 0
       # For the masks and least values see the prelude's `mdarray.rb`.
       block = proc do |i|
@@ -84,6 +88,17 @@ module Ikra
         sum
       end
       MDArray.__of(Run.own(:matmul, options, &block).values(sizes.reduce(1, :*), kind, sizes).first, kind, sizes)
+    end
+
+    # The array, for a kernel that reads each element so many times: computed, with elements in order where that pays
+    # for the copy.
+    def often_read(times)
+      return self if times < MIN_READS
+
+      force
+      @layout.packed? ? self : MDArray.__of(__packed, dtype, shape)
+    rescue DeviceMemoryError
+      self
     end
 
     # By a library of the machine. nil: there is none, or it does not accept these matrices.
