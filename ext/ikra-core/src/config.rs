@@ -62,8 +62,8 @@ pub struct CodeOptions {
     /// Whether Integer powers of Complexes are exact where the angle is a multiple of an eighth of the circle: from
     /// Ruby 3.4 on, and in patch releases of 3.3.
     pub exact_eighths: bool,
-    /// Whether `last(n)` of a Range of Integers with one element, such as `3..3`, is empty: a bug of Ruby 3.1 that patch
-    /// releases mend.
+    /// Whether `last(n)` of a Range of Integers with one element, such as `3..3`, is empty: a bug of Ruby 3.1 that
+    /// patch releases mend.
     pub single_lost: bool,
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.

@@ -105,8 +105,8 @@ impl Arena {
         }
     }
 
-    /// Makes it this process's. False: the lock is held, as it was during the `fork`. Ranges only change under the lock,
-    /// so they are whole where it is free. Pages that other threads of the parent owned stay owned.
+    /// Makes it this process's. False: the lock is held, as it was during the `fork`. Ranges only change under the
+    /// lock, so they are whole where it is free. Pages that other threads of the parent owned stay owned.
     fn take_over(&self) -> bool {
         let now = process::id();
         if self.process.load(Ordering::Acquire) == now {
