@@ -259,6 +259,9 @@ module Redefinition
 
   VARIANTS = %w[constant nil counting removed].freeze
 
+  # From 3.3 on, Ruby's own `Integer#times` is a loop over `<`. In plain Ruby one that is always true never ends.
+  def self.endless?(owner, name, variant) = [owner, name, variant] == [Integer, :<, "constant"] && RUBY_VERSION >= "3.3"
+
   # `variant`: one of these, or `each` for all in turn. Gives whether no answer was wrong.
   def self.run(backend, variant)
     Ikra.configure { |config| config.backend = backend.to_sym }
@@ -268,7 +271,7 @@ module Redefinition
       names |= FUNCTIONS if owner == Kernel
       names.each_with_index do |name, i|
         chosen = variant == "each" ? VARIANTS[i % VARIANTS.size] : variant
-        compare(owner, name, chosen)
+        compare(owner, name, chosen) unless endless?(owner, name, chosen)
       end
     end
     puts "equal #{@equal}, refused #{@refused}"
