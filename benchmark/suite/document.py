@@ -18,7 +18,7 @@ from results import by_hand, median, seconds, times
 TEXT = pathlib.Path(__file__).resolve().parent / "performance_text.md"
 # The headings, in the order of the document.
 BENCHMARKS = {
-    "programs": "Kernels of programs", "calls": "Calls", "objects": "Objects", "residency": "Objects on the device", "mdarray": "MDArrays", "transfers": "Transfers",
+    "programs": "Kernels of programs", "phrasings": "Phrasings of programs", "calls": "Calls", "objects": "Objects", "residency": "Objects on the device", "mdarray": "MDArrays", "transfers": "Transfers",
     "operations": "Operations on arrays", "collective": "Job reordering on the device", "auto": "The choice of `auto`", "compile": "Compiling",
 }
 # Goals of which the worst alone is shown, and its name there.
