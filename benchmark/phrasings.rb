@@ -63,21 +63,21 @@ class PhrasingsBenchmark
   def measured(program, backend, size)
     small = input(program, program.ruby_size(size))
     expected = program.in_ruby(small)
-    good = program.phrasings.select { |name, phrasing| agrees?(program, backend, name, expected) { phrasing.run(small) } }
+    good = program.phrasings.select { |name, phrasing| agrees?(phrasing, backend, name, expected) { phrasing.run(small) } }
     large = input(program, size)
     first = good.first&.last&.run(large)
-    good.select! { |name, phrasing| agrees?(program, backend, name, first) { phrasing.run(large) } }
+    good.select! { |name, phrasing| agrees?(phrasing, backend, name, first) { phrasing.run(large) } }
     in_turn(good, large)
   end
 
   def input(program, size) = program.input(size, Random.new(@bench.seed))
 
-  def agrees?(program, backend, name, expected)
-    difference = program.difference(expected, yield)
-    @failed << "#{program.name}: #{backend}: #{name}: #{difference}" if difference
+  def agrees?(phrasing, backend, name, expected)
+    difference = phrasing.difference(expected, yield)
+    @failed << "#{phrasing.name}: #{backend}: #{name}: #{difference}" if difference
     difference.nil?
   rescue Ikra::Error => e
-    @failed << "#{program.name}: #{backend}: #{name}: #{e.message}"
+    @failed << "#{phrasing.name}: #{backend}: #{name}: #{e.message}"
     false
   end
 
@@ -95,18 +95,19 @@ class PhrasingsBenchmark
     times
   end
 
-  # Shows the versions, the best first, and holds them to what is promised.
+  # Shows the versions, the best first, and holds them to what is promised. One that needs no kernel is only shown.
   #
   # @return [Hash] the record
   def report(name, backend, times, hand)
     found = times.to_h { |version, runs| [version, { kernel: runs.map(&:first).min, whole: runs.map(&:last).min }] }.sort_by { |_, time| time[:kernel] }.to_h
-    return {} if found.empty?
+    best, worst = found.values.map { |time| time[:kernel] }.select(&:positive?).minmax
+    return { by_hand: hand, versions: found } unless best
 
-    best, worst = found.values.map { |time| time[:kernel] }.minmax
     puts "  #{backend}, kernel and whole call#{": by hand #{Harness.show(hand)}" if hand}"
     found.each do |version, time|
       time[:against_best] = time[:kernel] / best
-      puts format("  %-58s %12s %6.2f× %12s", version, Harness.show(time[:kernel]), time[:against_best], Harness.show(time[:whole]))
+      kernel = time[:kernel].zero? ? "no kernel" : format("%s %6.2f×", Harness.show(time[:kernel]), time[:against_best])
+      puts format("  %-64s %20s %12s", version, kernel, Harness.show(time[:whole]))
     end
     @bench.target("#{name}: #{backend}: the slowest phrasing against the best", worst / best, at_most: APART)
     @bench.target("#{name}: #{backend}: the best phrasing against #{backend == :cuda ? "CUDA" : "C"} by hand", hand / best, at_least: BY_HAND) if hand

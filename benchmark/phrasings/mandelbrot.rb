@@ -1,23 +1,6 @@
 # frozen_string_literal: true
 
 class Program::Mandelbrot
-  phrasing "while, assignments in parallel, divmod" do
-    def compute((width, left, top, step))
-      (0...width * width).pmap do |point|
-        row, column = point.divmod(width)
-        real = left + column * step
-        imaginary = top + row * step
-        x = y = 0.0
-        steps = 0
-        while steps < MAX_STEPS && x * x + y * y <= 4.0
-          x, y = x * x - y * y + real, 2.0 * x * y + imaginary
-          steps += 1
-        end
-        steps
-      end
-    end
-  end
-
   phrasing "until, squares in variables, / and %" do
     def compute((width, left, top, step))
       (0...width * width).pmap do |point|

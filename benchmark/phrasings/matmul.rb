@@ -7,16 +7,6 @@ class Program::Matmul
     def outputs(_state, result) = { c: result }
   end
 
-  phrasing "nested Arrays, times" do
-    def compute((size, a, b))
-      Array.pnew(size, size) do |row, column|
-        sum = 0.0
-        size.times { |k| sum += a[row][k] * b[k][column] }
-        sum
-      end
-    end
-  end
-
   phrasing "nested Arrays, while" do
     def compute((size, a, b))
       Array.pnew(size, size) do |row, column|

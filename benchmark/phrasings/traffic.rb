@@ -18,10 +18,6 @@ class Traffic::Benchmark
     def compute((actors, weather, ticks)) = actors.peach(ticks) { |actor| actor.move(weather) }
   end
 
-  phrasing "subclasses, a call of super classes' methods" do
-    def compute((actors, weather, ticks)) = actors.peach(ticks) { |actor| actor.move(weather) }
-  end
-
   phrasing "subclasses, ticks by times in the block" do
     def compute((actors, weather, ticks)) = actors.peach { |actor| ticks.times { actor.move(weather) } }
   end

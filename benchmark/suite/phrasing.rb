@@ -24,20 +24,29 @@ class Program
     def phrased = names.select { |name| File.exist?(File.join(PHRASINGS, "#{name}.rb")) }
   end
 
-  # A program for each phrasing of this one, by name.
+  # A program for each phrasing of this one, by name. The first is that of ikra.rb.
   def phrasings
     require File.join(PHRASINGS, "#{name}.rb")
-    self.class.phrasings.transform_values { |phrasing| phrasing.new(name) }
+    all = { "ikra.rb" => Class.new(self.class).tap { |own| own.define_method(:compute, compute_of("ikra.rb")) }, **self.class.phrasings }
+    all.transform_values { |phrasing| phrasing.new(name) }
   end
 
   # The outputs on this input.
   def run(input, given = state(input)) = outputs(given, compute(given))
 
-  # The same in plain Ruby, whose #compute replaces that of any other version.
+  # The same in plain Ruby.
   def in_ruby(input)
-    verbose, $VERBOSE = $VERBOSE, nil
-    load file("ruby.rb")
+    compute_of("ruby.rb")
     run(input)
+  end
+
+  private
+
+  # The #compute of a version. It takes the place of another version's.
+  def compute_of(version)
+    verbose, $VERBOSE = $VERBOSE, nil
+    load file(version)
+    self.class.instance_method(:compute)
   ensure
     $VERBOSE = verbose
   end
