@@ -240,6 +240,131 @@ fn jobs_that_store_in_loops_are_no_groups() {
     }
 }
 
+/// A loop that jobs leave after different numbers of repetitions: it multiplies an element's number until it is large.
+/// `params`: how many jobs a row has, the most repetitions, and a length that checks may use. `step`: what the loop
+/// does after its exits; `behind`: what follows it.
+fn escape(exits: &str, step: &str, behind: &str) -> Program {
+    let text = format!(
+        r#"program "escape" jobs identity, few, ticks fused
+column c0 "result" f64 in element, written
+column c1 "left" f64 in array 0, read
+column c2 "right" f64 in array 1, read
+column c3 "counts" i64 in element, read written
+param p0 "across" i64 from 0 to 536870911
+param p1 "inner" i64 from 0 to 536870911
+param p2 "length" i64 from 0 to 536870911
+site s0 refuted "/tmp/escape.rb" 7 1 at "/tmp/escape.rb":7 (int)
+site s1 overflow "+" at "/tmp/escape.rb":8 ()
+
+entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {{
+  begin check job.0, tick_begin.1
+  v3: i64 = param p1 "inner"
+  v4: i64 = param p2 "length"
+  v5: f64 = int_to_float job.0
+  c.6: f64 = fmul v5, 0.0625
+  x.7: f64 = copy c.6
+  y.8: f64 = copy 0.5
+  count.9: i64 = copy 0
+  way.10: i64 = copy 0
+  block L9 {{
+  loop L0 {{
+    v11: f64 = fmul x.7, x.7
+    v12: f64 = fmul y.8, y.8
+    v13: f64 = fadd v11, v12
+    {exits}
+    v14: f64 = fsub v11, v12
+    v15: f64 = fmul x.7, y.8
+    y.8 = fadd v15, c.6
+    x.7 = fadd v14, -0.375
+    count.9 = add count.9, 1
+    {step}
+    poll
+  }}
+  {behind}
+  }}
+  v30: f64 = int_to_float count.9
+  v31: f64 = fadd v30, x.7
+  store result[job.0] = v31
+  store counts[job.0] = way.10
+  return
+}}
+"#
+    );
+    let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    verify(&program).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    program
+}
+
+/// Leaves if the numbers are large, and after so many repetitions.
+const ESCAPES: &str = "v20: bool = fcmp.le v13, 4.0
+    v21: bool = not v20
+    if v21 {
+      way.10 = add count.9, 7
+      break L0
+    }
+    v22: bool = icmp.ge count.9, v3
+    if v22 {
+      break L0
+    }";
+
+#[test]
+fn jobs_that_leave_a_loop_apart_compute_what_they_compute_alone() {
+    let row = "v40: f64 = load left[count.9]\n    y.8 = fadd y.8, v40";
+    let alone = "v41: bool = fcmp.gt x.7, 1.0\n    v42: f64 = select v41, 0.5, 0.25\n    y.8 = fmul y.8, v42";
+    let leaves_more = ESCAPES.replacen("break L0", "break L9", 1);
+    let late = "v43: bool = fcmp.lt x.7, -1.25\n    if v43 {\n    } else {\n      v44: bool = icmp.eq count.9, 3\n      if v44 {\n        break L0\n      }\n    }";
+    let first = "v45: bool = fcmp.gt x.7, 2.0\n    if v45 {\n      break L0\n    }\n    ";
+    let behind = "way.10 = add way.10, 100";
+    let programs = [
+        escape(ESCAPES, "", ""),
+        escape(ESCAPES, alone, behind),
+        escape(&leaves_more, "", ""),
+        escape(&leaves_more, alone, behind),
+        escape(&format!("{first}{ESCAPES}"), "", behind),
+    ];
+    for program in &programs {
+        for across in [1, 7, 8, 9, 64, 165] {
+            for inner in [0, 1, 2, 50] {
+                assert!(both(program, Grouping::Consecutive, 0, [1, across, inner]).1);
+            }
+        }
+    }
+    // a job in the loop loads a row that is the same for all, which exists as long as a job needs it
+    for (across, inner) in [(9, 3), (64, 40), (165, 50)] {
+        both(&escape(ESCAPES, row, ""), Grouping::Consecutive, 0, [1, across, inner]);
+    }
+    assert!(Jam::of(&escape(ESCAPES, late, ""), Grouping::Consecutive).is_none());
+}
+
+#[test]
+fn a_job_that_has_left_a_loop_raises_nothing() {
+    // jobs that have left go on to large numbers, which would be checked
+    let checks = "v40: bool = fcmp.gt x.7, 64.0\n    if v40 {\n      trap s0 count.9\n    }";
+    let late = "v40: bool = icmp.ge count.9, v4\n    if v40 {\n      trap s0 count.9\n    }";
+    for step in [checks, late] {
+        let program = escape(ESCAPES, step, "");
+        let mut ends = [0, 0];
+        for length in 0..60 {
+            let (outcome, together) = both(&program, Grouping::Consecutive, length, [1, 64, 40]);
+            assert!(together);
+            ends[usize::from(outcome == Outcome::Done)] += 1;
+        }
+        assert!(ends[1] > 0 && (step == checks || ends[0] > 0), "{ends:?}");
+    }
+}
+
+#[test]
+fn loops_that_do_what_a_job_that_has_left_must_not_do_run_singly() {
+    let own_row = "v40: i64 = float_to_int x.7\n    v41: f64 = load left[v40]\n    y.8 = fadd y.8, v41";
+    let stores = "store counts[job.0] = count.9";
+    let checked = "way.10 = checked add way.10, count.9 else s1";
+    for step in [own_row, stores, checked] {
+        assert!(Jam::of(&escape(ESCAPES, step, ""), Grouping::Consecutive).is_none(), "{step}");
+    }
+    // on a GPU threads leave by themselves
+    assert!(Jam::of(&escape(ESCAPES, "", ""), Grouping::Strided).is_none());
+}
+
 /// What a job adds to sums of several jobs, which may raise: some by themselves, some not.
 const TURNS: &str = "atomic add counts[v11], v9 else s1
   v30: bool = icmp.ge v11, v14

@@ -30,6 +30,9 @@
 //! conditions for all jobs, and then each job that needs the rest runs it, one after the other. On a GPU the jobs,
 //! which are threads, part by themselves.
 //!
+//! On a host, jobs of a group may leave a loop after different numbers of repetitions, too ([`leaving`]). The group
+//! repeats the loop until all of them have left it.
+//!
 //! There are two groupings. On a host, a group is [`Grouping::Consecutive`] jobs, whose data are next to each other in
 //! memory. On a GPU the threads of a warp run neighbouring jobs, and should go on to do so. There, a group is
 //! [`Grouping::Strided`] jobs, which are below each other in a table. A division of the job's number by a width makes
@@ -46,6 +49,7 @@
 //! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994;
 //! on GPUs A. Magni, C. Dubach, M. O'Boyle, Automatic optimization of thread-coarsening for graphics processors, 2014.
 
+mod leaving;
 mod parting;
 mod shapes;
 mod weave;
@@ -56,6 +60,7 @@ use crate::ir::eval::{Value, eval};
 use crate::ir::ticks::LoopOverTicks;
 use crate::ir::visit::{freshen_labels, walk_mut};
 use crate::ir::{Cmp, Func, Jobs, LabelId, Op, Operand, Param, ParamId, Program, Scalar, Stmt, Var, VarId, walk};
+use leaving::Leaving;
 use parting::{Facts, Together};
 use shapes::Shapes;
 use std::collections::HashMap;
@@ -151,19 +156,27 @@ impl Jam {
             return None;
         }
         let widths = if grouping == Grouping::Consecutive { &WIDTHS[..] } else { &WIDTHS[1..2] };
-        let facts = Facts::of(entry, &references, &program.columns);
-        let (width, shapes) = widths.iter().find_map(|width| {
-            let shapes = Shapes::of(entry, grouping, *width, division.as_ref(), on_host)?;
-            let pays = match Together::of(entry, &shapes, &facts) {
+        let (width, func, shapes) = widths.iter().find_map(|width| {
+            let shapes_of =
+                |func: &Func, leaving: Leaving| Shapes::of(func, leaving, grouping, *width, division.as_ref(), on_host);
+            let (func, shapes) = match on_host.then(|| leaving::prepared(entry, shapes_of)).flatten() {
+                Some(found) => found,
+                None => (entry.clone(), shapes_of(entry, Leaving::new())?),
+            };
+            let facts = Facts::of(&func, &references, &program.columns);
+            let pays = match Together::of(&func, &shapes, &facts) {
                 Some(together) => {
                     let is_small = together.registers * width <= HELD
-                        && parting::repeated(&entry.body, &shapes) * width <= REPEATED;
+                        && parting::repeated(&func.body, &shapes) * width <= REPEATED;
                     on_host && together.worth && is_small
                 }
-                None => shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED,
+                None if shapes.has_leaving() => leaving::pays(&func, &shapes, *width),
+                None => shapes.is_worth_it(&func) && shapes.carried(&func) * width <= CARRIED,
             };
-            pays.then_some((*width, shapes))
+            pays.then_some((*width, func, shapes))
         })?;
+        let entry = &func;
+        let facts = Facts::of(entry, &references, &program.columns);
 
         let mut jammed = program.clone();
         let mut param = |name: &str, lo: i64| {
@@ -171,7 +184,8 @@ impl Jam {
             ParamId::new(jammed.params.len() - 1)
         };
         let jobs = param("jobs", 0);
-        let below = || Shapes::of(entry, Grouping::Strided, width, division.as_ref(), on_host);
+        let below =
+            || Shapes::of(entry, shapes.leaving().clone(), Grouping::Strided, width, division.as_ref(), on_host);
         let bands = grouping == Grouping::Consecutive
             && division.is_some()
             && below().is_some_and(|below| shapes.loads_again(&below, entry));

@@ -6,9 +6,10 @@
 //! A division of a value that steps from job to job has a known shape only under a condition ([`Guard`]), which the
 //! group tests at run time. An example: neighbours are in one row, but for those at its end.
 
+use super::leaving::{Leaving, exit};
 use super::parting::parts;
 use super::{Division, Grouping};
-use crate::ir::{Ctx, Func, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::ir::{Ctx, Func, LabelId, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::loops::Counts;
 use std::collections::HashSet;
 
@@ -64,6 +65,9 @@ pub struct Shapes {
     of: Vec<Option<Shape>>,
     /// Whether only some jobs of the group may run the statement that is looked at.
     parted: bool,
+    /// Whether a job that leaves a prepared loop runs it.
+    exiting: bool,
+    leaving: Leaving,
     /// Whether jobs may take turns.
     turns: bool,
     counts: Counts,
@@ -71,14 +75,30 @@ pub struct Shapes {
 
 impl Shapes {
     /// None: the function does something that a group cannot do together, nor, if `turns`, in turn.
-    pub fn of(func: &Func, grouping: Grouping, width: usize, division: Option<&Division>, turns: bool) -> Option<Self> {
+    pub fn of(
+        func: &Func,
+        leaving: Leaving,
+        grouping: Grouping,
+        width: usize,
+        division: Option<&Division>,
+        turns: bool,
+    ) -> Option<Self> {
         let mut of = vec![None; func.vars.len()];
         let [job, rest @ ..] = &func.params[..] else { return None };
         of[job.index()] = Some(if grouping == Grouping::Consecutive { Shape::step(1) } else { Shape::Row });
         rest.iter().for_each(|v| of[v.index()] = Some(Shape::Same));
         let divided = division.map(|division| (division.dst, division.divisor));
-        let mut shapes =
-            Self { grouping, width: width as i64, divided, of, parted: false, turns, counts: Counts::of(func) };
+        let mut shapes = Self {
+            grouping,
+            width: width as i64,
+            divided,
+            of,
+            parted: false,
+            exiting: false,
+            leaving,
+            turns,
+            counts: Counts::of(func),
+        };
         loop {
             let before = shapes.of.clone();
             shapes.list(&func.body, false)?;
@@ -159,11 +179,12 @@ impl Shapes {
                     }
                 }
                 Stmt::If { then, otherwise, .. } => {
-                    let around = self.parted;
+                    let around = (self.parted, self.exiting);
                     self.parted |= parts(stmt, self);
+                    self.exiting |= self.is_exit(stmt);
                     self.list(then, in_loop)?;
                     self.list(otherwise, in_loop)?;
-                    self.parted = around;
+                    (self.parted, self.exiting) = around;
                 }
                 Stmt::Block { body, .. } => self.list(body, in_loop)?,
                 Stmt::Loop { body, .. } => self.list(body, true)?,
@@ -186,8 +207,9 @@ impl Shapes {
     }
 
     fn set(&mut self, v: VarId, shape: Shape) {
-        // some jobs may still hold an earlier value
-        let shape = if self.parted && self.counts.assigned(v) > 1 { Shape::Differs } else { shape };
+        // some jobs may still hold an earlier value, or leave a loop later with another one
+        let is_older = self.parted && self.counts.assigned(v) > 1;
+        let shape = if is_older || self.exiting { Shape::Differs } else { shape };
         let known = &mut self.of[v.index()];
         *known = Some(known.map_or(shape, |known| known.join(shape)));
     }
@@ -261,6 +283,25 @@ impl Shapes {
     /// Whether more than one statement assigns it.
     pub fn is_assigned_again(&self, v: VarId) -> bool {
         self.counts.assigned(v) > 1
+    }
+
+    /// Whether the jobs may leave the loop apart, which is prepared for that.
+    pub fn is_leaving(&self, label: LabelId) -> bool {
+        self.leaving.contains(&label)
+    }
+
+    pub fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// The loops that are prepared so.
+    pub fn leaving(&self) -> &Leaving {
+        &self.leaving
+    }
+
+    /// Whether jobs leave such a loop at the statement.
+    pub fn is_exit(&self, stmt: &Stmt) -> bool {
+        exit(stmt).and_then(|exit| exit.to).is_some_and(|to| self.is_leaving(to))
     }
 
     pub fn width(&self) -> i64 {

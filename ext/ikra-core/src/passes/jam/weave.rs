@@ -4,6 +4,7 @@
 //! directly after the other. The group tests where it must give up, which means that its jobs run singly. Not here:
 //! which registers are alike ([`super::shapes`]).
 
+use super::leaving::{Exit, Restrictions, exit};
 use super::parting::{self, Facts, Parting, raises};
 use super::shapes::{Guard, Shape, Shapes, number};
 use super::{Division, Exits, REPEATED, Registers, fresh, leave, op};
@@ -11,6 +12,7 @@ use crate::ir::visit::size;
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
 use crate::passes::if_combine::Condition;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 pub struct Weaver<'a> {
     func: &'a mut Func,
@@ -28,6 +30,9 @@ pub struct Weaver<'a> {
     made: Vec<[VarId; 2]>,
     labels: HashMap<LabelId, LabelId>,
     in_loop: bool,
+    /// For each job, a register that says whether it is still in the innermost loop that the jobs leave apart; and what
+    /// that loop may do. None: in no such loop.
+    staying: Option<(Vec<VarId>, Rc<Restrictions>)>,
     /// Whether something was stored. From then on the group must not give up.
     stored: bool,
     /// The index and the tick of the latest `Begin`.
@@ -83,6 +88,7 @@ impl<'a> Weaver<'a> {
             made: Vec::new(),
             labels: HashMap::new(),
             in_loop: false,
+            staying: None,
             stored: false,
             begun: None,
             turn: Turn::None,
@@ -120,6 +126,7 @@ impl<'a> Weaver<'a> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, out: &mut Vec<Stmt>) -> Option<()> {
+        self.is_allowed(stmt)?;
         match stmt {
             Stmt::Let { dst, op, args } => self.assign(*dst, *op, args, out)?,
             Stmt::Load { dst, column, row } => {
@@ -155,6 +162,7 @@ impl<'a> Weaver<'a> {
                     out.push(Stmt::Store { column: *column, row, value });
                 }
             }
+            Stmt::If { .. } if self.shapes.is_exit(stmt) => self.exit(exit(stmt)?, out)?,
             Stmt::If { cond, then, otherwise } if self.shapes.operand(*cond) == Shape::Same => {
                 let cond = self.lane(*cond, 0, out);
                 // each side by itself
@@ -173,14 +181,24 @@ impl<'a> Weaver<'a> {
             }
             Stmt::Loop { label, body } => {
                 self.may_end()?;
+                let staying = self.staying.clone();
+                if self.shapes.is_leaving(*label) {
+                    self.stay(body, out);
+                }
                 let label = self.label(*label);
                 let around = std::mem::replace(&mut self.in_loop, true);
                 let body = self.list(body)?;
                 self.in_loop = around;
+                self.staying = staying;
                 out.push(Stmt::Loop { label, body });
             }
             Stmt::Break(label) => out.push(Stmt::Break(self.label(*label))),
             Stmt::Return(_) => out.push(Stmt::Break(self.exits.done)),
+            // it may not be the first job's exception
+            Stmt::Trap { .. } if self.staying.is_some() => {
+                self.may_end()?;
+                out.push(Stmt::Break(self.exits.singly));
+            }
             Stmt::Trap { site, operands } => {
                 self.may_end()?;
                 let operands = operands.iter().map(|o| self.lane(*o, 0, out)).collect();
@@ -374,6 +392,76 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
+    /// Whether a job that has left a loop may run the statement. None: it may not.
+    fn is_allowed(&self, stmt: &Stmt) -> Option<()> {
+        let allowed = self.staying.as_ref().is_none_or(|(_, restrictions)| restrictions.allow(stmt, self.shapes));
+        allowed.then_some(())
+    }
+
+    /// Before a loop that jobs leave apart: every job stays that is still in the loop around it.
+    fn stay(&mut self, body: &[Stmt], out: &mut Vec<Stmt>) {
+        let around = self.staying.take();
+        let mut staying = Vec::new();
+        for lane in 0..self.width() {
+            let value = around.as_ref().map_or(Operand::Bool(true), |(around, _)| around[lane].into());
+            let Operand::Var(dst) = self.truth(Op::Copy, vec![value], out) else { unreachable!("it is a register") };
+            staying.push(dst);
+        }
+        self.made.extend(staying.as_chunks().0);
+        let restrictions = around.map_or_else(|| Rc::new(Restrictions::of(body)), |(_, known)| known);
+        self.staying = Some((staying, restrictions));
+    }
+
+    /// Emits the exit of a loop that jobs leave apart:
+    ///
+    /// ```text
+    /// leaves = cond and staying, of each job
+    /// if any leaves {
+    ///   if leaves(0) { …its values… }; if leaves(1) { … }; …
+    ///   staying = staying and not leaves, of each job
+    ///   break unless any stays
+    /// }
+    /// ```
+    fn exit(&mut self, exit: Exit, out: &mut Vec<Stmt>) -> Option<()> {
+        self.may_end()?;
+        let (staying, _) = self.staying.clone()?;
+        let last = Stmt::Break(self.label(exit.to?));
+        let mut leaving = Vec::new();
+        if self.shapes.operand(exit.cond) == Shape::Same {
+            for lane in 0..self.width() {
+                let mut side = Vec::new();
+                self.alone(exit.side, lane, &mut side)?;
+                leaving.push(Stmt::If { cond: staying[lane].into(), then: side, otherwise: Vec::new() });
+            }
+            leaving.push(last);
+            let cond = self.lane(exit.cond, 0, out);
+            let (then, otherwise) = if exit.on { (leaving, Vec::new()) } else { (Vec::new(), leaving) };
+            out.push(Stmt::If { cond, then, otherwise });
+            return Some(());
+        }
+        let mut conds: Vec<_> = (0..self.width()).map(|lane| self.lane(exit.cond, lane, out)).collect();
+        if !exit.on {
+            conds = self.each_truth(Op::Not, &[&conds], out);
+        }
+        let staying: Vec<Operand> = staying.into_iter().map(Operand::from).collect();
+        let leaves = self.each_truth(Op::And, &[&conds, &staying], out);
+        let any = self.folded(Op::Or, leaves.clone(), out);
+        for (lane, leaves) in leaves.iter().enumerate() {
+            let mut side = Vec::new();
+            self.alone(exit.side, lane, &mut side)?;
+            leaving.push(Stmt::If { cond: *leaves, then: side, otherwise: Vec::new() });
+        }
+        let others = self.each_truth(Op::Not, &[&leaves], &mut leaving);
+        for (lane, other) in staying.iter().zip(others) {
+            let Operand::Var(dst) = *lane else { unreachable!("it is a register") };
+            leaving.push(Stmt::Let { dst, op: Op::And, args: vec![*lane, other] });
+        }
+        let some = self.folded(Op::Or, staying, &mut leaving);
+        leaving.push(Stmt::If { cond: some, then: Vec::new(), otherwise: vec![last] });
+        out.push(Stmt::If { cond: any, then: leaving, otherwise: Vec::new() });
+        Some(())
+    }
+
     /// Emits the statements that all jobs may run, then one branch for the case that all jobs skip the rest, then the
     /// rest for each job that does not:
     ///
@@ -413,26 +501,30 @@ impl<'a> Weaver<'a> {
         for (cond, on) in tests {
             let mut skips: Vec<_> = (0..self.width()).map(|lane| self.lane(*cond, lane, out)).collect();
             if !on {
-                skips = skips.into_iter().map(|cond| self.truth(Op::Not, vec![cond], out)).collect();
-                self.note_pairs(&skips);
+                skips = self.each_truth(Op::Not, &[&skips], out);
             }
             all = Some(match all {
                 None => skips,
-                Some(before) => {
-                    let either = before.into_iter().zip(skips);
-                    let either: Vec<_> = either.map(|(a, b)| self.truth(Op::Or, vec![a, b], out)).collect();
-                    self.note_pairs(&either);
-                    either
-                }
+                Some(before) => self.each_truth(Op::Or, &[&before, &skips], out),
             });
         }
-        let mut all = all.expect("a branch has a condition");
+        self.folded(Op::And, all.expect("a branch has a condition"), out)
+    }
+
+    /// An operation on the truth values of each job.
+    fn each_truth(&mut self, op: Op, args: &[&[Operand]], out: &mut Vec<Stmt>) -> Vec<Operand> {
+        let each = |lane: usize| args.iter().map(|arg| arg[lane]).collect();
+        let found: Vec<_> = (0..args[0].len()).map(|lane| self.truth(op, each(lane), out)).collect();
+        self.note_pairs(&found);
+        found
+    }
+
+    /// The truth values of all jobs as one, by `and` or `or`.
+    fn folded(&mut self, op: Op, mut all: Vec<Operand>, out: &mut Vec<Stmt>) -> Operand {
         while all.len() > 1 {
             // of four, the first with the third, then the second with the fourth: that makes two vectors
             let (one, other) = all.split_at(all.len() / 2);
-            let both: Vec<_> = one.iter().zip(other).map(|(a, b)| (*a, *b)).collect();
-            all = both.into_iter().map(|(a, b)| self.truth(Op::And, vec![a, b], out)).collect();
-            self.note_pairs(&all);
+            all = self.each_truth(op, &[one, other], out);
         }
         all[0]
     }
@@ -454,6 +546,7 @@ impl<'a> Weaver<'a> {
     /// even if only some jobs compute it. None: the statements are not of this kind.
     fn alone(&mut self, list: &[Stmt], lane: usize, out: &mut Vec<Stmt>) -> Option<()> {
         for stmt in list {
+            self.is_allowed(stmt)?;
             match stmt {
                 Stmt::Let { dst, op, args } => {
                     if self.shapes.divides(*dst).is_some() {
