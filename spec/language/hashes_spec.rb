@@ -161,6 +161,82 @@ RSpec.describe "Hashes" do
     end
   end
 
+  describe "as records" do
+    records = Array.new(7) { |i| { "id" => i, name: "n#{i}", "age" => i % 3, "at" => { x: i, "y" => [i, nil] } } }
+    others = [{ "age" => nil }, {}, Hash.new(5).merge!("id" => 1), { "age" => 1.5, "id" => 2 }.freeze,
+              { "id" => 3, "age" => 4 }.tap { |h| h.delete("id") }, (0...20).to_h { |i| ["k#{i}", i] }.merge!("age" => 7),
+              (0...20).to_h { |i| ["k#{i}", i] }.tap { |h| h.delete("k0") }.tap { |h| h["k0"] = -1 }, { nil => 1, [1] => 2, "age" => 8, 5 => 6 }]
+
+    on_every_backend do
+      it "are read at constant keys" do
+        expect { |x| [x["age"], x[:name].size, x["id"] * 2, x["at"][:x], x["none"], x[:age], x.key?("age"), x.include?(:age)] }
+          .to be_same_as_ruby.over(*records)
+        expect { |x| [x["age"], x["id"], x["k0"], x["k19"], x.key?("id"), x.key?("k0")] }.to be_same_as_ruby.over(*others)
+        expect { |x| [x["age"], x[x.key?("id") ? "id" : "k0"], x.size, x.values_at("age", "k3"), x.keys.size] }.to be_same_as_ruby.over(*others[0..6])
+      end
+
+      it "are fetched from, and dug in" do
+        expect { |x| [x.fetch("age"), x.fetch("zip", 7), x.fetch(:zip) { |key| key == :zip }, x.fetch("age") { 1 }] }.to be_same_as_ruby.over(*records)
+        expect { |x| [x.fetch("age", 7), x.fetch("id") { |key| key.size }] }.to be_same_as_ruby.over(*others)
+        expect { |x| x.fetch("id") }.to be_same_as_ruby.over(*others)
+        expect { |x| x.fetch("id", 1, 2) }.to be_same_as_ruby.over(*others)
+        expect { |x| [x.dig("at", :x), x.dig("at", "y", 0), x.dig("age"), x.dig("none", :x)] }.to be_same_as_ruby.over(*records)
+        expect { |x| x.dig("id", :x) }.to be_same_as_ruby.over(*records)
+      end
+
+      it "are matched with patterns" do
+        expect do |x|
+          case x
+          in { a: Integer => n, b: } then [n, b]
+          in { a: } then a
+          in { b: 1 } then :one
+          else :none
+          end
+        end.to be_same_as_ruby.over({ a: 1, b: 2 }, { a: nil }, { b: 1 }, { b: 2 }, {})
+      end
+
+      it "are looked at anew at each call" do
+        many = Array.new(3000) { |i| { "age" => i % 5, "id" => i } }
+        section = ->(run) { run.pmap(many) { |x| x["age"] } }
+        expect do |run|
+          many.each_with_index { |x, i| x.replace({ "age" => i % 5, "id" => i }) }
+          found = [section.call(run)]
+          many[3]["age"] = 70
+          many[4].delete("age")
+          many[5].default = 9
+          many[6].clear
+          found << section.call(run)
+          many[6].default = 8
+          many[7].delete("age")
+          many[7]["age"] = 1.5
+          many[8].compare_by_identity.clear
+          many[8].replace({})
+          9.times { |i| many[10]["more#{i}"] = i }
+          many[11].rehash
+          found << section.call(run)
+        end.to be_same_as_ruby
+      end
+
+      it "have keys that are Strings of other encodings, or of a subclass" do
+        text = Class.new(String).new("a")
+        expect { |x| [x["a"], x.key?("a")] }
+          .to be_same_as_ruby.over({ "a".encode("UTF-16LE") => 1 }, { "a".encode("US-ASCII") => 2 }, { "a".b => 3, "b" => 4 }, { text => 5 }, { "a\0" => 6 })
+      end
+    end
+
+    it "are refused where Ruby would run a block for what is missing" do
+      section = ->(list) { list.pmap { |x| x["age"] } }
+      list = Array.new(3) { |i| { "age" => i } }
+      expect(section.call(list)).to eq([0, 1, 2])
+      list[1] = {}
+      expect(section.call(list)).to eq([0, nil, 2])
+      list[1].default_proc = ->(_, _) { 1 }
+      expect { section.call(list) }.to raise_error(Ikra::CompileError, /a Hash with a block for its defaults/)
+      list[1] = {}.compare_by_identity
+      expect { section.call(list) }.to raise_error(Ikra::CompileError, /by identity/)
+    end
+  end
+
   it "that kernels cannot hold are refused" do
     [[{ (1..2) => 2 }, /a Hash with a Range as a key/], [{ [2**70] => 1 }, /an Integer beyond 64 bits as a key/], [{ [Float::NAN] => 1 }, /NaN as a key/],
      [{ Tables::Keyed.new(1) => 2 }, /a Hash with a Tables::Keyed as a key/], [{ [Tables::Keyed.new(1)] => 2 }, /a Hash with a Tables::Keyed as a key/],

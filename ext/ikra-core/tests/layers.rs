@@ -72,6 +72,7 @@ const BRIDGE_UNSAFE: &[&str] = &[
     "ruby/errors.rs",
     "ruby/fiber.rs",
     "ruby/gvl.rs",
+    "ruby/hash_table.rs",
     "ruby/heap.rs",
     "ruby/holder.rs",
     "ruby/iseq.rs",

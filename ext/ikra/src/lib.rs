@@ -41,7 +41,7 @@ use device::backends;
 use magnus::{Error, Object, Ruby, function};
 use marshal::graph_cache;
 use report::{dump, explain, profile};
-use ruby::{derivation, environment, errors, fiber, holder, iseq, question, reflect, registry, reserve};
+use ruby::{derivation, environment, errors, fiber, hash_table, holder, iseq, question, reflect, registry, reserve};
 use section::{collect, engine, over, pending, random};
 use world::{hashes, live_world};
 
@@ -162,6 +162,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     registry::symbols::init();
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;
+    hash_table::init(ruby)?;
     reflect::init(ruby)?;
     question::init(ruby)?;
     iseq::init(ruby)?;

@@ -120,6 +120,8 @@ impl Target {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     Sym(Name),
+    /// A String of ASCII characters.
+    Str(Name),
     Int(i64),
     /// `[i..]` and `[..i]`: a Range whose other end the parser has added.
     From,

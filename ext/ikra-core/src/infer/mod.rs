@@ -14,6 +14,7 @@ pub mod bound_procs;
 pub mod builtins;
 pub mod calls;
 pub mod compare;
+pub mod keys;
 mod library;
 pub mod lifted;
 mod locals;

@@ -127,6 +127,7 @@ pub fn literal(node: &Node) -> Option<Literal> {
         Kind::Int(n) => Some(Literal::Int(*n)),
         // a primitive's name, which no call sends
         Kind::Sym(name) if ast::primitive(name).is_none() => Some(Literal::Sym(name.clone())),
+        Kind::Str(bytes) if bytes.is_ascii() => std::str::from_utf8(bytes).ok().map(|text| Literal::Str(text.into())),
         Kind::Range { to: Some(to), .. } if to.span == node.span => Some(Literal::From),
         Kind::Range { from: Some(from), .. } if from.span == node.span => Some(Literal::UpTo),
         _ => None,

@@ -19,6 +19,7 @@ use crate::infer::builtins::Builtin;
 use crate::infer::calls::{
     Args, Literal, RangeForm, Refusal, Target, asked, bind, gives_range, of_range, positions, range_form,
 };
+use crate::infer::keys::{DUG, Keyed};
 use crate::infer::outside::Producer;
 use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_locals};
 use crate::ir::stages::Stage;
@@ -109,6 +110,24 @@ impl Body<'_, '_> {
                 self.outcome_of(&receiver, &again, types, None, how)?
             };
             return Ok(if name == "!=" { crate::infer::calls::negate(&answer) } else { answer });
+        }
+        if let Some(keyed) = self.an.keyed(target, atom, types, block.map(|b| &b.1)) {
+            let span = how.span;
+            let mut read = |field: &Name| {
+                let answer = self.an.read_field(self.here.spec, atom, reach, field);
+                answer.map_err(|r| self.refused(r, span))
+            };
+            return match keyed {
+                Keyed::Field(field) => read(&field),
+                Keyed::Fetch { method, present, value } => {
+                    let types = types.with_found(read(&present)?, read(&value)?);
+                    self.outcome(&Target::Ruby(method), (atom, reach), name, &types, block, how)
+                }
+                Keyed::Dig(field) => {
+                    let value = read(&field)?;
+                    self.outcome_of(&value, DUG, &types.after_first(), None, How { on_self: true, ..how })
+                }
+            };
         }
         Ok(match target {
             Target::Builtin(Builtin::MakeValue) => match atom {
@@ -757,6 +776,29 @@ impl Body<'_, '_> {
             }
             let truth = self.truth(val);
             return Ok(Some(Val::Bool(self.cx.b.bool(Op::Not, &[truth]))));
+        }
+        if let Some(keyed) = self.an.keyed(target, atom, types, block.as_ref().map(|b| &b.1)) {
+            let mut read = |field: &Name| -> Result<Arg> {
+                let ty = self.an.read_field(self.here.spec, atom, reach, field);
+                let ty = ty.map_err(|r| self.refused(r, span))?;
+                Ok((self.read_field(atom, receiver, field), ty, None))
+            };
+            return match keyed {
+                Keyed::Field(field) => Ok(Some(read(&field)?.0)),
+                Keyed::Fetch { method, present, value } => {
+                    let found = [read(&present)?, read(&value)?];
+                    let types = types.with_found(found[0].1.clone(), found[1].1.clone());
+                    let mut args = args.to_vec();
+                    args.splice(1..1, found);
+                    let target = Target::Ruby(method);
+                    self.invoke(&target, (atom, reach), receiver, name, &args, keywords, &types, block, how, place)
+                }
+                Keyed::Dig(field) => {
+                    let (value, ty, _) = read(&field)?;
+                    let (val, ty) = self.call_values((value, &ty), DUG, &args[1..], &[], true, span, at)?;
+                    Ok((!ty.is_never()).then_some(val))
+                }
+            };
         }
         match target {
             Target::Builtin(Builtin::MakeValue) => {

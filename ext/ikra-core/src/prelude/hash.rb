@@ -28,6 +28,19 @@ class Hash
     end
   end
 
+  # `fetch` of a constant key: whether the Hash has it, and its value.
+  def __fetched(key, present, value, default = (none = true))
+    if present
+      value
+    elsif block_given?
+      yield(key)
+    elsif none
+      __key_error(key)
+    else
+      default
+    end
+  end
+
   def dig(key, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
     i = __slot(key)
     if __doubt(i < 0)

@@ -3,11 +3,59 @@
 //! Here: the names of these parts, the hashes of keys, and the index. Not here: look-up, which is written in Ruby
 //! (`prelude/hash_functions.rb`), and Ruby's own Hashes. Invariant: host and kernel hash a key alike, and keys that are
 //! `eql?` have the same hash.
+//!
+//! A constant key needs no look-up in the kernel. The value at that key is a field of every Hash, like an ivar, and the
+//! host looks it up ([`KeyField`]). So Hashes with the same keys are rows, and each key that a program names is a
+//! column.
 
 use crate::types::Tag;
 
 /// Fields of a Hash, in the order in which a host keeps them. No ivar or member has such a name.
 pub const PARTS: [&str; 4] = ["#keys", "#values", "#index", "#default"];
+
+/// A constant key of a Hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConstKey<'a> {
+    Str(&'a str),
+    Sym(&'a str),
+}
+
+/// What a field of a Hash says about a constant key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyField {
+    /// The value at the key; without one, the default of the Hash.
+    Value,
+    /// Whether the Hash has the key.
+    Present,
+}
+
+/// What the names of these fields begin with.
+const VALUE_AT: &str = "#[";
+const PRESENT_AT: &str = "#?[";
+
+impl KeyField {
+    /// The name of the field for a key, such as `#[age]`, `#[:age]` or `#?[age]`. None for a key that is looked up like
+    /// any value: names of columns hold only some characters.
+    pub fn name(self, key: ConstKey<'_>) -> Option<String> {
+        let begin = if self == KeyField::Value { VALUE_AT } else { PRESENT_AT };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_ -.?!/@$".contains(c);
+        match key {
+            ConstKey::Str(text) if text.chars().all(plain) => Some(format!("{begin}{text}]")),
+            ConstKey::Sym(text) if text.chars().all(plain) => Some(format!("{begin}:{text}]")),
+            _ => None,
+        }
+    }
+
+    /// The field and the key that a name stands for.
+    pub fn of(name: &str) -> Option<(Self, ConstKey<'_>)> {
+        let (field, rest) = match name.strip_prefix(VALUE_AT) {
+            Some(rest) => (KeyField::Value, rest),
+            None => (KeyField::Present, name.strip_prefix(PRESENT_AT)?),
+        };
+        let key = rest.strip_suffix(']')?;
+        Some((field, key.strip_prefix(':').map_or(ConstKey::Str(key), ConstKey::Sym)))
+    }
+}
 
 /// A key that kernels can hash: its tag and payload, a String by its bytes, an Array or a Struct by the hashes of its
 /// parts. Other objects have no hash that distinguishes them.
@@ -58,4 +106,27 @@ pub fn index(hashes: &[u64]) -> Vec<i64> {
         index[at] = i as i64;
     }
     index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_gives_its_field_and_key_back() {
+        for key in [ConstKey::Str("age"), ConstKey::Sym("age"), ConstKey::Str(""), ConstKey::Sym("last name?")] {
+            for field in [KeyField::Value, KeyField::Present] {
+                let name = field.name(key).expect("plain characters");
+                assert_eq!(KeyField::of(&name), Some((field, key)));
+            }
+        }
+    }
+
+    #[test]
+    fn other_keys_and_parts_have_no_such_name() {
+        assert_eq!(KeyField::Value.name(ConstKey::Str(":age")), None);
+        assert_eq!(KeyField::Value.name(ConstKey::Str("a\"b")), None);
+        assert_eq!(KeyField::Value.name(ConstKey::Sym("[]")), None);
+        assert!(PARTS.iter().all(|part| KeyField::of(part).is_none()));
+    }
 }

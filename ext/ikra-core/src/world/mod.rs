@@ -281,6 +281,10 @@ pub trait World {
     /// Whether a root is a *live* object. Kernels cannot hold it, but for each method that they may call, it returns a
     /// lambda to call instead ([`Root::Member`]). An `Ikra::MDArray` is one.
     fn live(&mut self, root: &Root) -> bool;
+    /// Whether the values of Hashes at constant keys are fields ([`hashes::KeyField`]).
+    fn has_key_fields(&self) -> bool {
+        true
+    }
     /// Whether the section runs while the program handles an exception, which `raise` without arguments would raise
     /// again.
     fn is_handling(&mut self) -> bool {

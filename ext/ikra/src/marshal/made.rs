@@ -159,7 +159,7 @@ pub fn fill_object(object: Raw, origin: Option<Raw>, fields: &[(Field, Raw)], fr
                 Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, *ivar, *value),
                 Field::Member(index) => rb_sys::rb_struct_aset(object, ((*index as usize) << 1 | 1) as Raw, *value),
                 // A part of a Hash, which kernels do not make, or of an object that was made with its parts.
-                Field::Part(_) | Field::Own(_) => heap::NIL,
+                Field::Part(_) | Field::Key(_) | Field::Own(_) => heap::NIL,
             };
         }
         if frozen {

@@ -102,6 +102,8 @@ pub struct ClassPlan {
     pub origin: Option<ColumnId>,
     /// Whether an object may belong to an owned slot. Then the tracer must check that nothing else refers to it.
     pub ownable: bool,
+    /// Whether the program reads parts of these Hashes, which must be laid out.
+    pub laid_out: bool,
 }
 
 /// A kind of arrays that the program has values of.
@@ -200,6 +202,7 @@ impl Plan {
                     freezes: hierarchy.frozen.filter(|column| program.columns[column.index()].written),
                     origin: hierarchy.origin,
                     ownable: false,
+                    laid_out: false,
                 });
             }
         }
@@ -229,6 +232,7 @@ impl Plan {
             }
             let name = reflect::field(ruby, fields.raw, &field.ivar)
                 .map_err(|e| CoreError::Internal { stage: "pack", detail: e.to_string() })?;
+            fields.laid_out |= matches!(name, Field::Part(_));
             let columns = || slot.value.iter().chain(&slot.tag).map(|c| &program.columns[c.index()]);
             let written = field.written || columns().any(|c| c.written);
             // A slot without columns has only one value, which must be checked.
@@ -333,6 +337,12 @@ impl Plan {
             value: slot.value,
             tag: slot.tag,
         })
+    }
+
+    /// Whether the program reads fields of objects whose changes nothing notices: those of Hashes.
+    pub fn reads_hashes(&self) -> bool {
+        let mut fields = self.classes.iter().flat_map(|class| &class.fields);
+        fields.any(|field| matches!(field.field, Field::Part(_) | Field::Key(_)))
     }
 
     /// Whether the program freezes anything.

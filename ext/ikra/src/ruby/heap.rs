@@ -40,6 +40,7 @@
 //! `rb_struct_aref` gives. Where they differ, all objects of the class are read through that function.
 #![allow(unsafe_code, reason = "this file is the one that reads Ruby's heap; see its safety chapter")]
 
+use crate::ruby::hash_table::{self, KeyReader};
 use crate::ruby::identity::RawMap;
 use ikra_core::memory::ahead;
 use ikra_core::types::Encoding;
@@ -177,6 +178,7 @@ pub fn has_body(v: Raw) -> bool {
     match flags & TYPE_MASK {
         kind if kind == T::RUBY_T_OBJECT as usize => flags & ROBJECT_EMBED == 0,
         kind if kind == T::RUBY_T_ARRAY as usize => flags & RARRAY_EMBED == 0,
+        kind if kind == T::RUBY_T_HASH as usize => true,
         _ => false,
     }
 }
@@ -186,6 +188,9 @@ pub fn has_body(v: Raw) -> bool {
 pub fn prefetch_body(v: Raw) {
     if has_body(v) {
         let flags = flags(v);
+        if flags & TYPE_MASK == T::RUBY_T_HASH as usize {
+            return hash_table::prefetch_table(v);
+        }
         let word = if SHAPES && flags & TYPE_MASK == T::RUBY_T_OBJECT as usize { 2 } else { 3 };
         let word = if flags & TYPE_MASK == T::RUBY_T_ARRAY as usize { 4 } else { word };
         // SAFETY: `v` is a live heap object (chapter), whose five words may be read.
@@ -207,6 +212,12 @@ pub fn is_object(v: Raw) -> bool {
     !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_OBJECT as usize
 }
 
+/// Whether `v` is a Hash.
+#[inline]
+pub fn is_hash(v: Raw) -> bool {
+    !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_HASH as usize
+}
+
 /// Whether `v` is a Struct, a Data or a Range.
 #[inline]
 pub fn is_struct(v: Raw) -> bool {
@@ -222,9 +233,9 @@ pub struct What {
 }
 
 impl What {
-    /// Objects of the same class word as an ordinary object or Struct. None where it is neither.
+    /// Objects of the same class word as an ordinary object, Struct or Hash. None where it is none of them.
     pub fn like(object: Raw, not_frozen: bool) -> Option<Self> {
-        let kinds = [T::RUBY_T_OBJECT, T::RUBY_T_STRUCT];
+        let kinds = [T::RUBY_T_OBJECT, T::RUBY_T_STRUCT, T::RUBY_T_HASH];
         let kind = kinds.into_iter().find(|kind| flags(object) & TYPE_MASK == *kind as usize)?;
         Some(Self::of(class_word(object), kind, not_frozen))
     }
@@ -647,6 +658,8 @@ pub enum FieldReader {
     Member(MemberReader),
     /// A part of Hashes.
     Part(usize, Arc<Hashes>),
+    /// What Hashes have at a constant key.
+    Key(KeyReader),
     Own(usize),
 }
 
@@ -666,6 +679,8 @@ pub enum Field {
     Member(u32),
     /// A part of a Hash, by its position among [`ikra_core::world::hashes::PARTS`].
     Part(usize),
+    /// What a Hash has at a constant key.
+    Key(KeyReader),
     /// A part of a Range, a Complex or a Rational, by its position among [`ikra_core::world::values::parts`].
     Own(usize),
 }
@@ -675,6 +690,7 @@ impl FieldReader {
     pub fn new(field: Field, hashes: &Arc<Hashes>) -> Self {
         match field {
             Field::Part(part) => FieldReader::Part(part, hashes.clone()),
+            Field::Key(reader) => FieldReader::Key(reader),
             Field::Own(part) => FieldReader::Own(part),
             Field::Ivar(id) => FieldReader::Ivar(IvarReader::new(id)),
             Field::Member(index) => FieldReader::Member(MemberReader { index, as_known: None }),
@@ -687,6 +703,7 @@ impl FieldReader {
             FieldReader::Ivar(reader) => reader.get(object, class),
             FieldReader::Member(reader) => reader.get(object),
             FieldReader::Part(part, hashes) => hashes.get(&object).map_or(NIL, |parts| parts[*part]),
+            FieldReader::Key(reader) => reader.get(object),
             FieldReader::Own(part) => own_part(object, *part),
         }
     }
@@ -714,6 +731,7 @@ impl FieldReader {
             // SAFETY: a member of a live Struct.
             FieldReader::Member(reader) => reader.known(object).map(|at| unsafe { *at }),
             FieldReader::Part(part, hashes) => Some(hashes.get(&object).map_or(NIL, |parts| parts[*part])),
+            FieldReader::Key(reader) => reader.peek(object),
             FieldReader::Own(_) => None,
         }
     }
@@ -766,7 +784,7 @@ impl FieldReader {
                 },
                 None => false,
             },
-            FieldReader::Part(..) | FieldReader::Own(_) => false,
+            FieldReader::Part(..) | FieldReader::Key(_) | FieldReader::Own(_) => false,
         }
     }
 }
@@ -890,7 +908,7 @@ pub fn set_field(object: Raw, field: Field, value: Raw) -> Result<(), magnus::Er
         match field {
             Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, ivar, value),
             Field::Member(index) => rb_sys::rb_struct_aset(object, ((index as usize) << 1 | 1) as Raw, value),
-            Field::Part(_) | Field::Own(_) => NIL,
+            Field::Part(_) | Field::Key(_) | Field::Own(_) => NIL,
         }
     };
     magnus::rb_sys::protect(assign).map(drop)

@@ -14,6 +14,7 @@ pub mod environment;
 pub mod errors;
 pub mod fiber;
 pub mod gvl;
+pub mod hash_table;
 pub mod heap;
 pub mod holder;
 pub mod identity;

@@ -4,10 +4,12 @@
 //! result of a method look-up. Not here: what the answers mean to a program ([`crate::world::live_world`]).
 
 use crate::ruby::constants;
+use crate::ruby::hash_table::KeyReader;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::question::{self, Answer};
 use crate::ruby::registry::{self, Kept, classes, keep, names};
 use ikra_core::id::ClassId;
+use ikra_core::world::hashes::{ConstKey, KeyField};
 use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
@@ -554,6 +556,15 @@ pub fn own_class(class: Raw) -> Option<ClassId> {
 pub fn field(ruby: &Ruby, class: Raw, name: &str) -> Result<heap::Field, Error> {
     if let Some(part) = ikra_core::world::hashes::PARTS.iter().position(|part| *part == name) {
         return Ok(heap::Field::Part(part));
+    }
+    if let Some((field, key)) = KeyField::of(name) {
+        let key = match key {
+            ConstKey::Sym(name) => ruby.to_symbol(name).as_value(),
+            // The same String that a Hash keeps for a literal key.
+            ConstKey::Str(text) => ruby.str_new(text).to_interned_str().as_value(),
+        };
+        keep(key);
+        return Ok(heap::Field::Key(KeyReader::new(key.as_raw(), field == KeyField::Present)));
     }
     if let Some(at) = own_class(class).and_then(|class| values::parts(class).iter().position(|part| *part == name)) {
         return Ok(heap::Field::Own(at));

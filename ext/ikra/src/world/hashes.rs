@@ -3,6 +3,7 @@
 //! Here: [`parts`], which makes the arrays, as Ruby objects, so that they are observed, traced and packed like any. Not
 //! here: how keys are hashed and found ([`ikra_core::world::hashes`]). They are made anew for each call.
 
+use crate::ruby::hash_table::{self, Fit};
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::reflect::value;
 use crate::ruby::registry::{Kept, symbols};
@@ -48,14 +49,33 @@ fn refused<T>(what: impl Into<String>) -> Result<T, Unfit> {
     Err(Unfit::Refused(what.into()))
 }
 
+/// What a Hash is that kernels cannot read, whatever its keys are. Only where the layout of tables is known.
+pub fn unfit(ruby: &Ruby, hash: Raw) -> Option<String> {
+    is_subclass(ruby, hash).or_else(|| what_unfits(hash_table::fit(hash)).map(Into::into))
+}
+
+fn is_subclass(ruby: &Ruby, hash: Raw) -> Option<String> {
+    (heap::class_word(hash) != ruby.class_hash().as_raw()).then(|| {
+        let class = crate::ruby::errors::class_name(value(hash));
+        format!("a {class} that is no plain Hash")
+    })
+}
+
+fn what_unfits(fit: Fit) -> Option<&'static str> {
+    match fit {
+        Fit::Default(_) => None,
+        Fit::ByIdentity => Some("a Hash that compares keys by identity"),
+        Fit::HasProc => Some("a Hash with a block for its defaults"),
+    }
+}
+
 /// The arrays of a Hash. The caller keeps them alive.
 ///
 /// # Errors
 /// The reason why kernels cannot hold it, and what Ruby raises.
 pub fn parts(ruby: &Ruby, hash: Raw) -> Result<[Raw; 4], Unfit> {
-    if heap::class_word(hash) != ruby.class_hash().as_raw() {
-        let class = crate::ruby::errors::class_name(value(hash));
-        return refused(format!("a {class} that is no plain Hash"));
+    if let Some(what_it_is) = is_subclass(ruby, hash) {
+        return refused(what_it_is);
     }
     let own = RHash::from_value(value(hash)).expect("the caller has seen a Hash");
     let methods = METHODS.get().expect("fetched when Ikra is loaded");
@@ -63,13 +83,13 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<[Raw; 4], Unfit> {
         let at = ASKED.iter().position(|asked| *asked == name).expect("one of these");
         methods[at].value().funcall("bind_call", (own,))
     };
-    if asked("compare_by_identity?")?.to_bool() {
-        return refused("a Hash that compares keys by identity");
-    }
-    if !asked("default_proc")?.is_nil() {
-        return refused("a Hash with a block for its defaults");
-    }
-    let default = asked("default")?;
+    let fit = match hash_table::is_known() {
+        true => hash_table::fit(hash),
+        false if asked("compare_by_identity?")?.to_bool() => Fit::ByIdentity,
+        false if !asked("default_proc")?.is_nil() => Fit::HasProc,
+        false => Fit::Default(asked("default")?.as_raw()),
+    };
+    let Fit::Default(default) = fit else { return refused(what_unfits(fit).unwrap_or_default()) };
     let keys = RArray::try_convert(asked("keys")?)?;
     let values = RArray::try_convert(asked("values")?)?;
     let mut hashes = room::with_capacity(keys.len());
@@ -91,7 +111,7 @@ pub fn parts(ruby: &Ruby, hash: Raw) -> Result<[Raw; 4], Unfit> {
         }
     }
     let places = ruby.ary_from_iter(index(&hashes));
-    Ok([keys.as_raw(), values.as_raw(), places.as_raw(), default.as_raw()])
+    Ok([keys.as_raw(), values.as_raw(), places.as_raw(), default])
 }
 
 /// The most objects without a hash of their own that may be keys. They are searched one after the other.

@@ -279,6 +279,9 @@ impl World for Remote<'_> {
     fn live(&mut self, root: &Root) -> bool {
         self.ask(|w| w.live(root))
     }
+    fn has_key_fields(&self) -> bool {
+        self.ask(|w| w.has_key_fields())
+    }
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> Result<(), Opaque> {
         self.ask(|w| w.scan_root(root, facts))
     }

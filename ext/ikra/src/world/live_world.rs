@@ -10,6 +10,7 @@ use crate::marshal::held_procs;
 use crate::ruby::constants::{From, method_nesting};
 use crate::ruby::derivation;
 use crate::ruby::environment::InForce;
+use crate::ruby::hash_table;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::iseq::{self, Sequence};
 use crate::ruby::question;
@@ -1021,6 +1022,10 @@ impl World for LiveWorld<'_> {
         let name = name.and_then(|name| self.caught(name))??;
         self.guards.symbols.push((root.clone(), name.clone()));
         Some(name.as_str().into())
+    }
+
+    fn has_key_fields(&self) -> bool {
+        hash_table::is_known()
     }
 
     fn is_handling(&mut self) -> bool {

@@ -9,6 +9,7 @@
 
 use crate::marshal::held_procs;
 use crate::marshal::trace::CHUNK;
+use crate::ruby::hash_table;
 use crate::ruby::heap::{self, FieldReader, Hashes, Raw, Seen};
 use crate::ruby::holder::Holder;
 use crate::ruby::identity::{IdentityMap, RawMap, WordMap};
@@ -187,6 +188,8 @@ pub struct Observer {
     shared: Vec<bool>,
     /// The Hashes and their layouts.
     hashes: Arc<Hashes>,
+    /// Whether parts of Hashes are demanded.
+    lays_out: bool,
     /// Objects found since the last update of the holder.
     fresh: Vec<Raw>,
     /// The results of workers while the Ruby thread processes them. The holder does not have their objects yet.
@@ -224,6 +227,7 @@ impl Observer {
             place_kinds: Vec::new(),
             shared: Vec::new(),
             hashes: Arc::default(),
+            lays_out: false,
             fresh: Vec::new(),
             found: None,
             based: false,
@@ -295,7 +299,11 @@ impl Observer {
         facts.saw(&self.places[place as usize].clone(), &Ty::never());
         let table = self.table(class, classes::get(class).raw);
         if self.tables[table].demands.iter().all(|d| d.place != place) {
-            let reader = FieldReader::new(reflect::field(ruby, classes::get(class).raw, ivar)?, &self.hashes);
+            let field = reflect::field(ruby, classes::get(class).raw, ivar)?;
+            if matches!(field, heap::Field::Part(_)) {
+                self.lay_out(ruby, table, place, facts)?;
+            }
+            let reader = FieldReader::new(field, &self.hashes);
             self.tables[table].demands.push(Demand { place, reader, cursor: 0 });
         }
         self.settle(ruby, facts)
@@ -400,6 +408,9 @@ impl Observer {
     /// Notes a Proc or Method object that has source and is no root. Refuses everything else.
     fn other(&mut self, scan: &mut Scan, value: Raw) -> Result<()> {
         // The variable's Proc may be another at each call, so it is a root of its own.
+        if value == heap::UNDEF {
+            return Err(scan.refuse(value, "what a Hash with a block for its defaults, or by identity, gives".into()));
+        }
         if self.has_registers(scan.place) {
             return Err(scan.refuse(value, a_thing(value)));
         }
@@ -428,8 +439,16 @@ impl Observer {
         matches!(&self.places[place as usize], Place::Root(root) if *root != Root::Element)
     }
 
-    /// Lays a Hash out when it is found first.
+    /// Tests a Hash, and lays it out when it is found first and its parts are demanded.
     fn hash(&mut self, scan: &Scan, hash: Raw) -> Result<()> {
+        if hash_table::is_known() {
+            if let Some(what_it_is) = hashes::unfit(scan.ruby, hash) {
+                return Err(scan.refuse(hash, what_it_is));
+            }
+            if !self.lays_out {
+                return Ok(());
+            }
+        }
         if self.hashes.contains_key(&hash) {
             return Ok(());
         }
@@ -441,14 +460,38 @@ impl Observer {
             Err(Unfit::Raised(error)) => return Err(error.into()),
         };
         self.holder.hold(room::copied(&parts));
-        // Readers share the Hashes that were known when they were made, so they are made anew.
-        Arc::make_mut(&mut self.hashes).insert(hash, parts);
+        // Readers that share the Hashes let go of them, so that the map is not copied for each Hash.
         for demand in self.tables.iter_mut().flat_map(|t| &mut t.demands) {
             if let FieldReader::Part(_, hashes) = &mut demand.reader {
-                *hashes = self.hashes.clone();
+                *hashes = heap::no_hashes();
             }
         }
+        Arc::make_mut(&mut self.hashes).insert(hash, parts);
         Ok(())
+    }
+
+    /// Lays out all Hashes that were found before their parts were demanded.
+    fn lay_out(&mut self, ruby: &Ruby, table: usize, place: PlaceIndex, facts: &mut Facts) -> Result<()> {
+        if std::mem::replace(&mut self.lays_out, true) {
+            return Ok(());
+        }
+        let what = |_| "a Hash of the section".to_string();
+        let scan = Scan::new(ruby, place, facts, &what);
+        for hash in room::copied(&self.tables[table].objects) {
+            self.hash(&scan, hash)?;
+        }
+        Ok(())
+    }
+
+    /// The reader of a demand, which knows all Hashes that are laid out.
+    fn reader(&mut self, table: usize, demand: usize) -> &mut FieldReader {
+        let reader = &mut self.tables[table].demands[demand].reader;
+        if let FieldReader::Part(_, hashes) = reader
+            && !Arc::ptr_eq(hashes, &self.hashes)
+        {
+            *hashes = self.hashes.clone();
+        }
+        reader
     }
 
     fn object(&mut self, scan: &mut Scan, object: Raw) -> Result<()> {
@@ -574,7 +617,7 @@ impl Observer {
             i = self.objects_beside(&mut scan, at, demand, i)?;
             let Some(object) = self.tables[at].objects.get(i).copied() else { break };
             ask_at(&self.tables[at].objects, i);
-            let value = self.tables[at].demands[demand].reader.get(object, raw);
+            let value = self.reader(at, demand).get(object, raw);
             self.value(&mut scan, value)?;
             i += 1;
         }

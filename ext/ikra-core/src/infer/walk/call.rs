@@ -10,6 +10,7 @@ use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{self, Args, Literal, RangeForm, Target, of_range};
+use crate::infer::keys::{DUG, Keyed};
 use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, marked_as, plain};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, Root, well_known};
@@ -164,6 +165,9 @@ impl Walker<'_, '_> {
             };
             return Ok(if name == "!=" { calls::negate(&answer) } else { answer });
         }
+        if let Some(keyed) = self.an.keyed(target, atom, args, block) {
+            return self.keyed(&keyed, (atom, reach), name, args, block, span, at, env);
+        }
         if let Target::Ruby(method) = target {
             let known = self.an.knows_form(*method, name, args, block);
             self.refused(known, span)?;
@@ -310,6 +314,36 @@ impl Walker<'_, '_> {
             _ => {
                 let answer = self.an.reached(self.here.id, target, (atom, reach), name, args, at);
                 self.refused(answer, span)
+            }
+        }
+    }
+
+    /// A call with a constant key of a Hash.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn keyed(
+        &mut self,
+        keyed: &Keyed,
+        (atom, reach): (Atom, Reach),
+        name: &str,
+        args: &Args,
+        block: Option<&Ty>,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let mut read = |field: &Name| {
+            let answer = self.an.read_field(self.here.id, atom, reach, field);
+            self.refused(answer, span)
+        };
+        match keyed {
+            Keyed::Field(field) => read(field),
+            Keyed::Fetch { method, present, value } => {
+                let args = args.with_found(read(present)?, read(value)?);
+                self.invoke(&Target::Ruby(*method), (atom, reach), name, &args, block, span, at, env)
+            }
+            Keyed::Dig(field) => {
+                let value = read(field)?;
+                self.dispatch(&value, DUG, &args.after_first(), true, span, at, env)
             }
         }
     }

@@ -146,7 +146,8 @@ impl Tracer<'_> {
                 if heap::is_immediate(*value) {
                     continue;
                 }
-                if !heap::is_object(*value) {
+                let is_hash = heap::is_hash(*value);
+                if !is_hash && !heap::is_object(*value) {
                     return Ok(None);
                 }
                 let word = heap::class_word(*value);
@@ -154,6 +155,9 @@ impl Tracer<'_> {
                     last = (word, *self.plan.class_index.get(&word).ok_or(GuardFailure::Value)? as usize);
                 }
                 let class = last.1;
+                if is_hash && self.plan.classes[class].laid_out {
+                    return Ok(None);
+                }
                 let frozen = self.plan.classes[class].must_not_be_frozen && heap::is_frozen(*value);
                 if !slot.takes(class) || frozen {
                     return Err(GuardFailure::Value);

@@ -4,7 +4,7 @@
 //! ([`crate::ruby::identity`]'s `reservations`). Each worker reserves what it meets with its place in the order of a
 //! walk by one thread. The least place wins. The number of winners before it, of the same class or kind, is its row. So
 //! rows are those of a walk by one thread. Not here: how new values are found ([`super::beside`]). A window with
-//! Strings, Hashes, buffers or values that fail a guard is left to the Ruby thread.
+//! Strings, Hashes that are laid out, buffers or values that fail a guard is left to the Ruby thread.
 
 use super::walk::{Tracer, make_room};
 use super::{ARRAY, GuardFailure, Result, Tables};
@@ -174,14 +174,16 @@ impl Tracer<'_> {
                 if new.is_unread() {
                     return None;
                 }
-                let is_object =
-                    heap::is_object(value) || !slot.prims.intersects(Prims::RANGE) && heap::is_struct(value);
+                let is_object = heap::is_object(value)
+                    || heap::is_hash(value)
+                    || !slot.prims.intersects(Prims::RANGE) && heap::is_struct(value);
                 let (table, len, must_not_be_frozen) = if is_object {
                     let word = heap::class_word(value);
                     if last.0 != word {
                         last = (word, *plan.class_index.get(&word)? as usize);
                     }
-                    slot.takes(last.1).then_some((last.1, 0, plan.classes[last.1].must_not_be_frozen))?
+                    let class = plan.classes.get(last.1).filter(|class| slot.takes(last.1) && !class.laid_out)?;
+                    (last.1, 0, class.must_not_be_frozen)
                 } else {
                     let kind = slot.kind.filter(|_| heap::is_plain_array(value))?;
                     (plan.classes.len() + kind, heap::elements(value).len(), plan.kinds[kind].must_not_be_frozen)

@@ -273,6 +273,9 @@ impl Tracer<'_> {
         let (rows, first, shared, what) = match (slot.kind, slot.sole_class) {
             (None, Some(class)) if !slot.prims.intersects(Prims::RANGE) => {
                 let (plan, objects) = (&self.plan.classes[class], &self.tables.classes[class].objects);
+                if plan.laid_out {
+                    return None;
+                }
                 let what = heap::What::like(*objects.first()?, plan.must_not_be_frozen)?;
                 (Rows::Class(class), (class as u64 + 1) << 32 | objects.len() as u64, !plan.ownable, what)
             }
@@ -312,7 +315,9 @@ impl Tracer<'_> {
                 Known::Nothing => {
                     let word = heap::class_word(value);
                     let (known, class) = known_classes[recent(word)];
-                    let has_fields = heap::is_object(value) || structs && heap::is_struct(value);
+                    let has_fields = heap::is_object(value)
+                        || structs && heap::is_struct(value)
+                        || heap::is_hash(value) && plans.get(class).is_some_and(|plan| !plan.laid_out);
                     if known != word || !slot.takes(class) || !has_fields {
                         return None;
                     }
@@ -351,8 +356,8 @@ impl Tracer<'_> {
                 }
                 self.array(slot, value, buffer.len(), element)
             }
-            Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
-                if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
+            Seen::Hash if let Some(class) = self.class_index(heap::class_word(value)) => {
+                if self.plan.classes[class].laid_out && !self.tables.hashes.contains_key(&value) {
                     room::push(self.unknown, value);
                 }
                 self.object(slot, value, element)

@@ -674,8 +674,8 @@ impl Section<'_> {
         let texts = !tables.strings.strings.iter().all(|string| heap::is_frozen(*string));
         // The same holds for buffers, which arrays of a kind may be.
         let buffers = (0..tables.kinds.len()).any(|kind| tables.has_buffers(kind));
-        // And for Hashes, which are laid out anew for each section.
-        let hashes = !tables.hashes.is_empty();
+        // And for Hashes, whose changes nothing notices.
+        let hashes = variant.plan.reads_hashes();
         if !variant.may_stay() || texts || buffers || hashes {
             return Ok((None, packed));
         }

@@ -9,6 +9,7 @@
 use super::{ClassTable, Entry, Observer, Result, Scan, is_out_of_range};
 use crate::marshal::trace::CHUNK;
 use crate::ruby::gvl;
+use crate::ruby::hash_table::{self, Fit};
 use crate::ruby::heap::{self, AHEAD, Raw, Seen};
 use crate::ruby::identity::{IdentityMap, RawMap};
 use crate::ruby::workers::{self, PIECE, Span};
@@ -77,6 +78,8 @@ struct Look<'a> {
     kind: Option<ArrayKind>,
     string: Raw,
     range: Raw,
+    /// Whether no parts of Hashes are demanded.
+    keys_alone: bool,
 }
 
 impl Observer {
@@ -92,11 +95,12 @@ impl Observer {
         // The first objects nearly always show what most of them are.
         let mut window = 1;
         while workers::many(self.tables[at].objects.len() - row) {
-            let table = &mut self.tables[at];
+            let table = &self.tables[at];
             let len = table.objects.len();
             // So that no small rest is left over.
             let end = if workers::many(len.saturating_sub(row + window * PIECE)) { row + window * PIECE } else { len };
-            table.demands[demand].reader.learn(&heap::sample(&table.objects[row..end]), class);
+            let some = heap::sample(&table.objects[row..end]);
+            self.reader(at, demand).learn(&some, class);
             let (objects, reader) = (&self.tables[at].objects[row..end], &self.tables[at].demands[demand].reader);
             let look = self.look(scan);
             let found = workers::map(objects.len(), objects.chunks(PIECE).collect(), |objects| {
@@ -158,6 +162,7 @@ impl Observer {
             kind: self.place_kinds[scan.place as usize],
             string: scan.ruby.class_string().as_raw(),
             range: scan.ruby.class_range().as_raw(),
+            keys_alone: hash_table::is_known() && !self.lays_out,
         }
     }
 
@@ -195,8 +200,8 @@ impl Observer {
                 (Is::Object(table), ..) => _ = self.enter_object(scan, *raw, *table as usize),
                 (Is::Array, _, Some(kind)) => _ = self.enter_array(scan, *raw, kind),
                 (Is::Owner, Some((at, demand)), _) => {
-                    let table = &mut self.tables[at];
-                    let value = table.demands[demand].reader.get(*raw, table.raw);
+                    let class = self.tables[at].raw;
+                    let value = self.reader(at, demand).get(*raw, class);
                     self.value(scan, value)?;
                 }
                 _ => self.value(scan, *raw)?,
@@ -301,6 +306,10 @@ impl Look<'_> {
                 return Some(Is::Array);
             }
             Seen::Object | Seen::Number => return Some(self.object(value, found)),
+            // Its table has been tested, and there is nothing to lay out.
+            Seen::Hash if self.keys_alone && matches!(hash_table::fit(value), Fit::Default(_)) => {
+                return Some(self.object(value, found));
+            }
             Seen::Struct if class() != self.range => return Some(self.object(value, found)),
             _ => return Some(Is::Value),
         };
