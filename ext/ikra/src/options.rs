@@ -19,7 +19,6 @@ use magnus::{Error, Integer, RArray, RHash, RModule, Ruby, Symbol, TryConvert, V
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The backend that a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,37 +145,28 @@ const KEYS: [&str; 10] = [
 const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);
 
 /// The defaults of this process.
-struct Defaults {
-    settings: Mutex<Settings>,
-    /// How often they were changed.
-    changes: AtomicU64,
-}
-
-static DEFAULTS: Defaults = Defaults {
-    settings: Mutex::new(Settings {
-        backend: Choice::Auto,
-        code: CodeOptions {
-            ruby: RUBY,
-            even_by_parts: false,
-            negative_poles: false,
-            exact_eighths: false,
-            single_lost: false,
-            overflow: Overflow::Raise,
-            fast_math: false,
-            precision: Precision::Double,
-            races: false,
-            arrangement: Arrangement::Columns,
-            reorder: true,
-        },
-        blas: true,
-        block_size: None,
-        into: None,
-        reduce: None,
-        flags: Flags(0),
-        stencils: None,
-    }),
-    changes: AtomicU64::new(0),
-};
+static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
+    backend: Choice::Auto,
+    code: CodeOptions {
+        ruby: RUBY,
+        even_by_parts: false,
+        negative_poles: false,
+        exact_eighths: false,
+        single_lost: false,
+        overflow: Overflow::Raise,
+        fast_math: false,
+        precision: Precision::Double,
+        races: false,
+        arrangement: Arrangement::Columns,
+        reorder: true,
+    },
+    blas: true,
+    block_size: None,
+    into: None,
+    reduce: None,
+    flags: Flags(0),
+    stencils: None,
+});
 
 /// Asks the running Ruby for what its version does not say.
 ///
@@ -194,7 +184,7 @@ pub fn learn(ruby: &Ruby) -> Result<(), Error> {
     let real: Value = power.funcall("real", ())?;
     let single = ruby.range_new(3, 3, false)?;
     let last: RArray = single.funcall("last", (1,))?;
-    let code = &mut DEFAULTS.settings.lock().code;
+    let code = &mut DEFAULTS.lock().code;
     code.single_lost = last.is_empty();
     code.even_by_parts = rounded > 833.085;
     code.negative_poles = sign < 0;
@@ -220,16 +210,9 @@ impl Settings {
         Self::of_section(ruby, options).map(|(settings, _)| settings)
     }
 
-    /// A number that changes with the defaults, if these settings are the defaults. None otherwise. What results become
-    /// is not compared.
-    pub fn are_defaults(&self) -> Option<u64> {
-        let defaults = DEFAULTS.settings.lock();
-        (Self { into: None, ..*self } == *defaults).then(Self::changes)
-    }
-
-    /// How often the defaults were changed.
-    pub fn changes() -> u64 {
-        DEFAULTS.changes.load(Ordering::Relaxed)
+    /// The defaults, with results in a buffer.
+    pub fn defaults_into(into: Results) -> Self {
+        Self { into: Some(into), ..*DEFAULTS.lock() }
     }
 
     /// The same, with the arguments of a section that are no settings.
@@ -237,7 +220,7 @@ impl Settings {
     /// # Errors
     /// As [`Settings::for_call`].
     pub fn of_section(ruby: &Ruby, options: Option<RHash>) -> Result<(Self, Asked), Error> {
-        let (mut settings, mut asked) = (*DEFAULTS.settings.lock(), Asked::default());
+        let (mut settings, mut asked) = (*DEFAULTS.lock(), Asked::default());
         let Some(options) = options.filter(|options| !options.is_empty()) else { return Ok((settings, asked)) };
         let is = |key: Value, name: &'static LazyId| Symbol::from_value(key).is_some_and(|key| key == *name);
         // errors are returned, not raised within the Hash: that ends the process where Thread#kill arrives just then
@@ -388,10 +371,9 @@ pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
         ikra_core::config::set_memory_limit(bytes);
         return Ok(());
     }
-    let mut settings = *DEFAULTS.settings.lock();
+    let mut settings = *DEFAULTS.lock();
     settings.set(ruby, &key.name()?, value)?;
-    *DEFAULTS.settings.lock() = settings;
-    DEFAULTS.changes.fetch_add(1, Ordering::Relaxed);
+    *DEFAULTS.lock() = settings;
     Ok(())
 }
 

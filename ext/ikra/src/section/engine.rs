@@ -75,6 +75,9 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
     let mut clock = Clock::start(ruby);
     let site = clock.measure(Phase::Source, || find_site(ruby, &request.captures, within));
     let site = site.map_err(|f| errors::source(ruby, f))?;
+    if let Some(value) = site.repeated(ruby, &request, number)? {
+        return Ok(value);
+    }
     let scope = resident::scope(ruby);
     // Columns that stay need no transfer.
     let history = if scope.is_some() { History::default() } else { *site.history.lock() };

@@ -225,11 +225,6 @@ impl Captures {
         Self { given, ..self }
     }
 
-    /// What is given beside, in its order.
-    pub fn given(&self) -> &[Raw] {
-        &self.given
-    }
-
     pub fn block(&self) -> Proc {
         self.block
     }

@@ -1,32 +1,35 @@
-//! The fast path: the same block once more, over the elements of a buffer as they lie, in one step.
+//! The fast path: the same block once more, over buffers of the same kinds, in one step.
 //!
-//! Here: [`FastPath`], what a section leaves for later calls of the same block, and [`run`], the fast path itself. Not
-//! here: any other call. Where something is not as it was, [`run`] says so and leaves no trace. Its caller then runs
-//! a section ([`super::section`]), which checks everything.
+//! Here: [`FastPath`], what a section leaves for later calls of the same block, and the two ways to it: [`Site::repeated`]
+//! for a section that was parsed, and [`run`] for a block within `stored`. Not here: any other call. Where something is
+//! not as it was, a fast path says so and leaves no trace. Then the section runs ([`super::section`]), which checks
+//! everything.
 //!
-//! The fast path is open to a block within `stored`, perhaps within a method that makes elements of its values. Its
-//! program reads that buffer and launch parameters, and writes its results, and nothing else. What a section checks is
-//! checked here, too:
+//! The fast path is open to a section over a Range whose program reads buffers and launch parameters, and stores its
+//! results in a buffer, reduces them, or looks for an element. It does nothing else. What a section checks is checked
+//! here, too:
 //!
 //! * The code, and the methods around it, are those of the [`Site`].
-//! * The call has no options. The defaults are those that it was compiled for ([`Settings::changes`]).
+//! * The options, the defaults among them, are those of the call that left it.
 //! * `auto` chooses the backend anew. The form of a variant says whose device its kernel is on.
 //! * The variant's guards check methods, constants and captured Procs.
 //! * Captured variables and ivars of `self` are read anew, and encoded as packing does.
-//! * Elements are of the same kind. There are few of them, or not, as before.
+//! * Buffers are of the same kinds. There are few elements, or not, as before.
 //! * No scope, profile or explanation is open, on any thread.
 //!
-//! A program whose exception may be deferred on a device needs an error callback. It takes the normal path.
+//! A launch that does not end well leaves nothing, and the section runs again. A program whose exception may be deferred
+//! on a device needs an error callback. It takes the normal path.
 
 use super::Section;
 use super::cache::{Site, Use, Within, known_site};
-use super::request::Kind;
+use super::finish::ended;
+use super::request::{Kind, Request};
 use super::variant::{Variant, is_dtype};
 use crate::buffers::buffer;
 use crate::device::backends;
 use crate::marshal::pack::{self, RootValue};
 use crate::marshal::trace::Tables;
-use crate::options::{Choice, Settings};
+use crate::options::{Choice, Results, Settings};
 use crate::report::explain;
 use crate::report::profile;
 use crate::ruby::dtype::Dtype;
@@ -35,17 +38,19 @@ use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::reflect;
 use crate::ruby::registry::names;
-use crate::section::random;
-use crate::world::block::{Captures, Given, Key as BlockKey};
+use crate::section::{collect, random};
+use crate::world::block::{self, Captures, Key as BlockKey};
 use crate::world::live_world;
+use ikra_core::backend::collective::reduce::{Reduced, Reduction};
+use ikra_core::backend::fold::Fold;
 use ikra_core::backend::resident::{Resident, Write};
-use ikra_core::backend::{Backend, CancelToken, Launch, Outcome, Timings};
+use ikra_core::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings};
 use ikra_core::error::Result as CoreResult;
-use ikra_core::ir::ColumnId;
+use ikra_core::ir::{ColumnId, Jobs, Trap};
 use ikra_core::memory::buffer::{Buffer, Residence};
 use ikra_core::memory::column::HostColumn;
-use ikra_core::syntax;
-use ikra_core::world::Root;
+use ikra_core::memory::room;
+use ikra_core::types::Prims;
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
@@ -65,173 +70,332 @@ const PACKED: Raw = 3;
 /// The most fast paths of one block.
 const MAX_FAST_PATHS: usize = 4;
 
-/// The fast path of a block's section.
+/// Where the block's values go.
+#[derive(Clone, Copy)]
+enum Sink {
+    Buffer(ColumnId, Dtype),
+    Reduced(Fold),
+    /// The section looks for an element.
+    Nothing,
+}
+
+/// What a fast path leaves.
+enum Left {
+    Values(Dtype, Arc<Buffer>),
+    Reduced(Reduced),
+    Found(u64),
+    /// There is no such element.
+    Nothing,
+}
+
+/// A root whose value is a buffer.
+struct Given {
+    root: usize,
+    dtype: Dtype,
+    /// None where the program reads only its length.
+    column: Option<ColumnId>,
+}
+
+/// A fast path of a block's section.
 pub(super) struct FastPath {
     variant: Arc<Variant>,
     backend: Arc<dyn Backend>,
-    /// The backend that the call asked for.
-    asked: Choice,
-    /// How often the defaults had been changed.
-    defaults: u64,
+    settings: Settings,
+    kind: Kind,
     lambda: bool,
-    /// The dtypes of the elements that it is given, and of those that it makes.
-    given: Dtype,
-    made: Dtype,
-    /// The column of the given elements, and the root that refers to it, where the program reads them.
-    from: Option<(ColumnId, usize)>,
-    to: ColumnId,
+    given: SmallVec<[Given; 2]>,
+    sink: Sink,
     /// Empty tables.
     tables: Tables,
     /// No job takes long, and none waits.
     straight: bool,
 }
 
+/// A call that may take a fast path.
+struct Call<'a> {
+    settings: Settings,
+    kind: Kind,
+    captures: &'a Captures,
+    /// The first element and the number of elements of its Range.
+    range: (i64, usize),
+    number: u32,
+}
+
+/// The parameters of a launch, and the buffers that it reads.
+type Arguments = (SmallVec<[u64; 16]>, SmallVec<[Resident; 2]>);
+
 impl FastPath {
     /// The fast path that a section leaves, if it ended well and later calls may take it.
     pub(super) fn of(section: &Section<'_>, variant: &Arc<Variant>) -> Option<Self> {
         let request = &section.request;
-        let plain = request.wrapped
-            && request.kind != Kind::Another
+        let plain = matches!(request.kind, Kind::Map | Kind::Find)
             && request.ticks == 1
             && section.scope.is_none()
             && section.explained.is_none()
             && request.told.is_none()
-            && matches!(request.range, Some((0, len)) if len > 0);
-        let properties = &variant.properties;
-        let sure = properties.surely_ends || properties.sites.is_some() && section.backend.store().is_none();
-        if !plain || !sure || variant.fold.is_some() || variant.compaction.is_some() {
+            && matches!(request.range, Some((_, len)) if len > 0);
+        if !plain || variant.compaction.is_some() {
             return None;
         }
-        let defaults = request.settings.are_defaults()?;
         let (plan, lowered) = (&variant.plan, &variant.lowered);
         let (program, schema) = (&lowered.program, &lowered.schema);
-        let result = plan.result.as_ref()?;
-        let (into, to) = (request.settings.into?, result.value?);
-        let made = is_dtype(into, result)?;
-        let [given] = request.captures.given()[..] else { return None };
-        let (dtype, buffer) = buffer::of(given)?;
-        let mut leading = plan.roots.iter().enumerate().filter(|(_, slot)| slot.leads_on());
-        let from = match (leading.next(), leading.next(), &plan.kinds[..]) {
-            (None, _, []) => None,
-            (Some((at, root)), None, [kind]) => {
-                let column = kind.slot.as_ref()?.value?;
-                let is_given = matches!(&schema.roots[at].root, Root::Capture(name) if *name == syntax::given(0));
-                let as_it_is = program.columns[column.index()].storage == buffer.storage();
-                if !is_given || !as_it_is || kind.written || kind.frozen.is_some() || root.kind != Some(0) {
-                    return None;
-                }
-                Some((column, at))
-            }
+        let sink = match (request.kind, variant.fold, request.settings.into, &plan.result) {
+            (Kind::Map, Some(fold), ..) => Sink::Reduced(fold),
+            (Kind::Map, None, Some(into), Some(result)) => Sink::Buffer(result.value?, is_dtype(into, result)?),
+            (Kind::Find, None, _, None) => Sink::Nothing,
             _ => return None,
+        };
+        // A launch that nothing waits for must end well, or have an error callback.
+        let waits = section.backend.store().is_none() || !matches!(sink, Sink::Buffer(..));
+        if !(waits || variant.properties.surely_ends) {
+            return None;
+        }
+        let (mut given, mut buffers) = (SmallVec::<[Given; 2]>::new(), SmallVec::<[Arc<Buffer>; 2]>::new());
+        for (root, slot) in plan.roots.iter().enumerate().filter(|(_, slot)| slot.leads_on()) {
+            let kind = &plan.kinds[slot.kind?];
+            let (dtype, buffer) = buffer::of(section.root_value(&schema.roots[root].root).ok()?.as_raw())?;
+            let column = kind.slot.as_ref().and_then(|slot| slot.value);
+            let as_it_is = column.is_none_or(|column| program.columns[column.index()].storage == buffer.storage());
+            let only_this = !slot.classes.iter().any(|taken| *taken) && !slot.prims.intersects(Prims::STR);
+            // Several arrays of one kind would lie in one column.
+            let mut others = given.iter().zip(&buffers).filter(|(other, _)| column.is_some() && other.column == column);
+            let alone = others.all(|(_, other)| Arc::ptr_eq(other, &buffer));
+            if !as_it_is || !only_this || !alone || kind.written || kind.frozen.is_some() {
+                return None;
+            }
+            given.push(Given { root, dtype, column });
+            buffers.push(buffer);
+        }
+        let is_filled = |at: usize| {
+            let is = |column: Option<ColumnId>| column.is_some_and(|column| column.index() == at);
+            let is_sink = match sink {
+                Sink::Buffer(column, _) => is(Some(column)),
+                Sink::Reduced(fold) => is(Some(fold.column)) || is(fold.mask),
+                Sink::Nothing => false,
+            };
+            is_sink || given.iter().any(|given| is(given.column))
         };
         let nothing_else = plan.classes.is_empty()
             && plan.elements.is_none()
             && plan.accumulators.is_empty()
+            && program.jobs == Jobs::Identity
             && program.heaps.is_empty()
             && program.strides.is_empty()
-            && schema.marks.is_none()
+            && !program.columns.iter().any(|column| column.ranged)
+            && (schema.marks.is_none() || matches!(sink, Sink::Reduced(_)))
             && schema.bytes.is_none()
             && schema.order.is_none()
             && schema.starts.is_none()
-            && program.columns.len() == 1 + usize::from(from.is_some());
+            && schema.whole.is_none()
+            && (0..program.columns.len()).all(is_filled);
         nothing_else.then(|| Self {
             variant: variant.clone(),
             backend: section.backend.clone(),
-            asked: request.settings.backend,
-            defaults,
+            settings: request.settings,
+            kind: request.kind,
             lambda: request.captures.is_lambda(),
-            given: dtype,
-            made,
-            from,
-            to,
+            given,
+            sink,
             tables: Tables::empty(plan),
             straight: program.is_straight(),
         })
     }
 
-    /// Whether it fits a call, apart from what the block itself decides.
-    fn fits(&self, lambda: bool, given: Dtype, few: bool, defaults: u64) -> bool {
-        let form = &self.variant.form;
-        (self.lambda, self.given, self.defaults) == (lambda, given, defaults)
-            && (form.few, form.process) == (few, super::compile::owner(form.backend))
+    /// Whether a launch with such a limit may leave it. One that found an element runs again up to there.
+    pub(super) fn may_follow(&self, limit: Key) -> bool {
+        limit == Key::NONE || self.kind == Kind::Find
     }
 
-    /// The parameters of the launch. None where something does not fit.
-    fn params(&self, ruby: &Ruby, captures: &Captures, buffer: &Buffer) -> Result<Option<SmallVec<[u64; 16]>>, Error> {
+    /// Whether it fits a call, apart from what the values of its roots decide.
+    fn fits(&self, kind: Kind, lambda: bool, few: bool, settings: &Settings) -> bool {
+        let form = &self.variant.form;
+        (self.kind, self.lambda, form.few) == (kind, lambda, few)
+            && self.settings == *settings
+            && form.process == super::compile::owner(form.backend)
+    }
+
+    /// Whether a newer one takes its place.
+    fn is_replaced_by(&self, new: &Self) -> bool {
+        let form = &new.variant.form;
+        let dtypes = |path: &Self| path.given.iter().map(|given| given.dtype).collect::<SmallVec<[Dtype; 4]>>();
+        self.fits(new.kind, new.lambda, form.few, &new.settings) && dtypes(self) == dtypes(new)
+    }
+
+    /// The arguments of the launch. None where something does not fit.
+    fn arguments(&self, ruby: &Ruby, call: &Call<'_>) -> Result<Option<Arguments>, Error> {
         let (plan, lowered) = (&self.variant.plan, &self.variant.lowered);
         let mut params: SmallVec<[u64; 16]> = smallvec![0; lowered.program.params.len()];
+        let (mut read, mut next) = (SmallVec::<[Resident; 2]>::new(), self.given.iter().peekable());
+        if let Some(first) = lowered.schema.range {
+            params[first.index()] = call.range.0 as u64;
+        }
         for (at, root) in lowered.schema.roots.iter().enumerate() {
-            let packed = match self.from {
-                Some((_, from)) if from == at => pack::sole_array(lowered, at, buffer.len(), &mut params),
-                _ => {
-                    let value = RootValue::of(ruby, live_world::captured(ruby, captures, &root.root)?);
-                    pack::root(plan, lowered, &self.tables, at, value, &mut params)
+            let value = live_world::captured(ruby, call.captures, &root.root)?;
+            let packed = match next.next_if(|given| given.root == at) {
+                Some(given) => {
+                    let Some((dtype, buffer)) = buffer::of(value.as_raw()) else { return Ok(None) };
+                    if dtype != given.dtype {
+                        return Ok(None);
+                    }
+                    let packed = pack::sole_array(lowered, at, buffer.len(), &mut params);
+                    match (given.column, read.iter().find(|other| Some(other.column) == given.column)) {
+                        (Some(_), Some(other)) if !Arc::ptr_eq(&other.buffer, &buffer) => return Ok(None),
+                        (Some(column), None) => read.push(Resident { column, buffer, write: Write::None }),
+                        _ => {}
+                    }
+                    packed
                 }
+                None => pack::root(plan, lowered, &self.tables, at, RootValue::of(ruby, value), &mut params),
             };
             if packed.is_err() {
                 return Ok(None);
             }
         }
-        Ok(pack::in_range(lowered, &params).then_some(params))
+        Ok(pack::in_range(lowered, &params).then_some((params, read)))
     }
 
     /// Whether the launch ends, or is queued, at once, so that there is nothing to wait for.
-    fn is_quick(&self, from: &Buffer, count: usize) -> bool {
-        let there = || match (self.backend.store(), from.residence()) {
+    fn is_quick(&self, read: &[Resident], count: usize) -> bool {
+        let there = |from: &Buffer| match (self.backend.store(), from.residence()) {
             (Some(store), Residence::Device | Residence::Both) => {
-                self.variant.properties.surely_ends && store.is_at_leisure()
+                self.variant.properties.surely_ends && matches!(self.sink, Sink::Buffer(..)) && store.is_at_leisure()
             }
             (None, Residence::Nowhere | Residence::Host | Residence::Both) => true,
             _ => false,
         };
-        self.straight && count <= MAX_ELEMENTS_WITH_GVL && from.is_sure() && there()
+        let some = self.backend.store().is_none() || !read.is_empty();
+        self.straight
+            && some
+            && count <= MAX_ELEMENTS_WITH_GVL
+            && read.iter().all(|r| r.buffer.is_sure() && there(&r.buffer))
     }
 
-    /// Launches the kernel. If it ends well, `results` has the elements that it makes.
+    /// Launches the kernel. None where it does not end well.
     fn launch(
         &self,
-        number: u32,
-        (from, results, count): (&Arc<Buffer>, &Arc<Buffer>, usize),
-        params: &[u64],
+        call: &Call<'_>,
+        (params, read): &Arguments,
         cancel: &CancelToken,
         timings: &mut Timings,
-    ) -> CoreResult<Outcome> {
-        let backend = &*self.backend;
-        let read = self.from.map(|(column, _)| Resident { column, buffer: from.clone(), write: Write::None });
-        let made = Resident { column: self.to, buffer: results.clone(), write: Write::All };
-        let nothing = || HostColumn::zeroed(results.storage(), 0);
-        let (mut columns, mut completions) = ([nothing(), nothing()], Vec::new());
-        let columns = &mut columns[..1 + usize::from(read.is_some())];
-        for resident in read.iter().chain([&made]) {
-            resident.enter(backend, columns, Some(&mut completions), false)?;
+    ) -> CoreResult<Option<Left>> {
+        let (backend, count) = (&*self.backend, call.range.1);
+        let program = &self.variant.lowered.program;
+        let mut columns: SmallVec<[HostColumn; 4]> =
+            program.columns.iter().map(|column| HostColumn::zeroed(column.storage, 0)).collect();
+        let mut completions = Vec::new();
+        let made = match self.sink {
+            Sink::Buffer(column, dtype) => {
+                let buffer = Arc::new(Buffer::zeroed(dtype.storage(), count));
+                Some((dtype, Resident { column, buffer, write: Write::All }))
+            }
+            Sink::Reduced(fold) if backend.store().is_none() => {
+                for column in [Some(fold.column), fold.mask].into_iter().flatten() {
+                    let storage = program.columns[column.index()].storage;
+                    columns[column.index()] = room::caught(|| HostColumn::zeroed(storage, count))?;
+                }
+                None
+            }
+            _ => None,
+        };
+        for resident in read.iter().chain(made.iter().map(|(_, made)| made)) {
+            // Only results may fail later.
+            let later = made.is_some().then_some(&mut completions);
+            resident.enter(backend, &mut columns, later, false)?;
         }
-        let biases = &[0, 0][..columns.len()];
-        let launch = Launch::of(count as u64, columns, biases, params, cancel, timings);
-        let launch = Launch { seed: random::seed(), section: number, ..launch };
-        let outcome = backend.launch(&*self.variant.executable, launch)?;
-        if outcome == Outcome::Done {
-            made.keep(columns, &completions);
-        }
-        Ok(outcome)
+        let biases: SmallVec<[u64; 4]> = smallvec![0; columns.len()];
+        let launch = Launch::of(count as u64, &mut columns, &biases, params, cancel, timings);
+        let (slots, block_size) = (backend.slots(count as u64), self.settings.block_size);
+        let launch = Launch { seed: random::seed(), section: call.number, slots, block_size, ..launch };
+        let (outcome, reduced) = match self.sink {
+            Sink::Reduced(fold) => backend.launch_fold(&*self.variant.executable, fold, launch)?,
+            _ => (backend.launch(&*self.variant.executable, launch)?, None),
+        };
+        Ok(match (outcome, made, reduced) {
+            (Outcome::Done, Some((dtype, made)), _) => {
+                made.keep(&mut columns, &completions);
+                Some(Left::Values(dtype, made.buffer))
+            }
+            (Outcome::Done, None, Some(reduced)) => Some(Left::Reduced(reduced)),
+            (Outcome::Done, None, None) if self.kind == Kind::Find => Some(Left::Nothing),
+            (Outcome::Trapped(record), None, None) if self.kind == Kind::Find => {
+                let site = &program.sites[record.site.index()];
+                let found = site.trap == Trap::Break && site.operands.is_empty();
+                found.then(|| Left::Found(record.key.index()))
+            }
+            _ => None,
+        })
     }
+}
+
+/// Whether sections look at nothing but their calls.
+fn is_open() -> bool {
+    !(super::resident::is_open() || profile::is_running() || explain::is_running())
 }
 
 impl Site {
     /// Remembers a fast path for later calls.
     pub(super) fn remember(&self, new: FastPath) {
         let mut paths = self.fast_paths.lock();
-        let now = Settings::changes();
-        paths.retain(|old| old.defaults == now && !old.fits(new.lambda, new.given, new.variant.form.few, now));
+        paths.retain(|old| !old.is_replaced_by(&new));
         paths.truncate(MAX_FAST_PATHS - 1);
         paths.insert(0, Arc::new(new));
     }
 
-    /// The fast path that a call may take, if one is known.
-    fn fast_path(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<FastPath>> {
-        let (few, now) = (count < ikra_core::ir::ASSUMED_LIMIT as usize, Settings::changes());
-        let path = self.fast_paths.lock().iter().find(|path| path.fits(lambda, given, few, now)).cloned()?;
+    /// What the fast path of a call leaves. None where none can be taken.
+    ///
+    /// # Errors
+    /// What Ruby raises meanwhile, and what interrupts raise.
+    fn take(&self, ruby: &Ruby, call: &Call<'_>) -> Result<Option<Left>, Error> {
+        let ((_, count), lambda) = (call.range, call.captures.is_lambda());
+        let few = count < ikra_core::ir::ASSUMED_LIMIT as usize;
+        let paths: SmallVec<[Arc<FastPath>; MAX_FAST_PATHS]> = {
+            let paths = self.fast_paths.lock();
+            paths.iter().filter(|path| path.fits(call.kind, lambda, few, &call.settings)).cloned().collect()
+        };
+        if paths.is_empty() {
+            return Ok(None);
+        }
         let history = *self.history.lock();
-        (backends::choose(path.asked, count, 1, &history) == path.variant.form.backend).then_some(path)
+        let backend = backends::choose(call.settings.backend, count, 1, &history);
+        for path in paths.iter().filter(|path| path.variant.form.backend == backend) {
+            let guards = &path.variant.guards;
+            if !guards.hold(ruby)? || !guards.outside_hold(ruby, call.captures)? {
+                continue;
+            }
+            let Some(arguments) = path.arguments(ruby, call)? else { continue };
+            let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+            let mut work = || path.launch(call, &arguments, &cancel, &mut timings);
+            let left = if path.is_quick(&arguments.1, count) { Some(work()) } else { gvl::run(ruby, &cancel, work)? };
+            // On any other outcome the section runs, and reports it.
+            let Some(Ok(Some(left))) = left else { return Ok(None) };
+            if call.settings.backend == Choice::Auto {
+                self.note(backend, (count as u64, 1), &timings, (0.0, 0.0));
+            }
+            return Ok(Some(left));
+        }
+        Ok(None)
+    }
+
+    /// The value of a section by a fast path. None where it must run.
+    ///
+    /// # Errors
+    /// As [`Site::take`].
+    pub(super) fn repeated(&self, ruby: &Ruby, request: &Request, number: u32) -> Result<Option<Value>, Error> {
+        let Some(range) = request.range.filter(|_| request.ticks == 1 && request.told.is_none() && is_open()) else {
+            return Ok(None);
+        };
+        let Request { settings, kind, ref captures, .. } = *request;
+        let Some(left) = self.take(ruby, &Call { settings, kind, captures, range, number })? else { return Ok(None) };
+        let (how, value) = match left {
+            Left::Values(dtype, values) => return Ok(Some(buffer::wrap(ruby, dtype, values).as_value())),
+            Left::Reduced(reduced) => {
+                let reduction = settings.reduce.unwrap_or(Reduction::Count);
+                (Some("reduced"), collect::reduced_value(ruby, reduction, reduced)?)
+            }
+            Left::Found(index) => (Some("found"), ruby.into_value(index)),
+            Left::Nothing => (None, request.base),
+        };
+        Ok(Some(if request.wrapped { ended(ruby, how, value, None) } else { value }))
     }
 }
 
@@ -242,7 +406,7 @@ impl Site {
 /// # Errors
 /// What Ruby raises meanwhile, and what interrupts raise.
 pub fn run(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value) -> Result<Option<Value>, Error> {
-    if super::resident::is_open() || profile::is_running() || explain::is_running() {
+    if !is_open() {
         return Ok(None);
     }
     let Some(iseq) = reflect::iseq_of(block.as_value())? else { return Ok(None) };
@@ -274,30 +438,18 @@ pub fn run(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value
     let in_force = InForce::of(ruby, block.as_value())?.fingerprint();
     let key = Use { block: BlockKey::Iseq(iseq.as_raw(), in_force), within: Within { methods, finds: false } };
     let Some(site) = known_site(&key) else { return Ok(None) };
-    let Some(path) = site.fast_path(block.is_lambda(), given, count) else { return Ok(None) };
     if count == 0 || count > buffer.len() {
         return Ok(None);
     }
-    let captures = Captures::new(block).with(Given::from_slice(&[from]));
-    let guards = &path.variant.guards;
-    if !guards.hold(ruby)? || !guards.outside_hold(ruby, &captures)? {
-        return Ok(None);
-    }
-    let Some(params) = path.params(ruby, &captures, &buffer)? else { return Ok(None) };
-    let number = random::next_section();
-    let results = Arc::new(Buffer::zeroed(path.made.storage(), count));
-    let (cancel, mut timings) = (CancelToken::default(), Timings::default());
-    let mut work = || path.launch(number, (&buffer, &results, count), &params, &cancel, &mut timings);
-    let outcome = if path.is_quick(&buffer, count) { Some(work()) } else { gvl::run(ruby, &cancel, work)? };
-    // On any other outcome the normal path runs everything again, and reports it.
-    if !matches!(outcome, Some(Ok(Outcome::Done))) {
+    let captures = &Captures::new(block).with(block::Given::from_slice(&[from]));
+    let into = if same { Results::As(given) } else { Results::Natural };
+    let (settings, number) = (Settings::defaults_into(into), random::next_section());
+    let left = site.take(ruby, &Call { settings, kind: Kind::Map, captures, range: (0, count), number });
+    let Ok(Some(Left::Values(dtype, results))) = left else {
         random::give_back(number);
-        return Ok(None);
-    }
-    if path.asked == Choice::Auto {
-        site.note(path.variant.form.backend, (count as u64, 1), &timings, (0.0, 0.0));
-    }
-    let values = buffer::wrap(ruby, path.made, results).as_value();
+        return left.map(|_| None);
+    };
+    let values = buffer::wrap(ruby, dtype, results).as_value();
     if same {
         return Ok(Some(values));
     }

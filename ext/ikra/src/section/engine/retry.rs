@@ -104,7 +104,7 @@ impl Section<'_> {
             self.keep(&variant, tables, &holder);
             match outcome? {
                 RunOutcome::Done(value) => {
-                    if let Some(path) = FastPath::of(self, &variant).filter(|_| policy.limit == Key::NONE) {
+                    if let Some(path) = FastPath::of(self, &variant).filter(|path| path.may_follow(policy.limit)) {
                         self.site.remember(path);
                     }
                     return Ok(value);
