@@ -42,7 +42,7 @@ use magnus::{Error, Object, Ruby, function};
 use marshal::graph_cache;
 use report::{dump, explain, profile};
 use ruby::{derivation, environment, errors, fiber, hash_table, holder, iseq, question, reflect, registry, reserve};
-use section::{collect, engine, over, pending, random};
+use section::{collect, engine, form, over, pending, random};
 use world::{hashes, live_world};
 
 #[global_allocator]
@@ -145,6 +145,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__graphs", function!(graph_cache::describe, 0))?;
     ikra.define_singleton_method("__retained", function!(pending::retained, 2))?;
+    ikra.define_singleton_method("__form", function!(form::form, 3))?;
+    ikra.define_singleton_method("__described", function!(form::described, 2))?;
     ikra.define_singleton_method("__computed", function!(pending::computed, 3))?;
     ikra.define_singleton_method("__live", function!(live_world::set_live, 1))?;
     ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;

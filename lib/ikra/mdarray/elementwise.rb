@@ -295,12 +295,13 @@ module Ikra
     end
 
     def combined_with(name, other)
-      return compared_on_host(name, other) if %i[eq ne].include?(name) && (dtype == :object || (other.is_a?(MDArray) && other.dtype == :object))
+      return compared_on_host(name, other) if (name == :eq || name == :ne) && (dtype == :object || (other.is_a?(MDArray) && other.dtype == :object))
 
       case other
       when MDArray
         kind, raises = Operators.result(name, dtype, other.dtype)
-        common = shape == other.shape ? shape : Layout.broadcast(shape, other.shape)
+        mine, theirs = shape, other.shape
+        common = mine == theirs ? mine : Layout.broadcast(mine, theirs)
         written(name, [__operand, other.__operand], kind, common, raises) { other.__storage }
       when Integer, Float, true, false
         kind, raises, scalar = with_number(name, other)
@@ -352,6 +353,8 @@ module Ikra
     #
     # @param before [Boolean] whether the number comes before the operator
     def with_number(name, value, before: false)
+      # Nearly always.
+      return [*Operators.result(name, :f64, :f64), Expression::Scalar.new(value, :f64)] if value.is_a?(Float) && dtype == :f64
       return compared_with(name, value, before) if value.is_a?(Integer) && Operators::COMPARISONS.key?(name) && DType.number?(dtype)
 
       with = number_kind(value)

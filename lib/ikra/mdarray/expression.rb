@@ -57,6 +57,8 @@ module Ikra
 
         def shape = layout.shape
 
+        def size = layout.size
+
         def count = 0
 
         def recount = 0
@@ -124,6 +126,13 @@ module Ikra
 
         # The buffer of its result.
         attr_reader :buffer
+
+        # The number of elements.
+        def size
+          size = 1
+          @shape.each { |length| size *= length }
+          size
+        end
 
         # Stores its result.
         #

@@ -16,6 +16,9 @@ module Ikra
       EXACT = { precision: :f64 }.freeze
       # A section without options.
       NOTHING = {}.freeze
+      # The options of a section whose values are of a kind, and the option for each reduction of them.
+      INTO = DType::SIZES.keys.to_h { |dtype| [dtype, { **EXACT, __into: dtype }.freeze] }.freeze
+      REDUCE = %i[sum min max minmax count].to_h { |operation| [operation, { __reduce: operation }.freeze] }.freeze
       # A section whose block runs in no other method.
       NOWHERE = [].freeze
       # The methods that make elements of values, by kind.
@@ -155,7 +158,7 @@ module Ikra
       class << self
         # The values of an expression in a new buffer.
         def expression(node)
-          count = node.shape.reduce(1, :*)
+          count = node.size
           return Buffer.new(node.dtype, 0) if count.zero?
 
           Expression.settle(node)
@@ -164,23 +167,25 @@ module Ikra
           rescue DeviceMemoryError
             raise if count <= Tiles::MIN_STRETCH || !Stretch.possible?(node)
 
-            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __error_callback: Tiles) }
+            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), { __error_callback: Tiles }) }
           end
         end
 
         # The reduction of the values of an expression (`Ikra.__reduce`), which are not stored.
         def reduction(node, operation, options)
-          count = node.shape.reduce(1, :*)
+          count = node.size
           Expression.settle(node)
+          more = REDUCE.fetch(operation)
+          more = { **options, **more } unless options.empty?
           value = located(node) do
-            section_of(node, **options, __reduce: operation)
+            section_of(node, more)
           rescue DeviceMemoryError
             raise if count <= Tiles::MIN_STRETCH || !Stretch.possible?(node)
             if Tiles.reduces?(operation, node.dtype)
-              next Tiles.reduce(node, operation) { |stretch| reduced(section_of(stretch, **options, __reduce: operation), operation, options) }
+              next Tiles.reduce(node, operation) { |stretch| reduced(section_of(stretch, more), operation, options) }
             end
 
-            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __error_callback: Tiles, **options) }
+            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), { **options, __error_callback: Tiles }) }
           end
           reduced(value, operation, options)
         end
@@ -205,8 +210,10 @@ module Ikra
         def line_in_text(error) = error.backtrace&.first.to_s[/\A#{Regexp.escape(Text::FILE)}:(\d+)/, 1]&.to_i
 
         # The values in one section.
-        def section_of(node, **more)
-          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **more, **EXACT, __into: node.dtype }, Text.block(node, node.shape, :section), nil)
+        def section_of(node, more = NOTHING)
+          options = INTO.fetch(node.dtype)
+          options = options.merge(more) unless more.empty?
+          Ikra.__section(:mdarray, :map, 0...node.size, 1, options, Text.block(node, node.shape, :section), nil)
         end
 
         # The error for a value that does not fit, with the index of the element, as {DType.store} raises it.

@@ -26,8 +26,10 @@ module Ikra
         # @param kind [:section, :lambda] a section's block, or a lambda that gives the element at a position
         # @return [Proc] for an expression's elements, row after row
         def block(expression, shape, kind)
-          form = Form.new(expression, shape)
-          block = of(form.key << kind, kind == :section ? FILE : INTERNAL) { write(form, kind) }.call(*form.values)
+          values = Ikra.__form(expression, shape, kind)
+          key = values.shift
+          maker = @known[key] || of(key, kind == :section ? FILE : INTERNAL) { write(Form.new(expression, shape), kind) }
+          block = maker.call(*values)
           block.instance_variable_set(:@expression, expression) if kind == :lambda
           block
         end
@@ -51,8 +53,12 @@ module Ikra
 
         # A lambda that gives the place of the element with a number.
         def places(layout)
-          form = Form.new(Place.new(layout), layout.shape)
-          of(form.key << :places) { [form.names - ["b0"], "lambda do |i|\n#{Writer.new(form).place_lines.map { |line| "  #{line}\n" }.join}end"] }.call(*form.values.drop(1))
+          place = Place.new(layout)
+          key, _, *values = Ikra.__form(place, layout.shape, :places)
+          of(key) do
+            form = Form.new(place, layout.shape)
+            [form.names - ["b0"], "lambda do |i|\n#{Writer.new(form).place_lines.map { |line| "  #{line}\n" }.join}end"]
+          end.call(*values)
         end
 
         # The function that makes the block of a text. `yield` writes the text when it is not known.
@@ -89,137 +95,29 @@ module Ikra
       def dtype = nil
     end
 
-    # The result of one walk over an expression: what its text depends on, and what its captured variables hold.
+    # What the text of an expression is written from (+ext/ikra/src/section/form.rs+).
     # @api private
     class Text::Form
-      # The kinds of operands: the letters of their names. An operand is a number: three times its index, plus its kind.
-      KINDS = %w[x v y].freeze
-      LEAF, SCALAR, STEP = 0, 1, 2
+      # The sorts of operands: the letters of their names. An operand is a number: three times its index, plus its sort.
+      SORTS = %w[x v y].freeze
+      SCALAR = 1
 
       # The operand of the whole expression.
       attr_reader :root
-      # For each leaf: its dtype; how each dimension is traversed (0, 1, or +:by+ a stride); and whether it begins at
-      # the first place.
+      # For each leaf: its dtype; how each dimension is traversed (0, 1, or +:by+ a stride; or +:flat+); and whether it
+      # begins at the first place.
       attr_reader :leaves
       # For each step: name, dtype, operands, dtypes of the operands.
       attr_reader :steps
       # The operators, by the number of their step.
       attr_reader :nodes
-      # Sizes of dimensions. Dimensions that are contiguous in all leaves are one.
-      attr_reader :sizes
+      # The number of dimensions. Dimensions that are contiguous in all leaves are one.
+      attr_reader :rank
+      # Names of the captured variables.
+      attr_reader :names
 
       def initialize(expression, shape)
-        @found = {}.compare_by_identity
-        @layouts = []
-        @buffers = []
-        @dtypes = []
-        @scalars = []
-        @steps = []
-        @nodes = []
-        @root = visit(expression, shape)
-        # Nearly always all leaves are contiguous.
-        return lie_flat if @layouts.all?(&:packed?)
-
-        @sizes, @strides = together(shape)
-        @leaves = @buffers.each_index.map { |leaf| look(leaf) }
-      end
-
-      # A key that is equal for forms with the same text.
-      def key
-        key = [@root, @flat ? :flat : rank]
-        @steps.each { |name, dtype, operands, dtypes| key.push(name, dtype).concat(operands, dtypes) }
-        @scalars.each { |scalar| key << scalar.dtype }
-        key.concat(@flat ? @dtypes : @leaves.flatten)
-      end
-
-      def rank = @sizes.size
-
-      # Names of the captured variables, and what they hold.
-      def names
-        [*@buffers.each_index.map { |leaf| "b#{leaf}" }, *@scalars.each_index.map { |scalar| "v#{scalar}" }, *(1...rank).map { |dimension| "d#{dimension}" }, *places.map(&:first)]
-      end
-
-      def values
-        return @buffers + @scalars.map(&:value) if @flat
-
-        [*@buffers, *@scalars.map(&:value), *@sizes.drop(1), *places.map(&:last)]
-      end
-
-      private
-
-      def lie_flat
-        @flat = true
-        @sizes = @strides = [].freeze
-        @leaves = @dtypes.map { |dtype| [dtype, :flat, true] }
-      end
-
-      # Offsets and strides that are not in the text.
-      def places
-        @leaves.each_with_index.flat_map do |(_, ways, first), leaf|
-          next [] if ways == :flat && first
-
-          strides = ways == :flat ? [] : ways.each_index.filter_map { |dimension| ["s#{leaf}_#{dimension}", @strides[leaf][dimension]] if ways[dimension] == :by }
-          first ? strides : [["o#{leaf}", @layouts[leaf].offset], *strides]
-        end
-      end
-
-      def visit(node, shape)
-        @found[node] ||=
-          case node
-          when Expression::Scalar
-            @scalars << node
-            (3 * @scalars.size) - 3 + SCALAR
-          when Expression::Leaf then leaf(node.buffer, node.dtype, node.layout.broadcast(shape))
-          else
-            operands = node.operands
-            operands ? step(node, operands, shape) : leaf(node.buffer, node.dtype, Layout.packed(node.shape).broadcast(shape))
-          end
-      end
-
-      # Equal arrays are read once.
-      def leaf(buffer, dtype, layout)
-        number = 0
-        while number < @buffers.size
-          return (3 * number) + LEAF if @buffers[number].equal?(buffer) && @layouts[number] == layout
-
-          number += 1
-        end
-        @buffers << buffer
-        @dtypes << dtype
-        @layouts << layout
-        (3 * number) + LEAF
-      end
-
-      def step(node, operands, shape)
-        found = operands.map { |operand| visit(operand, shape) }
-        @nodes << node
-        @steps << [node.name, node.dtype, found, operands.map(&:dtype)]
-        (3 * @steps.size) - 3 + STEP
-      end
-
-      # Leaves out dimensions of size 1, and merges neighbouring ones where both have one stride in every leaf.
-      def together(shape)
-        sizes = []
-        strides = @layouts.map { [] }
-        shape.each_with_index do |size, dimension|
-          next if size == 1
-
-          inner = @layouts.map { |layout| layout.strides[dimension] }
-          if !sizes.empty? && strides.each_with_index.all? { |outer, leaf| outer.last == inner[leaf] * size }
-            sizes[-1] *= size
-            strides.each_with_index { |outer, leaf| outer[-1] = inner[leaf] }
-          else
-            sizes << size
-            strides.each_with_index { |outer, leaf| outer << inner[leaf] }
-          end
-        end
-        [sizes, strides]
-      end
-
-      def look(leaf)
-        strides = @strides[leaf]
-        ways = strides == Layout.strides(@sizes) ? :flat : strides.map { |stride| [0, 1].include?(stride) ? stride : :by }
-        [@dtypes[leaf], ways, @layouts[leaf].offset.zero?]
+        @root, @leaves, @steps, @nodes, @rank, @names = Ikra.__described(expression, shape)
       end
     end
 
@@ -288,7 +186,7 @@ module Ikra
       # Reads an element that the host knows to exist.
       def read(buffer, place) = "::Ikra.__at(#{buffer}, #{place})"
 
-      def name(operand) = "#{Text::Form::KINDS[operand % 3]}#{operand / 3}"
+      def name(operand) = "#{Text::Form::SORTS[operand % 3]}#{operand / 3}"
 
       # Numbers are rounded already. The text says so, to let GPU compilers use 32 bits for the operator.
       def operand(operand, dtype) = operand % 3 == Text::Form::SCALAR && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)

@@ -353,13 +353,19 @@ pub mod names {
     // Ivars and methods of arrays, storages and layouts.
     pub static BUFFER: LazyId = LazyId::new("@buffer");
     pub static COUNT: LazyId = LazyId::new("@count");
+    pub static DTYPE: LazyId = LazyId::new("@dtype");
     pub static IS_PACKED: LazyId = LazyId::new("packed?");
     pub static LAYOUT: LazyId = LazyId::new("@layout");
+    pub static NAME: LazyId = LazyId::new("@name");
+    pub static OFFSET: LazyId = LazyId::new("@offset");
     pub static OPERANDS: LazyId = LazyId::new("@operands");
     pub static PACKED: LazyId = LazyId::new("@packed");
     pub static RETAINED: LazyId = LazyId::new("@retained");
+    pub static SHAPE: LazyId = LazyId::new("@shape");
     pub static SIZE: LazyId = LazyId::new("@size");
     pub static STORAGE: LazyId = LazyId::new("@storage");
+    pub static STRIDES: LazyId = LazyId::new("@strides");
+    pub static VALUE: LazyId = LazyId::new("@value");
 
     /// The dtypes of elements, in their order.
     pub static DTYPES: [LazyId; Dtype::ALL.len()] = {
