@@ -95,6 +95,39 @@ RSpec.describe "Blocks that run again" do
       expect(one.scaled(md([1.5]))).to same_as([6.0])
     end
 
+    it "compute, reduce and look for elements of other arrays, of other values" do
+      run = lambda do |x, y, number, **options|
+        [(x * number + y).to_a, (x * y).sum, x.sum(**options) { |e| e * number }, x.combine(y, **options) { |a, b| a - b }.to_a,
+         x.any?(**options) { |e| e > number }, x.stencil([-1, 0], x[0]) { |a, b| a + b }.to_a]
+      end
+      wanted = lambda do |x, y, number|
+        [x.zip(y).map { |a, b| a * number + b }, x.zip(y).map { |a, b| a * b }.sum, x.map { |e| e * number }.sum, x.zip(y).map { |a, b| a - b },
+         x.any? { |e| e > number }, [x[0], *x.each_cons(2).map(&:sum)]]
+      end
+      lists = [[[1.5, -2.0, 4.0], [0.5, 8.0, 2.0]], [[3, 4, -7], [5, 6, 1]], [[2.0, 0.25], [1.0, -4.0]]]
+      [2, 0.5, -3].product(lists) do |number, (x, y)|
+        expect(run.call(md(x), md(y), number)).to eq(wanted.call(x, y, number))
+        expect(run.call(md(y), md(x), number, overflow: :raise)).to eq(wanted.call(y, x, number))
+      end
+      same = md([1.0, 2.0])
+      expect(Array.new(3) { run.call(same, same, 2.0) }).to all eq(wanted.call([1.0, 2.0], [1.0, 2.0], 2.0))
+      expect(run.call(same, md([3.0, 4.0]), 2.0)).to eq(wanted.call([1.0, 2.0], [3.0, 4.0], 2.0))
+    end
+
+    it "see views of other forms, and what cannot be computed" do
+      array = md([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+      rows = array.to_a
+      2.times do
+        expect((array.t + array.t).to_a).to eq(rows.transpose.map { |row| row.map { |x| x * 2 } })
+        expect((array[true, 1..] + array[true, 0..1]).to_a).to eq(rows.map { |row| row.each_cons(2).map(&:sum) })
+        expect((array + array[0]).to_a).to eq(rows.map { |row| row.zip(rows[0]).map(&:sum) })
+        expect((array[true, 0, :new] + array).to_a).to eq(rows.map { |row| row.map { |x| x + row[0] } })
+        expect(array.sum(axis: 0).to_a).to eq(rows.transpose.map(&:sum))
+        expect { (md([1, 2]) / md([1, 0])).sync }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq(1) }
+        expect((md([4, 2]) / md([1, 2])).to_a).to eq([4, 1])
+      end
+    end
+
     it "tell kinds of elements apart" do
       arrays = { f64: [1.5, 2.5], f32: [1.5, 2.5], i64: [3, -4], i32: [3, -4], u8: [3, 4] }.map { |dtype, list| md(list, dtype: dtype) }
       2.times { arrays.each { |array| expect(doubled(array)).to same_as(array.to_a.map { |x| x * 2.0 }) } }

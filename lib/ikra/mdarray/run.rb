@@ -212,7 +212,8 @@ module Ikra
         # The values in one section.
         def section_of(node, more = NOTHING)
           options = INTO.fetch(node.dtype)
-          options = options.merge(more) unless more.empty?
+          # Options of the caller do not change the precision.
+          options = more.merge(options) unless more.empty?
           Ikra.__section(:mdarray, :map, 0...node.size, 1, options, Text.block(node, node.shape, :section), nil)
         end
 

@@ -219,15 +219,15 @@ impl Form {
         let Walk { leaves, scalars, steps, ivars, .. } = &self.walk;
         let counts = [leaves.len(), scalars.len(), steps.len(), self.sizes.len()].map(|count| count as u64);
         let mut key: SmallVec<[u64; 32]> = SmallVec::from_slice(&counts);
-        key.extend([sort as u64, u64::from(self.root), u64::from(self.flat)]);
+        key.extend([sort, u64::from(self.root), u64::from(self.flat)]);
         for step in steps {
-            key.extend([step.name as u64, step.dtype as u64, step.operands.len() as u64]);
+            key.extend([step.name, step.dtype, step.operands.len() as u64]);
             key.extend(step.operands.iter().map(|operand| u64::from(*operand)));
-            key.extend(step.dtypes.iter().map(|dtype| *dtype as u64));
+            key.extend(step.dtypes.iter().copied());
         }
-        key.extend(scalars.iter().map(|scalar| heap::ivar(*scalar, ivars.dtype) as u64));
+        key.extend(scalars.iter().map(|scalar| heap::ivar(*scalar, ivars.dtype)));
         for (at, leaf) in leaves.iter().enumerate() {
-            key.push(leaf.dtype as u64);
+            key.push(leaf.dtype);
             if !self.flat {
                 let ways = self.ways(at);
                 key.extend([u64::from(ways.is_some()), u64::from(self.begins_at_first(at))]);
