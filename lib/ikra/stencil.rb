@@ -8,27 +8,83 @@ module Ikra
     FAR = 1 << 40
     private_constant :FAR
 
+    # What is known of some offsets in an array of some sizes. Calls with equal ones share it.
+    # @api private
+    class Grid
+      # The most offsets, and the most sizes for each, that are remembered.
+      MAX_KNOWN = 100
+      private_constant :MAX_KNOWN
+
+      attr_reader :sizes, :strides, :places, :offsets, :least, :greatest
+      # For each dimension, the last arguments of {Neighbours}.
+      attr_reader :reaches
+      # Every size but the first. Then for each dimension the range of indices where all neighbours exist.
+      attr_reader :bounds
+
+      @known = {}
+
+      class << self
+        # The neighbours with an offset for each dimension, and the grids of them by their sizes.
+        def known(offsets)
+          @known[offsets] || begin
+            places = yield
+            @known.shift if @known.size >= MAX_KNOWN
+            # Another thread, or a signal handler, may have been first.
+            @known[offsets.map { |offset| offset.is_a?(Array) ? offset.dup.freeze : offset }.freeze] ||= [places, {}]
+          end
+        end
+
+        def of((places, grids), sizes)
+          grids[sizes] || begin
+            grids.shift if grids.size >= MAX_KNOWN
+            grids[sizes.dup.freeze] ||= new(places, sizes)
+          end
+        end
+      end
+
+      def initialize(places, sizes)
+        @places = places
+        @sizes = sizes.dup.freeze
+        @strides = sizes.each_index.map { |dimension| sizes.drop(dimension + 1).reduce(1, :*) }
+        @offsets = places.map { |place| place.zip(@strides, sizes).sum { |offset, stride, size| offset.clamp(-size, size) * stride } }
+        @least, @greatest = places.transpose.map(&:minmax).transpose
+        @reaches = @strides.zip(@least, @greatest).flatten
+        @bounds = [*sizes.drop(1), *sizes.zip(@least, @greatest).flat_map { |size, least, greatest| [(-least).clamp(0, size), (size - greatest).clamp(0, size)] }]
+      end
+    end
+    private_constant :Grid
+
     # The elements of all dimensions, one after the other.
     attr_reader :list
-    # The size of each dimension, from the outermost, and the distance of its neighbours in the list.
-    attr_reader :sizes, :strides
-    # The neighbours as they were given, with an offset for each dimension; and their offsets in the list.
-    attr_reader :places, :offsets
-    # The least and greatest offset in each dimension.
-    attr_reader :least, :greatest
+
+    # The size of each dimension, from the outermost.
+    def sizes = @grid.sizes
+
+    # The distance of neighbours of each dimension in the list.
+    def strides = @grid.strides
+
+    # The neighbours as they were given, with an offset for each dimension.
+    def places = @grid.places
+
+    # Their offsets in the list.
+    def offsets = @grid.offsets
+
+    # The least offset in each dimension.
+    def least = @grid.least
+
+    # The greatest offset in each dimension.
+    def greatest = @grid.greatest
 
     # @param sizes [Array<Integer>, nil] the sizes of a base that is a flat list already
     # @raise [ArgumentError] for offsets that are no Integers or lists of them, or of several lengths; for rows of
     #   several lengths
     def initialize(base, offsets, sizes = nil)
-      @places = places = checked(offsets)
-      raise ArgumentError, "offsets of #{places.first.size} dimensions, for an array of #{sizes.size}" if sizes && places.first.size != sizes.size
+      known = Grid.known(offsets) { checked(offsets) }
+      dimensions = known.first.first.size
+      raise ArgumentError, "offsets of #{dimensions} dimensions, for an array of #{sizes.size}" if sizes && dimensions != sizes.size
 
-      @sizes = sizes || sizes_of(base, places.first.size)
-      @list = sizes ? base : base.to_a.flatten(@sizes.size - 1)
-      @strides = @sizes.each_index.map { |dimension| @sizes.drop(dimension + 1).reduce(1, :*) }
-      @offsets = places.map { |place| place.zip(@strides, @sizes).sum { |offset, stride, size| offset.clamp(-size, size) * stride } }
-      @least, @greatest = places.transpose.map(&:minmax).transpose
+      @grid = Grid.of(known, sizes || sizes_of(base, dimensions))
+      @list = sizes ? base : base.to_a.flatten(dimensions - 1)
     end
 
     # The method of the prelude that passes the neighbours to the block (`stencil_5_2`: five, in two dimensions), and
@@ -37,16 +93,16 @@ module Ikra
     # @raise [ArgumentError] for more neighbours than can be separate arguments
     def method_for(block, fill, with_index: false)
       form = form(block, with_index)
-      return [:"neighbours_#{@sizes.size}", @list, fill, *reaches, *bounds] if form == :relative
+      return [:"neighbours_#{sizes.size}", @list, fill, *@grid.reaches, *@grid.bounds] if form == :relative
 
-      count, most = @offsets.size, Operation::MAX_NEIGHBOURS
+      count, most = offsets.size, Operation::MAX_NEIGHBOURS
       raise ArgumentError, "#{count} offsets: at most #{most} neighbours are given by themselves: give the block one parameter" if count > most
 
-      [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}_#{@sizes.size}", @list, fill, *@offsets, *bounds]
+      [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}_#{sizes.size}", @list, fill, *offsets, *@grid.bounds]
     end
 
     # Other neighbours in an array of this form.
-    def like(offsets, list = @list) = Stencil.new(list, offsets, @sizes)
+    def like(offsets, list = @list) = Stencil.new(list, offsets, sizes)
 
     # How the block takes neighbours: +:relative+ (one parameter, called with offsets), +:each+ (a parameter each) or
     # +:list+.
@@ -55,8 +111,8 @@ module Ikra
       return first_is_list?(parameters) ? :list : :relative if with_index || parameters.size < 2
       return :list if parameters.any? { |kind, _| kind == :rest }
 
-      unless parameters.size == @offsets.size
-        raise ArgumentError, "the block has #{parameters.size} parameters, and there are #{@offsets.size} offsets: give it as many, or one"
+      unless parameters.size == offsets.size
+        raise ArgumentError, "the block has #{parameters.size} parameters, and there are #{offsets.size} offsets: give it as many, or one"
       end
 
       :each
@@ -64,28 +120,19 @@ module Ikra
 
     # Whether all neighbours of an element exist.
     def inside?(index)
-      @sizes.zip(@strides, @least, @greatest).all? do |size, stride, least, greatest|
+      sizes.zip(strides, least, greatest).all? do |size, stride, least, greatest|
         at = index / stride % size
         at + least >= 0 && at + greatest < size
       end
     end
 
     # The neighbours of an element, for a block with one parameter.
-    def around(index) = Neighbours.new(@list, index, @sizes.size, *reaches)
+    def around(index) = Neighbours.new(@list, index, sizes.size, *@grid.reaches)
 
     # A flat list in the form of the receiver.
-    def nested(values) = Operation.nested(values, @sizes)
+    def nested(values) = Operation.nested(values, sizes)
 
     private
-
-    # For each dimension, the last arguments of {Neighbours}.
-    def reaches = @strides.zip(@least, @greatest).flatten
-
-    # Every size but the first. Then for each dimension the range of indices where all neighbours exist.
-    def bounds
-      ends = @sizes.zip(@least, @greatest).flat_map { |size, least, greatest| [(-least).clamp(0, size), (size - greatest).clamp(0, size)] }
-      [*@sizes.drop(1), *ends]
-    end
 
     # A parameter in parentheses has no name.
     def first_is_list?(parameters)

@@ -336,7 +336,7 @@ module Ikra
 
     # Adds an operator to an expression. Operands are computed now where they would be too much for one kernel.
     def written(name, nodes, kind, shape, raises)
-      operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place if raises))
+      operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place(3) if raises))
       array = MDArray.__pending(operation)
       if operation.count > Expression::MAX_OPERATORS && operation.recount > Expression::MAX_OPERATORS
         __storage
@@ -346,7 +346,17 @@ module Ikra
     end
 
     # The line of the program that called.
-    def caller_place = caller_locations(1, 12).find { |location| !location.path.start_with?(__dir__) && !location.path.start_with?("<internal") }&.to_s
+    #
+    # @param near [Integer] how many methods of Ikra's are between, if it called the nearest of them
+    def caller_place(near = 0)
+      location, = caller_locations(near + 1, 1)
+      location && program?(location) ? location : caller_locations(1, 12).find { |other| program?(other) }
+    end
+
+    def program?(location) = !location.path.start_with?(OWN_FOLDER, "<internal")
+
+    OWN_FOLDER = __dir__
+    private_constant :OWN_FOLDER
 
     # The kind of an operator's result with a number, whether it may raise, and the number. The number takes the array's
     # kind where it can. One that does not fit that kind is used as it is, and only the result must fit.

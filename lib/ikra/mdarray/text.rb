@@ -40,7 +40,7 @@ module Ikra
         def place(expression, shape, line)
           form = Form.new(expression, shape)
           step = Writer.new(form).step_on(line)
-          form.nodes[step].place if step
+          form.nodes[step].place&.to_s if step
         end
 
         # A lambda that gives the element at a position of a whole buffer.
