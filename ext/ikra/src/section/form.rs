@@ -1,7 +1,7 @@
 //! The form of an array expression: what the text of its kernel depends on, and what its captured variables hold.
 //!
-//! Here: `Ikra.__form`, which every call asks, and `Ikra.__described`, which serves the writing of a text. Not here: the
-//! text (lib/ikra/mdarray/text.rb), and expressions (lib/ikra/mdarray/expression.rb).
+//! Here: `Ikra.__form`, which every call asks, and `Ikra.__described`, which serves the writing of a text. Not here:
+//! the text (lib/ikra/mdarray/text.rb), and expressions (lib/ikra/mdarray/expression.rb).
 //!
 //! An operand is a number: three times its index, plus its sort ([`LEAF`], [`SCALAR`], [`STEP`]). Equal arrays are one
 //! leaf. Dimensions of size 1 are left out, and dimensions that are contiguous in all leaves are one.

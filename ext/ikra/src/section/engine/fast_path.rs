@@ -1,13 +1,13 @@
 //! The fast path: the same block once more, over buffers of the same kinds, in one step.
 //!
-//! Here: [`FastPath`], what a section leaves for later calls of the same block, and the two ways to it: [`Site::repeated`]
-//! for a section that was parsed, and [`run`] for a block within `stored`. Not here: any other call. Where something is
-//! not as it was, a fast path says so and leaves no trace. Then the section runs ([`super::section`]), which checks
-//! everything.
+//! Here: [`FastPath`], what a section leaves for later calls of the same block. Two ways lead to it:
+//! [`Site::repeated`] for a section that was parsed, and [`run`] for a block within `stored`. Not here: any other call.
+//! Where something is not as it was, a fast path says so and leaves no trace. Then the section runs
+//! ([`super::section`]), which checks everything.
 //!
-//! The fast path is open to a section over a Range whose program reads buffers and launch parameters, and stores its
-//! results in a buffer, reduces them, or looks for an element. It does nothing else. What a section checks is checked
-//! here, too:
+//! The fast path is open to a section over a Range whose program reads only buffers and launch parameters. The program
+//! stores its results in a buffer, reduces them, or looks for an element. It does nothing else. What a section checks
+//! is checked here, too:
 //!
 //! * The code, and the methods around it, are those of the [`Site`].
 //! * The options, the defaults among them, are those of the call that left it.
@@ -17,8 +17,8 @@
 //! * Buffers are of the same kinds. There are few elements, or not, as before.
 //! * No scope, profile or explanation is open, on any thread.
 //!
-//! A launch that does not end well leaves nothing, and the section runs again. A program whose exception may be deferred
-//! on a device needs an error callback. It takes the normal path.
+//! A launch that does not end well leaves nothing, and the section runs again. A program whose exception may be
+//! deferred on a device needs an error callback. It takes the normal path.
 
 use super::Section;
 use super::cache::{Site, Use, Within, known_site};
@@ -72,7 +72,7 @@ const MAX_FAST_PATHS: usize = 4;
 
 /// Where the block's values go.
 #[derive(Clone, Copy)]
-enum Sink {
+enum Destination {
     Buffer(ColumnId, Dtype),
     Reduced(Fold),
     /// The section looks for an element.
@@ -80,7 +80,7 @@ enum Sink {
 }
 
 /// What a fast path leaves.
-enum Left {
+enum Ends {
     Values(Dtype, Arc<Buffer>),
     Reduced(Reduced),
     Found(u64),
@@ -104,7 +104,7 @@ pub(super) struct FastPath {
     kind: Kind,
     lambda: bool,
     given: SmallVec<[Given; 2]>,
-    sink: Sink,
+    destination: Destination,
     /// Empty tables.
     tables: Tables,
     /// No job takes long, and none waits.
@@ -139,14 +139,14 @@ impl FastPath {
         }
         let (plan, lowered) = (&variant.plan, &variant.lowered);
         let (program, schema) = (&lowered.program, &lowered.schema);
-        let sink = match (request.kind, variant.fold, request.settings.into, &plan.result) {
-            (Kind::Map, Some(fold), ..) => Sink::Reduced(fold),
-            (Kind::Map, None, Some(into), Some(result)) => Sink::Buffer(result.value?, is_dtype(into, result)?),
-            (Kind::Find, None, _, None) => Sink::Nothing,
+        let destination = match (request.kind, variant.fold, request.settings.into, &plan.result) {
+            (Kind::Map, Some(fold), ..) => Destination::Reduced(fold),
+            (Kind::Map, None, Some(into), Some(result)) => Destination::Buffer(result.value?, is_dtype(into, result)?),
+            (Kind::Find, None, _, None) => Destination::Nothing,
             _ => return None,
         };
         // A launch that nothing waits for must end well, or have an error callback.
-        let waits = section.backend.store().is_none() || !matches!(sink, Sink::Buffer(..));
+        let waits = section.backend.store().is_none() || !matches!(destination, Destination::Buffer(..));
         if !(waits || variant.properties.surely_ends) {
             return None;
         }
@@ -168,12 +168,12 @@ impl FastPath {
         }
         let is_filled = |at: usize| {
             let is = |column: Option<ColumnId>| column.is_some_and(|column| column.index() == at);
-            let is_sink = match sink {
-                Sink::Buffer(column, _) => is(Some(column)),
-                Sink::Reduced(fold) => is(Some(fold.column)) || is(fold.mask),
-                Sink::Nothing => false,
+            let is_destination = match destination {
+                Destination::Buffer(column, _) => is(Some(column)),
+                Destination::Reduced(fold) => is(Some(fold.column)) || is(fold.mask),
+                Destination::Nothing => false,
             };
-            is_sink || given.iter().any(|given| is(given.column))
+            is_destination || given.iter().any(|given| is(given.column))
         };
         let nothing_else = plan.classes.is_empty()
             && plan.elements.is_none()
@@ -182,7 +182,7 @@ impl FastPath {
             && program.heaps.is_empty()
             && program.strides.is_empty()
             && !program.columns.iter().any(|column| column.ranged)
-            && (schema.marks.is_none() || matches!(sink, Sink::Reduced(_)))
+            && (schema.marks.is_none() || matches!(destination, Destination::Reduced(_)))
             && schema.bytes.is_none()
             && schema.order.is_none()
             && schema.starts.is_none()
@@ -195,7 +195,7 @@ impl FastPath {
             kind: request.kind,
             lambda: request.captures.is_lambda(),
             given,
-            sink,
+            destination,
             tables: Tables::empty(plan),
             straight: program.is_straight(),
         })
@@ -258,7 +258,9 @@ impl FastPath {
     fn is_quick(&self, read: &[Resident], count: usize) -> bool {
         let there = |from: &Buffer| match (self.backend.store(), from.residence()) {
             (Some(store), Residence::Device | Residence::Both) => {
-                self.variant.properties.surely_ends && matches!(self.sink, Sink::Buffer(..)) && store.is_at_leisure()
+                self.variant.properties.surely_ends
+                    && matches!(self.destination, Destination::Buffer(..))
+                    && store.is_at_leisure()
             }
             (None, Residence::Nowhere | Residence::Host | Residence::Both) => true,
             _ => false,
@@ -277,18 +279,18 @@ impl FastPath {
         (params, read): &Arguments,
         cancel: &CancelToken,
         timings: &mut Timings,
-    ) -> CoreResult<Option<Left>> {
+    ) -> CoreResult<Option<Ends>> {
         let (backend, count) = (&*self.backend, call.range.1);
         let program = &self.variant.lowered.program;
         let mut columns: SmallVec<[HostColumn; 4]> =
             program.columns.iter().map(|column| HostColumn::zeroed(column.storage, 0)).collect();
         let mut completions = Vec::new();
-        let made = match self.sink {
-            Sink::Buffer(column, dtype) => {
+        let made = match self.destination {
+            Destination::Buffer(column, dtype) => {
                 let buffer = Arc::new(Buffer::zeroed(dtype.storage(), count));
                 Some((dtype, Resident { column, buffer, write: Write::All }))
             }
-            Sink::Reduced(fold) if backend.store().is_none() => {
+            Destination::Reduced(fold) if backend.store().is_none() => {
                 for column in [Some(fold.column), fold.mask].into_iter().flatten() {
                     let storage = program.columns[column.index()].storage;
                     columns[column.index()] = room::caught(|| HostColumn::zeroed(storage, count))?;
@@ -306,21 +308,21 @@ impl FastPath {
         let launch = Launch::of(count as u64, &mut columns, &biases, params, cancel, timings);
         let (slots, block_size) = (backend.slots(count as u64), self.settings.block_size);
         let launch = Launch { seed: random::seed(), section: call.number, slots, block_size, ..launch };
-        let (outcome, reduced) = match self.sink {
-            Sink::Reduced(fold) => backend.launch_fold(&*self.variant.executable, fold, launch)?,
+        let (outcome, reduced) = match self.destination {
+            Destination::Reduced(fold) => backend.launch_fold(&*self.variant.executable, fold, launch)?,
             _ => (backend.launch(&*self.variant.executable, launch)?, None),
         };
         Ok(match (outcome, made, reduced) {
             (Outcome::Done, Some((dtype, made)), _) => {
                 made.keep(&mut columns, &completions);
-                Some(Left::Values(dtype, made.buffer))
+                Some(Ends::Values(dtype, made.buffer))
             }
-            (Outcome::Done, None, Some(reduced)) => Some(Left::Reduced(reduced)),
-            (Outcome::Done, None, None) if self.kind == Kind::Find => Some(Left::Nothing),
+            (Outcome::Done, None, Some(reduced)) => Some(Ends::Reduced(reduced)),
+            (Outcome::Done, None, None) if self.kind == Kind::Find => Some(Ends::Nothing),
             (Outcome::Trapped(record), None, None) if self.kind == Kind::Find => {
                 let site = &program.sites[record.site.index()];
                 let found = site.trap == Trap::Break && site.operands.is_empty();
-                found.then(|| Left::Found(record.key.index()))
+                found.then(|| Ends::Found(record.key.index()))
             }
             _ => None,
         })
@@ -345,7 +347,7 @@ impl Site {
     ///
     /// # Errors
     /// What Ruby raises meanwhile, and what interrupts raise.
-    fn take(&self, ruby: &Ruby, call: &Call<'_>) -> Result<Option<Left>, Error> {
+    fn take(&self, ruby: &Ruby, call: &Call<'_>) -> Result<Option<Ends>, Error> {
         let ((_, count), lambda) = (call.range, call.captures.is_lambda());
         let few = count < ikra_core::ir::ASSUMED_LIMIT as usize;
         let paths: SmallVec<[Arc<FastPath>; MAX_FAST_PATHS]> = {
@@ -387,13 +389,13 @@ impl Site {
         let Request { settings, kind, ref captures, .. } = *request;
         let Some(left) = self.take(ruby, &Call { settings, kind, captures, range, number })? else { return Ok(None) };
         let (how, value) = match left {
-            Left::Values(dtype, values) => return Ok(Some(buffer::wrap(ruby, dtype, values).as_value())),
-            Left::Reduced(reduced) => {
+            Ends::Values(dtype, values) => return Ok(Some(buffer::wrap(ruby, dtype, values).as_value())),
+            Ends::Reduced(reduced) => {
                 let reduction = settings.reduce.unwrap_or(Reduction::Count);
                 (Some("reduced"), collect::reduced_value(ruby, reduction, reduced)?)
             }
-            Left::Found(index) => (Some("found"), ruby.into_value(index)),
-            Left::Nothing => (None, request.base),
+            Ends::Found(index) => (Some("found"), ruby.into_value(index)),
+            Ends::Nothing => (None, request.base),
         };
         Ok(Some(if request.wrapped { ended(ruby, how, value, None) } else { value }))
     }
@@ -445,7 +447,7 @@ pub fn run(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value
     let into = if same { Results::As(given) } else { Results::Natural };
     let (settings, number) = (Settings::defaults_into(into), random::next_section());
     let left = site.take(ruby, &Call { settings, kind: Kind::Map, captures, range: (0, count), number });
-    let Ok(Some(Left::Values(dtype, results))) = left else {
+    let Ok(Some(Ends::Values(dtype, results))) = left else {
         random::give_back(number);
         return left.map(|_| None);
     };
