@@ -77,3 +77,76 @@ RSpec.describe "Products of matrices by cuBLAS" do
     end
   end
 end
+
+RSpec.describe "Products of matrices by the CPU's library" do
+  def floats(*shape, dtype: :f64) = Ikra::MDArray.rand(*shape, dtype: dtype) - 0.5
+
+  # The product by the library, and by Ikra's own kernel.
+  def both(one, other) = [{}, { blas: false }].map { |options| one.matmul(other, backend: :cpu, **options) }
+
+  before { Ikra.srand(7) }
+
+  {
+    "plain matrices" => -> { [floats(130, 120), floats(120, 140)] },
+    "turned ones" => -> { [floats(120, 130).t, floats(140, 120).t] },
+    "parts" => -> { [floats(200, 200)[10..139, 3..122], floats(150, 300)[0..119, 5..144]] },
+    "every other row and column" => -> { [floats(260, 240)[(0..) % 2, (0..) % 2], floats(120, 140)] },
+    "reversed ones" => -> { [floats(130, 120).reverse(axis: 0), floats(120, 140)] },
+    "repeated rows" => -> { [floats(1, 120).broadcast_to(130, 120), floats(120, 140)] },
+    "stacks" => -> { [floats(3, 2, 70, 60), floats(2, 60, 80)] },
+    "one matrix for all" => -> { [floats(5, 60, 70), floats(70, 80)] },
+    "pending ones" => -> { [floats(130, 120) * 2 - 1, floats(120, 140) + 1] },
+    "two kinds" => -> { [floats(130, 120, dtype: :f32), floats(120, 140)] }
+  }.each do |name, operands|
+    it "are near those of Ikra's own kernel for #{name}" do
+      made, own = both(*instance_exec(&operands))
+      expect([made.shape, made.dtype]).to eq([own.shape, own.dtype])
+      expect((made - own).abs.max).to be < 1e-11
+      expect(made == own).to be(false)
+    end
+  end
+
+  it "are near those of Ikra's own kernel for Floats of 32 bits, which it adds in 32 bits" do
+    made, own = both(floats(130, 120, dtype: :f32), floats(120, 140, dtype: :f32))
+    expect(made.dtype).to be(:f32)
+    expect((made - own).abs.max).to be_between(0.0, 1e-4).exclusive
+  end
+
+  it "are exact for whole numbers, and leave Integers to Ikra's own kernel" do
+    ints = Ikra::MDArray.new(120, 100) { |i, j| (i * 7 + j) % 11 - 5 }
+    made, own = both(ints.to(:f64), ints.t.to(:f64))
+    expect(made).to eq(own)
+    expect(made.to(:i64)).to eq(both(ints, ints.t).first)
+    huge = Ikra::MDArray.full(40, 40, 2**31)
+    expect { huge.matmul(huge, backend: :cpu).sync }.to raise_error(Ikra::IntegerOverflow)
+  end
+
+  it "have NaN where 0 meets Infinity, and nowhere else" do
+    one, other = Ikra::MDArray.ones(67, 50), Ikra::MDArray.ones(50, 71)
+    one[3, 4], one[5, 4], other[4, 6] = 0.0, -1.0, Float::INFINITY
+    one[8, 49] = Float::NAN
+    made, own = both(one, other)
+    expect([made.nan?.to_a, made.eq(Float::INFINITY).to_a]).to eq([own.nan?.to_a, own.eq(Float::INFINITY).to_a])
+    expect([made[3, 6].nan?, made[5, 6], made[8, 0].nan?, made[9, 6], made[3, 5]]).to eq([true, -Float::INFINITY, true, Float::INFINITY, 49.0])
+  end
+
+  it "are Ikra's own where they are small or thin, and on other backends" do
+    own = ->(one, other, **options) { one.matmul(other, **options) == one.matmul(other, backend: :cpu, blas: false) }
+    large = floats(80, 80).sync
+    expect(own.call(large, large, backend: :cpu)).to be(false)
+    expect(own.call(floats(20, 20), floats(20, 20), backend: :cpu)).to be(true)
+    expect(own.call(large, floats(80), backend: :cpu)).to be(true)
+    expect(own.call(large, large, backend: :reference)).to be(true)
+    expect(own.call(large, large, backend: :cpu, check: :races)).to be(true)
+  end
+
+  it "raise what made an operand fail" do
+    failed = Ikra::MDArray.new(130, 120, backend: :cpu) { |i, j| (10 / (i + j)).to_f }
+    expect { failed.matmul(floats(120, 140), backend: :cpu).sync }.to raise_error(ZeroDivisionError)
+  end
+
+  it "have the same bits with any number of threads" do
+    program = 'require "digest"; Ikra.srand(3); a = Ikra::MDArray.rand(300, 700); print Digest::MD5.hexdigest(a.matmul(a.t, backend: :cpu).to_bytes)'
+    expect([1, 2, 5].map { |threads| run_ruby(program, environment: { "IKRA_THREADS" => threads.to_s }) }.uniq.size).to eq(1)
+  end
+end

@@ -50,6 +50,7 @@ const CORE_UNSAFE: &[&str] = &[
     "backend/vectors.rs",
     "backend/libm.rs",
     "backend/worker_pool.rs",
+    "backend/collective/product.rs",
     "backend/cpu/arena.rs",
     "backend/cpu/jit.rs",
     "backend/cuda/blas.rs",

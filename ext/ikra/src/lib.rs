@@ -115,8 +115,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__select", roomy!(over::select(a, b, c, d), 4))?;
     ikra.define_singleton_method("__sort", roomy!(over::sort((a, b, c, d, e, f)), 6))?;
-    ikra.define_singleton_method("__blas?", function!(over::has_blas, 3))?;
-    ikra.define_singleton_method("__product", roomy!(over::product(a, b, c), 3))?;
+    ikra.define_singleton_method("__multiplier", function!(over::multiplier, 3))?;
+    ikra.define_singleton_method("__product", roomy!(over::product(a, b, c, d), 4))?;
     ikra.define_singleton_method("__running", roomy!(collect::running(a, b, c), 3))?;
     ikra.define_singleton_method("__compacted", roomy!(collect::compacted(a, b, c), 3))?;
     ikra.define_singleton_method("__configure", roomy!(options::configure(a, b), 2))?;

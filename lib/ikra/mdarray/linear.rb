@@ -5,7 +5,11 @@ module Ikra
   class MDArray
     # The fewest reads of each element for which a product first stores its operand in order.
     MIN_READS = 4
-    private_constant :MIN_READS
+    # The fewest multiplications for which a library is asked, and the fewest rows, columns and products of each element
+    # for which that of the CPU is faster.
+    MIN_MULTIPLICATIONS = 1 << 14
+    MIN_SIDE = 8
+    private_constant :MIN_READS, :MIN_MULTIPLICATIONS, :MIN_SIDE
 
     # The sum of the products of two vectors. For other arrays {#matmul}.
     #
@@ -24,8 +28,8 @@ module Ikra
     # The others are repeated where they are of size 1.
     #
     # Each element is summed from the first product to the last. Floats of 32 bits are summed in 64 bits, and rounded
-    # once. On a GPU, cuBLAS multiplies large matrices of Floats where it is installed. It sums in an order of its own,
-    # and Floats of 32 bits in 32 bits. `blas: false` forbids it.
+    # once. A library multiplies larger matrices of Floats, on a GPU cuBLAS where it is installed. It sums in an order of
+    # its own, and Floats of 32 bits in 32 bits. `blas: false` forbids it.
     #
     # @param other [MDArray, Array]
     # @return [MDArray]
@@ -101,13 +105,20 @@ module Ikra
       self
     end
 
-    # By a library of the machine. nil: there is none, or it does not accept these matrices.
+    # By a library. nil: there is none, Ikra's own kernel is faster, or the library does not accept these matrices.
     def by_library(other, kind, around, sizes, options)
-      inner = shape[-1]
-      return unless DType.float?(kind) && Ikra.__blas?(storage.buffer, sizes.reduce(1, :*) * inner, options)
+      return unless DType.float?(kind)
 
-      sides = [[self, sizes[-2], inner], [other, inner, sizes[-1]]].map { |array, *matrix| array.__send__(:as, kind).__send__(:as_matrices, around, *matrix) }
-      buffer = Ikra.__product(*sides, [sizes[-2], inner, sizes[-1], around.nil? ? 1 : around.reduce(1, :*)])
+      rows, inner, columns = sizes[-2], shape[-1], sizes[-1]
+      matrices = [rows, inner, columns, around.nil? ? 1 : around.reduce(1, :*)]
+      multiplications = matrices.reduce(:*)
+      return if multiplications < MIN_MULTIPLICATIONS
+
+      library = Ikra.__multiplier(storage.buffer, multiplications, options)
+      return if library.nil? || (library == :cpu && [rows, inner, columns].min < MIN_SIDE)
+
+      sides = [[self, rows, inner], [other, inner, columns]].map { |array, *matrix| array.__send__(:as, kind).__send__(:as_matrices, around, *matrix) }
+      buffer = Ikra.__product(library, *sides, matrices)
       buffer && MDArray.__of(buffer, kind, sizes)
     end
 

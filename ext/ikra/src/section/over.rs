@@ -16,6 +16,7 @@ use crate::ruby::gvl;
 use crate::section::collect::working;
 use ikra_core::backend::Backend;
 use ikra_core::backend::collective::Element;
+use ikra_core::backend::collective::product::product as multiply;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction, reduce};
 use ikra_core::backend::collective::rows::{Collective, Give, Matrix, Product, Stretch};
 use ikra_core::backend::collective::scan::Scan;
@@ -354,69 +355,93 @@ pub fn sort(ruby: &Ruby, (buffer, from, count, row, descending, options): SortAr
     Ok(made(ruby, &mut clock, dtype, rows))
 }
 
-/// The fewest multiplications for which the library is used. Ikra's own kernel computes smaller products before the
-/// library is open.
+/// The fewest multiplications for which cuBLAS is used. Ikra's own kernel computes smaller products before the library
+/// is open.
 const MIN_BLAS_MULTIPLICATIONS: usize = 1 << 20;
+/// Rows, inner size, columns, and the number of products.
+type Sizes = (usize, usize, usize, usize);
 
-/// `Ikra.__blas?(buffer, multiplications, options)`: whether the library is to do so many multiplications, if it
-/// accepts the matrices.
+/// `Ikra.__multiplier(buffer, multiplications, options)`: the side whose library may do so many multiplications, if it
+/// accepts the matrices: `:cuda`, `:cpu`, or nil. The caller knows from which sizes on that of the CPU is faster.
 ///
 /// # Errors
 /// As [`scan`].
-pub fn has_blas(ruby: &Ruby, buffer: Value, size: usize, options: Option<RHash>) -> Result<bool, Error> {
+pub fn multiplier(
+    ruby: &Ruby,
+    buffer: Value,
+    multiplications: usize,
+    options: Option<RHash>,
+) -> Result<Option<Symbol>, Error> {
     let (_, buffer) = given(ruby, buffer)?;
     let settings = Settings::for_call(ruby, options)?;
-    if !settings.blas || settings.code.races || size < MIN_BLAS_MULTIPLICATIONS {
-        return Ok(false);
+    if !settings.blas || settings.code.races {
+        return Ok(None);
     }
-    Ok(Placement::of(ruby, settings.backend, &buffer, size)?.is_device())
+    Ok(match Placement::of(ruby, settings.backend, &buffer, multiplications)? {
+        Placement::Device(_) => (multiplications >= MIN_BLAS_MULTIPLICATIONS).then(|| ruby.to_symbol("cuda")),
+        Placement::Host => matches!(settings.backend, Choice::Auto | Choice::Cpu).then(|| ruby.to_symbol("cpu")),
+    })
 }
 
-/// `Ikra.__product(left, right, sizes)`: a buffer of the products of matrices. nil where Ikra's own kernel must compute
-/// them.
-///
-/// * `left`, `right`: the buffer, the first element, whether columns lie side by side, the distance from one row or
-///   column to the next, and the distance from one matrix to the next.
-/// * `sizes`: rows, inner size, columns, and the number of products.
+/// A matrix of Ruby: the buffer, the first element, whether columns lie side by side, the distance from one row or
+/// column to the next, and the distance from one matrix to the next.
+type Given = (Value, usize, bool, usize, usize);
+
+/// Products of matrices in these rows.
+fn products<'a>(
+    element: Element,
+    [a, b]: [&'a HostColumn; 2],
+    [left, right]: [&Given; 2],
+    (rows, inner, columns, count): Sizes,
+) -> Product<'a> {
+    let matrix = |rows, given: &Given| {
+        let (_, from, turned, lead, apart) = *given;
+        Matrix { rows, from, turned, lead, apart }
+    };
+    Product { element, left: matrix(a, left), right: matrix(b, right), rows, inner, columns, count }
+}
+
+/// `Ikra.__product(library, left, right, sizes)`: a buffer of the products of matrices, by the library that
+/// [`multiplier`] chose. nil where Ikra's own kernel must compute them.
 ///
 /// # Errors
 /// As [`scan`].
-pub fn product(
-    ruby: &Ruby,
-    left: (Value, usize, bool, usize, usize),
-    right: (Value, usize, bool, usize, usize),
-    (rows, inner, columns, count): (usize, usize, usize, usize),
-) -> Result<Option<Value>, Error> {
+pub fn product(ruby: &Ruby, library: Symbol, left: Given, right: Given, sizes: Sizes) -> Result<Option<Value>, Error> {
     let ((dtype, one), (other, two)) = (given(ruby, left.0)?, given(ruby, right.0)?);
-    let Placement::Device(backend) = Placement::of(ruby, Choice::Cuda, &one, rows)? else { return Ok(None) };
     if dtype != other {
         return Ok(None);
     }
+    let (rows, inner, columns, count) = sizes;
+    let elements = rows * columns * count;
     let mut clock = Clock::start(ruby);
-    let multiply = || {
-        let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
-        let mut completions = Vec::new();
-        let mut rows_of = |buffer: &Arc<Buffer>| buffer.on_device_later(store, &mut completions);
-        let (a, b) = (rows_of(&one)?, rows_of(&two)?);
-        let (_, from, turned, lead, apart) = left;
-        let left = Matrix { rows: &a, from, turned, lead, apart };
-        let (_, from, turned, lead, apart) = right;
-        let right = Matrix { rows: &b, from, turned, lead, apart };
-        let product = Product { element: dtype.element(), left, right, rows, inner, columns, count };
-        Ok(there.product(&product)?.map(|column| {
-            let buffer = Buffer::zeroed(column.storage(), column.len());
-            buffer.replace_with(column, completions);
-            Arc::new(buffer)
-        }))
+    let place = match &*library.name()? {
+        "cuda" => Placement::of(ruby, Choice::Cuda, &one, rows)?,
+        _ => Placement::Host,
     };
-    let made = match on_device(&mut clock, |_| with_room(ruby, &[&one, &two], multiply)) {
-        // As if the failure were not known yet.
-        Err(CoreError::Poisoned(poison)) => {
-            let buffer = Buffer::zeroed(dtype.storage(), rows * columns * count);
-            buffer.poison(poison);
-            Some(Arc::new(buffer))
+    let (made, backend, why) = match &place {
+        Placement::Device(backend) => {
+            let made = match on_device(&mut clock, |_| {
+                with_room(ruby, &[&one, &two], || on_gpu(backend, dtype, [&one, &two], [&left, &right], sizes))
+            }) {
+                // As if the failure were not known yet.
+                Err(CoreError::Poisoned(poison)) => {
+                    let buffer = Buffer::zeroed(dtype.storage(), elements);
+                    buffer.poison(poison);
+                    Some(Arc::new(buffer))
+                }
+                made => made.map_err(|e| errors::core(ruby, e))?,
+            };
+            (made, backend.name(), "so large a product is cuBLAS's")
         }
-        made => made.map_err(|e| errors::core(ruby, e))?,
+        Placement::Host => {
+            let fetch = || Ok([one.on_host()?, two.on_host()?]);
+            let operands: CoreResult<_> = clock.measure(Phase::Download, || gvl::released(fetch));
+            let [a, b] = operands.map_err(|e| errors::core(ruby, e))?;
+            let given = products(dtype.element(), [&a, &b], [&left, &right], sizes);
+            let work = || working(ruby, elements.saturating_mul(inner), |workers| multiply(workers, &given));
+            let column = clock.measure(Phase::Kernel, work)?;
+            (Some(Arc::new(Buffer::from_column(column))), "cpu", "so large a product is a library's")
+        }
     };
     let Some(made) = made else {
         clock.forget();
@@ -424,11 +449,30 @@ pub fn product(
     };
     clock.step(ruby, || Step {
         what: "product of matrices",
-        elements: rows * columns * count,
+        elements,
         kind: dtype.name(),
-        backend: backend.name(),
-        why: "so large a product is cuBLAS's".into(),
+        backend,
+        why: why.into(),
     })?;
     waited(&mut clock, &made);
     Ok(Some(buffer::wrap(ruby, dtype, made).as_value()))
+}
+
+/// Queues the products on the device. None: it has no library, or that does not accept these matrices.
+fn on_gpu(
+    backend: &Arc<dyn Backend>,
+    dtype: Dtype,
+    [one, two]: [&Arc<Buffer>; 2],
+    given: [&Given; 2],
+    sizes: Sizes,
+) -> CoreResult<Option<Arc<Buffer>>> {
+    let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
+    let mut completions = Vec::new();
+    let mut rows_of = |buffer: &Arc<Buffer>| buffer.on_device_later(store, &mut completions);
+    let (a, b) = (rows_of(one)?, rows_of(two)?);
+    Ok(there.product(&products(dtype.element(), [&a, &b], given, sizes))?.map(|column| {
+        let buffer = Buffer::zeroed(column.storage(), column.len());
+        buffer.replace_with(column, completions);
+        Arc::new(buffer)
+    }))
 }

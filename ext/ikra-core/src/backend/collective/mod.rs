@@ -26,6 +26,8 @@
 //! appear, so those results are deterministic, too.
 
 pub mod groups;
+#[cfg(feature = "cpu")]
+pub mod product;
 pub mod reduce;
 pub mod rows;
 pub mod scan;

@@ -75,8 +75,8 @@ pub trait Collective {
     fn pick(&self, from: Stretch<'_>, places: &HostColumn) -> Result<Option<HostColumn>>;
 
     /// Products of matrices of Floats in row-major order, by a library of the machine, which has its own order of
-    /// additions. None: there is no such library, or it cannot multiply these.
-    /// does not take these.
+    /// additions. None: there is no such library, or it cannot multiply these. For rows of the host, see
+    /// [`super::product`].
     ///
     /// # Errors
     /// As [`Collective::scan`].
