@@ -3,7 +3,7 @@
 use crate::ir::effects::Effects;
 use crate::ir::visit::is_plain;
 use crate::ir::{Cmp, Column, Ctx, Func, LabelId, Op, Operand, Space, Stmt, VarId, walk};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How often each register of a function is assigned. A parameter counts once more, for the entry.
 pub struct Counts(Vec<u32>);
@@ -31,26 +31,122 @@ pub fn assigned_in(body: &[Stmt]) -> HashSet<VarId> {
     vars
 }
 
-/// A statement nested in so many branches more than another one runs more rarely.
-pub const RARER: usize = 2;
+/// How often a loop is assumed to repeat, where nothing says how often.
+const TRIPS: f64 = 8.0;
 
-/// The least depth in branches at which a loop's body assigns each register. An assignment in an inner loop is at depth
-/// 0: it may run often, however deep it is nested.
-pub fn assignment_depths(body: &[Stmt]) -> BTreeMap<VarId, usize> {
-    fn collect(body: &[Stmt], depth: usize, all: &mut BTreeMap<VarId, usize>) {
+/// The same for an inner loop that leaves by a condition other than a count. It goes on as often as not.
+const CONDITION_TRIPS: f64 = 2.0;
+
+/// Visits the statements of a loop's body, each with how often it runs in a repetition. A branch takes either side
+/// equally often, but hardly ever one that raises. A side that leaves the loop around it is taken once in a run of it.
+pub fn frequencies<'a>(body: &'a [Stmt], visit: &mut impl FnMut(&'a Stmt, f64)) {
+    Frequencies { left: HashMap::new(), trips: TRIPS, within: HashSet::new(), visit }.list(body, 1.0);
+}
+
+struct Frequencies<'v, V> {
+    /// How often each label is broken to.
+    left: HashMap<LabelId, f64>,
+    /// How often the loop around repeats.
+    trips: f64,
+    /// The labels of blocks in the loop around.
+    within: HashSet<LabelId>,
+    visit: &'v mut V,
+}
+
+impl<'a, V: FnMut(&'a Stmt, f64)> Frequencies<'_, V> {
+    /// How often control reaches the end of a list that begins so often.
+    fn list(&mut self, body: &'a [Stmt], mut often: f64) -> f64 {
         for stmt in body {
-            let inner = if let Stmt::Loop { body, .. } = stmt { assigned_in(body) } else { HashSet::new() };
-            for (v, depth) in stmt.assigns().iter().map(|v| (*v, depth)).chain(inner.into_iter().map(|v| (v, 0))) {
-                let least = all.entry(v).or_insert(depth);
-                *least = (*least).min(depth);
-            }
-            let depth = depth + usize::from(matches!(stmt, Stmt::If { .. }));
-            stmt.bodies().into_iter().for_each(|body| collect(body, depth, all));
+            (self.visit)(stmt, often);
+            often = match stmt {
+                Stmt::If { then, otherwise, .. } => {
+                    let taken = self.taken(then, otherwise);
+                    self.list(then, often * taken) + self.list(otherwise, often * (1.0 - taken))
+                }
+                Stmt::Block { label, body } => {
+                    self.within.insert(*label);
+                    let passed = self.list(body, often);
+                    passed + self.left.remove(label).unwrap_or(0.0)
+                }
+                Stmt::Loop { label, body } => {
+                    let trips = if Counting::of(stmt, true).or(Counting::of(stmt, false)).is_some() {
+                        TRIPS
+                    } else {
+                        CONDITION_TRIPS
+                    };
+                    let around = (self.trips, std::mem::take(&mut self.within));
+                    self.trips = trips;
+                    self.list(body, often * trips);
+                    (self.trips, self.within) = around;
+                    self.left.remove(label);
+                    often
+                }
+                Stmt::Try { .. } => {
+                    stmt.bodies().into_iter().for_each(|body| _ = self.list(body, often));
+                    often
+                }
+                Stmt::Break(label) => {
+                    *self.left.entry(*label).or_default() += often;
+                    0.0
+                }
+                Stmt::Return(_) | Stmt::Trap { .. } => 0.0,
+                _ => often,
+            };
+        }
+        often
+    }
+
+    /// The share of a branch's first side.
+    fn taken(&self, then: &[Stmt], otherwise: &[Stmt]) -> f64 {
+        let share = |side: &[Stmt]| match side.last() {
+            Some(Stmt::Trap { .. }) => 0.0,
+            Some(Stmt::Break(label)) if !self.within.contains(label) => 1.0 / self.trips,
+            Some(Stmt::Return(_)) => 1.0 / self.trips,
+            _ => 0.5,
+        };
+        let (then, otherwise) = (share(then), share(otherwise));
+        if then < otherwise {
+            then
+        } else if otherwise < then {
+            1.0 - otherwise
+        } else {
+            0.5
         }
     }
+}
+
+/// How often a repetition of a loop's body changes each register.
+pub fn assignment_frequencies(body: &[Stmt]) -> BTreeMap<VarId, f64> {
     let mut all = BTreeMap::new();
-    collect(body, 0, &mut all);
+    frequencies(body, &mut |stmt, often| {
+        stmt.assigns().iter().for_each(|v| *all.entry(*v).or_insert(0.0) += often);
+    });
     all
+}
+
+/// The registers that a list assigns on each path through it.
+pub fn surely_assigned(body: &[Stmt]) -> HashSet<VarId> {
+    let mut vars = HashSet::new();
+    for stmt in body {
+        vars.extend(stmt.assigns());
+        if let Stmt::If { then, otherwise, .. } = stmt {
+            let (then, otherwise) = (sides(then), sides(otherwise));
+            vars.extend(match (then, otherwise) {
+                (Some(then), Some(otherwise)) => then.intersection(&otherwise).copied().collect(),
+                (Some(side), None) | (None, Some(side)) => side,
+                (None, None) => HashSet::new(),
+            });
+        }
+        if stmt.ends_list() {
+            break;
+        }
+    }
+    vars
+}
+
+/// What a side of a branch assigns on each path. None: what follows the branch does not follow this side.
+fn sides(body: &[Stmt]) -> Option<HashSet<VarId>> {
+    (!body.last().is_some_and(Stmt::ends_list)).then(|| surely_assigned(body))
 }
 
 /// How an innermost loop counts that [`super::rotate`] has turned. Its body ends with

@@ -5,34 +5,50 @@
 //! ticks then loads the length once before the loop, and again whenever the register that holds the street is assigned.
 //! The usual path through a tick has one gather from memory less.
 //!
-//! Fires for a column that the loop does not write and loads at a register that it assigns. The assignments must be on
-//! rarer paths than the loads (by how deep the branches nest). The register must be assigned before the loop, and must
-//! only ever hold ids out of columns that refer to the loaded column's space. Then the row exists, whether or not the
-//! program loads it.
+//! Fires for a column that the loop does not write and loads at a register that it assigns. The register must be
+//! assigned before the loop, and must only ever hold ids out of columns that refer to the loaded column's space. Then
+//! the row exists, whether or not the program loads it.
 //!
-//! The pass also carries what is loaded at such a register before each assignment of it. An example is the list of ways
+//! # Where it pays
+//!
+//! A load after each assignment takes the place of all others. This costs nothing where the loop surely loads the
+//! column between two assignments of the register, whatever decides whether it is assigned. Elsewhere the branches must
+//! not make assignments more frequent than loads ([`super::loops::frequencies`]). It saves nothing where each
+//! repetition assigns the register.
+//!
+//! So the pass also carries what is loaded at such a register only where it is assigned. An example is the list of ways
 //! on from a street, which an actor reads when it leaves. It is loaded as often as before. But it is loaded together
 //! with the length, many ticks before it is needed, so no thread waits for it.
 
 use super::Pass;
-use super::loops::{RARER, References, assigned_in, assignment_depths};
+use super::loops::{References, assigned_in, assignment_frequencies, frequencies, surely_assigned};
 use crate::ir::effects::Effects;
 use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub const PASS: Pass =
     Pass { name: "partial_redundancy", description: "fields of a referred object until the reference changes", run };
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
-    for func in &mut program.funcs {
-        let references = References::of(func, &program.columns);
-        let mut body = std::mem::take(&mut func.body);
-        let mut carrier = Carrier { func, references, columns: &program.columns, effects: &effects };
-        carrier.list(&mut body);
-        func.body = body;
+    loop {
+        let mut carries_references = false;
+        for func in &mut program.funcs {
+            let references = References::of(func, &program.columns);
+            let mut body = std::mem::take(&mut func.body);
+            let assigned = HashSet::new();
+            let mut carrier =
+                Carrier { func, references, columns: &program.columns, effects: &effects, assigned, carries: false };
+            carrier.list(&mut body);
+            carries_references |= carrier.carries;
+            func.body = body;
+        }
+        if !carries_references {
+            return program;
+        }
+        // so that what a carried reference refers to is loaded at the register that carries it
+        program = (super::gvn::PASS.run)(program);
     }
-    program
 }
 
 struct Carrier<'a> {
@@ -40,6 +56,10 @@ struct Carrier<'a> {
     references: References,
     columns: &'a [Column],
     effects: &'a [Effects],
+    /// The registers that are assigned by now, on whatever path.
+    assigned: HashSet<VarId>,
+    /// It has carried references.
+    carries: bool,
 }
 
 /// A column at a register's row.
@@ -48,8 +68,8 @@ type Place = (ColumnId, VarId);
 /// How a loop uses registers and columns, as far as this pass needs to know.
 #[derive(Default)]
 struct Uses {
-    /// The least depth in branches of a load.
-    loads: BTreeMap<Place, (usize, Scalar)>,
+    /// How often a repetition loads the column there.
+    loads: BTreeMap<Place, (f64, Scalar)>,
     /// For each register, the columns that were loaded there before each assignment of it.
     left: BTreeMap<VarId, BTreeSet<ColumnId>>,
 }
@@ -57,39 +77,52 @@ struct Uses {
 impl Carrier<'_> {
     fn list(&mut self, body: &mut Vec<Stmt>) {
         let mut out: Vec<Stmt> = Vec::with_capacity(body.len());
+        let mut known: Vec<VarId> = Vec::new();
         for mut stmt in std::mem::take(body) {
             if let Stmt::Loop { body, .. } = &mut stmt {
-                let before = self.carry(body, &out);
-                out.extend(before);
+                out.extend(self.carry(body));
             }
             for nested in stmt.bodies_mut().into_iter().flatten() {
                 self.list(nested);
             }
+            known.extend(surely_assigned(std::slice::from_ref(&stmt)).into_iter().filter(|v| self.assigned.insert(*v)));
             out.push(stmt);
         }
+        known.iter().for_each(|v| _ = self.assigned.remove(v));
         *body = out;
     }
 
     /// The loads to put before a loop. Changes the loop's body to use their registers.
-    fn carry(&mut self, body: &mut Vec<Stmt>, before: &[Stmt]) -> Vec<Stmt> {
+    fn carry(&mut self, body: &mut Vec<Stmt>) -> Vec<Stmt> {
+        let changes = assignment_frequencies(body);
+        if changes.keys().all(|v| !self.assigned.contains(v)) {
+            return Vec::new();
+        }
         let mut uses = Uses::default();
-        collect(self.func, body, 0, &mut Vec::new(), &mut uses);
-        let assignments = assignment_depths(body);
+        collect(body, &mut Vec::new(), &mut uses);
+        frequencies(body, &mut |stmt, often| {
+            if let Stmt::Load { dst, column, row: Operand::Var(row) } = stmt {
+                uses.loads.entry((*column, *row)).or_insert((0.0, self.func.vars[dst.index()].ty)).0 += often;
+            }
+        });
         let written = self.written(body);
-        let assigned_before = |v: VarId| before.iter().any(|s| s.assigns().contains(&v));
         uses.loads.retain(|(column, row), _| {
             let space = self.columns[column.index()].space;
-            !written[column.index()] && assigned_before(*row) && self.references.is_in(Operand::Var(*row), space)
+            !written[column.index()] && self.assigned.contains(row) && self.references.is_in(Operand::Var(*row), space)
         });
-        let is_rare =
-            |row: &VarId, depth: usize| assignments.get(row).is_some_and(|assigned| *assigned >= depth + RARER);
-        let refers: BTreeSet<VarId> =
-            uses.loads.iter().filter(|((_, row), (depth, _))| is_rare(row, *depth)).map(|((_, row), _)| *row).collect();
+        let rows: BTreeSet<VarId> = uses
+            .loads
+            .iter()
+            .filter(|((_, row), (loaded, _))| changes.get(row).is_some_and(|changed| changed < loaded))
+            .map(|((_, row), _)| *row)
+            .collect();
         let mut carried: Vec<(Place, VarId)> = Vec::new();
-        for (place @ (column, row), (depth, ty)) in uses.loads {
-            let early = refers.contains(&row) && uses.left.get(&row).is_some_and(|left| left.contains(&column));
-            if early || is_rare(&row, depth) {
-                let name = self.columns[column.index()].name.split_once('@').map(|(_, ivar)| ivar.into());
+        for (place @ (column, row), (loaded, ty)) in uses.loads {
+            let surely = uses.left.get(&row).is_some_and(|left| left.contains(&column));
+            if rows.contains(&row) && (surely || changes[&row] <= loaded) {
+                let known = &self.columns[column.index()];
+                let name = known.name.split_once('@').map(|(_, ivar)| ivar.into());
+                self.carries |= known.refers.is_some();
                 self.func.vars.push(Var { ty, name });
                 carried.push((place, VarId::new(self.func.vars.len() - 1)));
             }
@@ -121,11 +154,9 @@ fn load(((column, row), dst): (Place, VarId)) -> Stmt {
 }
 
 /// `loaded`: what was loaded on this path since the register of its row was assigned.
-fn collect(func: &Func, body: &[Stmt], depth: usize, loaded: &mut Vec<Place>, uses: &mut Uses) {
+fn collect(body: &[Stmt], loaded: &mut Vec<Place>, uses: &mut Uses) {
     for stmt in body {
-        if let Stmt::Load { dst, column, row: Operand::Var(row) } = stmt {
-            let known = uses.loads.entry((*column, *row)).or_insert((depth, func.vars[dst.index()].ty));
-            known.0 = known.0.min(depth);
+        if let Stmt::Load { column, row: Operand::Var(row), .. } = stmt {
             loaded.push((*column, *row));
         }
         for v in stmt.assigns() {
@@ -133,9 +164,13 @@ fn collect(func: &Func, body: &[Stmt], depth: usize, loaded: &mut Vec<Place>, us
             uses.left.entry(*v).and_modify(|left| left.retain(|c| before.contains(c))).or_insert(before);
             loaded.retain(|(_, row)| row != v);
         }
-        let inner = depth + usize::from(matches!(stmt, Stmt::If { .. }));
+        if let Stmt::Loop { body, .. } = stmt {
+            // what was loaded before the loop was loaded before its first repetition only
+            let assigned = assigned_in(body);
+            loaded.retain(|(_, row)| !assigned.contains(row));
+        }
         for body in stmt.bodies() {
-            collect(func, body, inner, &mut loaded.clone(), uses);
+            collect(body, &mut loaded.clone(), uses);
             let assigned = assigned_in(body);
             loaded.retain(|(_, row)| !assigned.contains(row));
         }
@@ -226,9 +261,9 @@ mod tests {
         "#);
     }
 
-    /// As [`changing`], and reads the weight before it changes cars, or elsewhere.
+    /// As [`changing`], and reads the weight before it changes cars, or elsewhere and more seldom.
     fn leaving(looks_when_leaving: bool) -> Program {
-        let mut program = referring(changing(2), 2);
+        let mut program = referring(changing(if looks_when_leaving { 2 } else { 1 }), 2);
         let weight = ColumnId::new(program.columns.len());
         program.columns.push(Column { name: "Car@weight".into(), ..program.columns[SPEED.index()].clone() });
         let func = &mut program.funcs[0];
@@ -241,15 +276,15 @@ mod tests {
             Stmt::Store { column: OUT, row: Operand::I64(0), value: value.into() },
         ];
         let outer = body.iter_mut().find_map(|s| match s {
-            Stmt::If { then, otherwise, .. } => Some((then, otherwise)),
+            Stmt::If { cond, then, otherwise } => Some((*cond, then, otherwise)),
             _ => None,
         });
-        let Some((then, otherwise)) = outer else { panic!("a branch") };
+        let Some((cond, then, otherwise)) = outer else { panic!("a branch") };
         if looks_when_leaving {
-            then.splice(0..0, look)
+            then.splice(0..0, look);
         } else {
-            otherwise.splice(0..0, look)
-        };
+            otherwise.push(Stmt::If { cond, then: look.to_vec(), otherwise: vec![] });
+        }
         program
     }
 
@@ -288,14 +323,21 @@ mod tests {
     }
 
     #[test]
-    fn not_where_the_reference_may_change_without_a_load() {
+    fn not_where_the_reference_changes_more_often_than_it_is_used() {
         let text = after(&[PASS], leaving(false));
         assert_eq!(text.matches("load Car@weight").count(), 1, "{text}");
     }
 
     #[test]
+    fn one_branch_is_enough() {
+        let text = after(&[PASS], referring(changing(1), 2));
+        assert_eq!(text.matches("      speed.10 = load Car@speed[car.4]\n").count(), 1, "{text}");
+        assert_eq!(text.matches("load Car@speed").count(), 2, "{text}");
+    }
+
+    #[test]
     fn not_where_the_reference_changes_as_often() {
-        let program = referring(changing(1), 2);
+        let program = referring(changing(0), 2);
         assert_eq!(after(&[PASS], program.clone()), after(&[], program));
     }
 

@@ -5,11 +5,11 @@
 //! is loaded ([`super::partial_redundancy`]), instead of in every tick.
 //!
 //! Fires for operations that may run anywhere. Their operands are registers that the loop does not assign, or assigns
-//! on rarer paths than it computes the result (by how deep the branches nest). A result that takes one more register
-//! must save more than one operation. Conditions stay: a comparison costs no more than reading a register.
+//! at most half as often as it computes the result ([`super::loops::frequencies`]). A result that takes one more
+//! register must save more than one operation. Conditions stay: a comparison costs no more than reading a register.
 
 use super::Pass;
-use super::loops::{Counts, RARER, assignment_depths, is_movable};
+use super::loops::{Counts, assignment_frequencies, frequencies, is_movable};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,6 +17,10 @@ pub const PASS: Pass = Pass { name: "results", description: "results until an op
 
 /// The most results that one loop keeps. Each needs a register for the whole loop.
 const MAX_RESULTS: usize = 4;
+
+/// How often an operand may be assigned for each time that the result is computed. Threads that diverge all wait for
+/// one that computes a result again.
+const SELDOM: f64 = 0.5;
 
 fn run(mut program: Program) -> Program {
     for func in &mut program.funcs {
@@ -85,16 +89,19 @@ impl Keeper<'_> {
     fn choose(&mut self, body: &[Stmt], before: &[Stmt]) -> Kept {
         let mut finder = Finder {
             counts: &self.counts,
-            assignments: assignment_depths(body),
+            assignments: assignment_frequencies(body),
+            computed: BTreeMap::new(),
             before: before.iter().flat_map(Stmt::assigns).copied().collect(),
             assigned: HashSet::new(),
             candidates: Vec::new(),
             by_register: HashMap::new(),
         };
-        if finder.assignments.values().all(|depth| *depth < RARER) {
-            return Kept::default();
-        }
-        finder.list(body, 0);
+        frequencies(body, &mut |stmt, often| {
+            if let Stmt::Let { dst, .. } = stmt {
+                finder.computed.insert(*dst, often);
+            }
+        });
+        finder.list(body);
         let candidates = finder.candidates;
         let results = self.results(&candidates);
         let parts: BTreeSet<usize> = results.iter().flat_map(|result| candidates[*result].parts.clone()).collect();
@@ -156,8 +163,10 @@ impl Keeper<'_> {
 
 struct Finder<'a> {
     counts: &'a Counts,
-    /// The depth at which the loop assigns each register.
-    assignments: BTreeMap<VarId, usize>,
+    /// How often a repetition assigns each register.
+    assignments: BTreeMap<VarId, f64>,
+    /// The same for operations, by a register that no other statement assigns.
+    computed: BTreeMap<VarId, f64>,
     /// Registers that were assigned before the loop on every path to it.
     before: HashSet<VarId>,
     /// Registers that the loop has assigned so far.
@@ -167,21 +176,21 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn list(&mut self, body: &[Stmt], depth: usize) {
+    fn list(&mut self, body: &[Stmt]) {
         for stmt in body {
             if let Stmt::Let { dst, op, args } = stmt {
-                self.candidate(*dst, *op, args, depth);
+                self.candidate(*dst, *op, args);
             }
             self.assigned.extend(stmt.assigns());
-            let inner = depth + usize::from(matches!(stmt, Stmt::If { .. }));
-            stmt.bodies().into_iter().for_each(|body| self.list(body, inner));
+            stmt.bodies().into_iter().for_each(|body| self.list(body));
         }
     }
 
-    fn candidate(&mut self, dst: VarId, op: Op, args: &[Operand], depth: usize) {
+    fn candidate(&mut self, dst: VarId, op: Op, args: &[Operand]) {
         if !is_movable(op) || self.counts.assigned(dst) != 1 {
             return;
         }
+        let computed = self.computed.get(&dst).copied().unwrap_or_default();
         let (mut on, mut parts) = (BTreeSet::new(), BTreeSet::from([self.candidates.len()]));
         for arg in args {
             let Operand::Var(v) = arg else { continue };
@@ -194,12 +203,12 @@ impl Finder<'_> {
                     continue;
                 }
             }
-            if *assigned < depth + RARER || !self.before.contains(v) {
+            if *assigned > SELDOM * computed || !self.before.contains(v) {
                 return;
             }
             on.insert(*v);
         }
-        let rare = |v: &VarId| self.assignments.get(v).is_some_and(|assigned| *assigned >= depth + RARER);
+        let rare = |v: &VarId| self.assignments.get(v).is_some_and(|assigned| *assigned <= SELDOM * computed);
         if !on.is_empty() && on.iter().all(rare) {
             self.by_register.insert(dst, self.candidates.len());
             self.candidates.push(Candidate { dst, op, args: args.to_vec(), on, parts });
@@ -392,7 +401,7 @@ mod tests {
 
     #[test]
     fn not_where_the_operand_changes_as_often() {
-        stays(limited(1, |b, own, limit| {
+        stays(limited(0, |b, own, limit| {
             let velocity = least(b, own, limit);
             b.store(OUT, Operand::I64(0), velocity);
         }));

@@ -1,0 +1,40 @@
+# A car turns in each tick. So its street's fields are loaded once in each tick, and nowhere else.
+#
+# s1 = Street(length: 100.0, max_velocity: 10.0)
+# s2 = Street(length: 50.0, max_velocity: 20.0)
+# s1.set(ways: [s2, s1, s2])
+# s2.set(ways: [s1, s2])
+# a = Car(street: s1, progress: 0.0, max_velocity: 15.0, dice: 1)
+# b = Car(street: s2, progress: 45.0, max_velocity: 12.0, dice: 2)
+# elements = [a, b]
+# after: a.progress => 60.0
+# after: b.progress => 0.0
+# after: a.dice => 1775811865
+# after: b.dice => 16957626
+# after: a.street.length => 100.0
+# after: b.street.length => 50.0
+# shows: after:partial_redundancy
+
+class Street
+  attr_reader :length, :max_velocity, :ways
+end
+
+class Car
+  attr_reader :street, :progress, :dice
+
+  def move
+    @progress += @street.max_velocity
+    ways = @street.ways
+    @street = ways[roll % ways.size]
+    @progress = 0.0 if @progress > @street.length
+  end
+
+  private
+
+  def roll
+    @dice = (@dice * 1_103_515_245 + 12_345) & 0x7fffffff
+    @dice >> 16
+  end
+end
+
+elements.peach(40) { |car| car.move }
