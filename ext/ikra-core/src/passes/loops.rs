@@ -335,6 +335,10 @@ impl References {
     pub fn is_in(&self, row: Operand, space: Space) -> bool {
         matches!(reference(&self.0, row), Reference::To(inner) if space.covers(inner))
     }
+    /// Whether the register, once assigned, is a row of some space.
+    pub fn is_reference(&self, row: VarId) -> bool {
+        matches!(reference(&self.0, row.into()), Reference::To(_))
+    }
 }
 
 fn reference(all: &[Reference], operand: Operand) -> Reference {

@@ -8,6 +8,7 @@
 
 mod algebra;
 mod checks;
+mod copies;
 mod dce;
 mod demanded_bits;
 mod expand;

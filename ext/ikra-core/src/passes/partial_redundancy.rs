@@ -80,6 +80,7 @@ impl Carrier<'_> {
         let mut known: Vec<VarId> = Vec::new();
         for mut stmt in std::mem::take(body) {
             if let Stmt::Loop { body, .. } = &mut stmt {
+                super::copies::narrow(body, &|v| self.references.is_reference(v));
                 out.extend(self.carry(body));
             }
             for nested in stmt.bodies_mut().into_iter().flatten() {
