@@ -5,7 +5,7 @@
 //! Invariant: where anything fails, nothing is changed. No Ruby code runs between the first change and the last.
 
 use crate::marshal::decode::{Broken, Decoded, Decoder};
-use crate::marshal::made::{self, Made, Waiting};
+use crate::marshal::made::{self, BATCH, Batch, Filled, Key, Kind, Knowledge, Made, New, Run, Shape, Waiting, Window};
 use crate::marshal::plan::{self, ClassPlan, KindPlan, Plan, SlotPlan};
 use crate::marshal::trace::Tables;
 use crate::ruby::dtype::Dtype;
@@ -16,7 +16,8 @@ use crate::ruby::list;
 use crate::ruby::reflect::{self, value};
 use crate::ruby::registry::symbols;
 use crate::ruby::workers::{self, PIECE};
-use ikra_core::ir::{ColumnId, Program};
+use ikra_core::id::ClassId;
+use ikra_core::ir::{ColumnId, Heap, Program};
 use ikra_core::layout::schema::{Accumulator, NO_ORIGIN, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
@@ -26,8 +27,15 @@ use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, Value};
+use smallvec::SmallVec;
+use std::rc::Rc;
 
 mod write_back;
+
+/// The most elements of new Arrays that are read together.
+const ELEMENTS: usize = 1024;
+/// The number of elements of short arrays that are read together.
+const WINDOW: usize = 512;
 
 /// Makes Ruby's values from the columns of one launch.
 pub struct Unpacker<'a> {
@@ -65,40 +73,195 @@ impl Unpacker<'_> {
         self.decoder().row(slot, row).map_err(|broken| self.broken(broken.0))
     }
 
-    /// The object of a row that the kernel allocated.
-    fn object(&self, class: usize, row: usize) -> Result<Raw, Error> {
-        let base = u64::from(self.tables.bases[class]);
-        if !self.stays(plan::Rows::Class(class), base + row as u64) {
-            return Err(self.broken("an id that no object has"));
+    /// The values of rows of a slot. Those that do not exist are made. `out` is as long as `rows`.
+    fn values(&self, slot: &SlotPlan, rows: &[usize], out: &mut [Raw]) -> Result<(), Error> {
+        let decoder = self.decoder();
+        let column = slot.value.map(|column| &self.columns[column.index()]);
+        let exist = match (slot.repr, slot.kind) {
+            (Repr::Ref(hierarchy), _) => {
+                let classes = &self.tables.classes[self.plan.hierarchy(hierarchy as usize)];
+                classes.iter().any(|class| !class.objects.is_empty())
+            }
+            (Repr::Array(_), Some(kind)) => self.tables.has_arrays(kind),
+            (Repr::Int | Repr::Float, _) => column.is_some_and(|column| column.storage().bytes() == 8),
+            _ => false,
+        };
+        match rows.first() {
+            Some(first) if exist && rows.iter().zip(*first..).all(|(row, next)| *row == next) => {
+                decoder.rows(slot, *first, out).map_err(|broken| self.broken(broken.0))?;
+            }
+            _ => out.fill(heap::UNDEF),
         }
-        let plan = &self.plan.classes[class];
-        if reflect::own_class(plan.raw).is_none() {
-            return self.made.object(self.plan, class, row, |raw| self.holder.add(self.ruby, raw));
+        let batch = &mut Batch::new(rows.len());
+        match (slot.repr, slot.kind, column) {
+            (Repr::Array(_), Some(kind), Some(column)) if !exist => {
+                let words = column.view::<u64>();
+                for (place, row) in rows.iter().enumerate() {
+                    let word = words[*row];
+                    self.add(batch, Decoded::Array(kind, (word >> 32) as u32, word as u32), place, out)?;
+                }
+            }
+            (Repr::Ref(hierarchy), _, Some(column)) if !exist && column.storage().bytes() == 4 => {
+                let ids = column.view::<u32>();
+                // The last class and its ids.
+                let (mut last, mut range) = (0, 0..0);
+                for (place, row) in rows.iter().enumerate() {
+                    let id = ids[*row];
+                    if !range.contains(&id) {
+                        let found = self.tables.place(self.plan, hierarchy as usize, id);
+                        last = found.ok_or_else(|| self.broken("an id that no object has"))?.0;
+                        let classes = self.plan.hierarchy(hierarchy as usize);
+                        let end = if last + 1 < classes.end { self.tables.bases[last + 1] } else { u32::MAX };
+                        range = self.tables.bases[last]..end;
+                    }
+                    self.add(batch, Decoded::Object(last, (id - self.tables.bases[last]) as usize), place, out)?;
+                }
+            }
+            _ => {
+                for (place, row) in rows.iter().enumerate() {
+                    if out[place] == heap::UNDEF {
+                        self.add(batch, self.row(slot, *row)?, place, out)?;
+                    }
+                }
+            }
         }
+        self.make_all(batch, out)
+    }
+
+    /// Stores a value, or adds the object that it needs to a batch.
+    fn add(&self, batch: &mut Batch, decoded: Decoded, place: usize, out: &mut [Raw]) -> Result<(), Error> {
+        match decoded {
+            Decoded::Value(raw) => out[place] = raw,
+            Decoded::Object(class, row) => {
+                let base = u64::from(self.tables.bases[class]);
+                if !self.stays(plan::Rows::Class(class), base + row as u64) {
+                    return Err(self.broken("an id that no object has"));
+                }
+                let key = Key::object(class, row);
+                match self.made.known(key) {
+                    Knowledge::Object(raw) => out[place] = raw,
+                    Knowledge::Planned(number) => batch.refer(place, number),
+                    Knowledge::Nothing => {
+                        let shape = self.shape(class);
+                        if let Some(own) = shape.own {
+                            // Its parts may be objects of the batch.
+                            self.make_all(batch, out)?;
+                            out[place] = self.own(own, class, row)?;
+                            return Ok(());
+                        }
+                        let waiting = Waiting::Object(heap::NIL, class, row);
+                        self.made.plan(batch, place, key, New::Object(shape.raw), Some(waiting));
+                    }
+                }
+            }
+            Decoded::Array(kind, offset, len) => {
+                if !self.stays(plan::Rows::Kind(kind), offset.into()) {
+                    return Err(self.broken("an offset where no array begins"));
+                }
+                let (offset, len) = (offset as usize, len as usize);
+                let key = Key::array(kind, offset);
+                match self.made.known(key) {
+                    Knowledge::Object(raw) => out[place] = raw,
+                    Knowledge::Planned(number) => batch.refer(place, number),
+                    Knowledge::Nothing => {
+                        let full = self.elements(batch, kind, offset, len)?;
+                        let new =
+                            if full { New::Full(len, self.is_frozen_array(kind, offset)) } else { New::Array(len) };
+                        let waiting = (!full).then_some(Waiting::Array(heap::NIL, kind, offset, len));
+                        self.made.plan(batch, place, key, new, waiting);
+                    }
+                }
+            }
+            Decoded::Float(f) => batch.add(place, New::Float(f)),
+            Decoded::Int(i) => batch.add(place, New::Int(i)),
+            Decoded::Symbol(hash) => {
+                let raw = symbols::search(self.ruby, hash)?.ok_or_else(|| self.broken("an unknown symbol"))?;
+                self.holder.add(self.ruby, raw);
+                out[place] = raw;
+            }
+            Decoded::Str(word) if word.is_made() => batch.add(place, self.string(word)?),
+            Decoded::Str(word) => {
+                let new = self.string(word)?;
+                self.made.literal(batch, place, word.0, out, || new);
+            }
+        }
+        if batch.is_full() { self.make_all(batch, out) } else { Ok(()) }
+    }
+
+    fn make_all(&self, batch: &mut Batch, out: &mut [Raw]) -> Result<(), Error> {
+        self.made.make(batch, out, |fresh| self.holder.add_all(self.ruby, fresh))
+    }
+
+    /// Adds the elements of a short array to the contents of a batch, where none of them must be made.
+    fn elements(&self, batch: &mut Batch, kind: usize, offset: usize, len: usize) -> Result<bool, Error> {
+        let Some(slot) = &self.plan.kinds[kind].slot else { return Ok(false) };
+        if len > BATCH || slot.leads_on() {
+            return Ok(false);
+        }
+        let mut window = self.made.window.borrow_mut();
+        let Window { kind: known, first, elements } = &mut *window;
+        let has = |first: usize, count: usize| *known == kind && offset >= first && offset + len <= first + count;
+        if !has(*first, elements.len()) {
+            // Where arrays follow each other, the next ones are read too.
+            // Rows between arrays are undefined, so only reprs of which each bit pattern means something are read ahead.
+            let follows = *known == kind
+                && matches!(slot.repr, Repr::Int | Repr::Float | Repr::Bool | Repr::Sym)
+                && (*first..=*first + elements.len()).contains(&offset);
+            let rows = slot.value.or(slot.tag).map_or(0, |column| self.columns[column.index()].len());
+            let count = if follows { len.max(WINDOW.min(rows.saturating_sub(offset))) } else { len };
+            elements.clear();
+            room::resize(elements, count, heap::UNDEF);
+            (*known, *first) = (kind, offset);
+            let decoder = self.decoder();
+            let words = slot.value.map_or(8, |column| self.columns[column.index()].storage().bytes());
+            if words == 8 || !matches!(slot.repr, Repr::Int | Repr::Float) {
+                decoder.rows(slot, offset, elements).map_err(|broken| self.broken(broken.0))?;
+            }
+        }
+        let own = &elements[offset - *first..][..len];
+        if own.contains(&heap::UNDEF) {
+            return Ok(false);
+        }
+        room::extend(&mut batch.contents, own.iter().copied());
+        Ok(true)
+    }
+
+    /// What all objects of a class have in common.
+    fn shape(&self, class: usize) -> Rc<Shape> {
+        self.made.shape(class, || {
+            let ClassPlan { fields, raw, .. } = &self.plan.classes[class];
+            let mut order: Vec<usize> = (0..fields.len()).collect();
+            order.sort_by_key(|i| fields[*i].given.unwrap_or(u32::MAX));
+            let fields = order.iter().map(|i| fields[*i].field).collect();
+            Shape { raw: *raw, own: reflect::own_class(*raw), order, fields, is_data: reflect::is_data(*raw) }
+        })
+    }
+
+    /// A new object that consists only of its parts.
+    fn own(&self, of: ClassId, class: usize, row: usize) -> Result<Raw, Error> {
         let mut parts = [heap::NIL; 3];
-        for field in &plan.fields {
+        for field in &self.plan.classes[class].fields {
             if let heap::Field::Own(part) = field.field {
                 parts[part] = self.value(&field.slot, self.start(class, &field.slot) + row)?;
             }
         }
-        self.made.own(plan.raw, class, row, parts, |raw| self.holder.add(self.ruby, raw))
+        let raw = made::own(of, parts)?;
+        self.holder.add(self.ruby, raw);
+        self.made.know(Key::object(class, row), raw);
+        Ok(raw)
     }
 
     /// Whether a row was allocated for good. A trap may also refer to a row that only its job had.
     fn stays(&self, rows: plan::Rows, row: u64) -> bool {
-        let heaps = self.program.heaps.iter().zip(&self.plan.heaps).zip(&self.tables.starts);
-        heaps.filter(|((_, r), _)| **r == rows).any(|((heap, _), start)| {
-            let taken = if heap.scratch { 0 } else { self.columns[heap.taken.index()].view::<u64>()[0] };
-            self.trapped || (*start..start.saturating_add(taken)).contains(&row)
-        })
-    }
-
-    /// The array at an offset that the kernel allocated.
-    fn array(&self, kind: usize, offset: u32, len: u32) -> Result<Raw, Error> {
-        if !self.stays(plan::Rows::Kind(kind), offset.into()) {
-            return Err(self.broken("an offset where no array begins"));
-        }
-        self.made.array(kind, offset as usize, len as usize, |raw| self.holder.add(self.ruby, raw))
+        let taken = self.made.taken.get_or_init(|| {
+            let heaps = self.program.heaps.iter().zip(&self.plan.heaps).zip(&self.tables.starts);
+            let range = |((heap, rows), start): ((&Heap, &plan::Rows), &u64)| {
+                let taken = if heap.scratch { 0 } else { self.columns[heap.taken.index()].view::<u64>()[0] };
+                (*rows, if self.trapped { 0..u64::MAX } else { *start..start.saturating_add(taken) })
+            };
+            heaps.map(range).collect()
+        });
+        taken.iter().any(|(own, taken)| *own == rows && taken.contains(&row))
     }
 
     /// Fills all new objects, which may make more.
@@ -106,44 +269,90 @@ impl Unpacker<'_> {
     /// # Errors
     /// NoMemoryError, rows that mean nothing, and what interrupts raise.
     pub fn fill_new(&self) -> Result<(), Error> {
-        let mut orders: Vec<Option<(Vec<usize>, bool)>> = vec![None; self.plan.classes.len()];
-        let mut ivars = Vec::new();
-        while let Some(next) = self.made.next() {
-            self.polls.look(self.ruby)?;
-            match next {
-                Waiting::Object(object, class, row) => {
-                    let ClassPlan { fields, raw, freezes, origin, .. } = &self.plan.classes[class];
-                    let (order, data) = orders[class].get_or_insert_with(|| {
-                        let mut order: Vec<usize> = (0..fields.len()).collect();
-                        order.sort_by_key(|i| fields[*i].given.unwrap_or(u32::MAX));
-                        (order, reflect::is_data(*raw))
-                    });
-                    let origin = origin.map(|column| self.origin(column, class, row)).transpose()?.flatten();
-                    ivars.clear();
-                    for number in order.iter() {
-                        let field = &fields[*number];
-                        let value = self.value(&field.slot, self.start(class, &field.slot) + row)?;
-                        // An ivar that is nil and was not given was never set. For a copy, the origin says which ivars
-                        // are set.
-                        if origin.is_some() || field.given.is_some() || value != heap::NIL {
-                            ivars.push((field.field, value));
-                        }
-                    }
-                    let frozen = *data || freezes.is_some_and(|column| self.is_frozen(column, class, row));
-                    made::fill_object(object, origin, &ivars, frozen)?;
-                }
-                Waiting::Array(array, kind, offset, len) => {
-                    let KindPlan { slot, frozen, freezes, .. } = &self.plan.kinds[kind];
-                    let Some(slot) = slot else { continue };
-                    let value = |row| self.polls.look(self.ruby).and_then(|()| self.value(slot, row));
-                    let elements = (offset..offset + len).map(value);
-                    let elements = room::collect_results(elements)?;
-                    let flag = frozen.filter(|_| *freezes).map(|column| &self.columns[column.index()]);
-                    made::fill_array(array, &elements, flag.is_some_and(|flags| flags.view::<u8>()[offset] != 0))?;
-                }
+        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        while let Some(run) = self.made.next() {
+            self.polls.look_now(self.ruby)?;
+            match run {
+                Run::Objects(class, run) => self.fill_objects(class, &run, &mut rows, &mut values)?,
+                Run::Arrays(kind, run) => self.fill_arrays(kind, &run, &mut rows, &mut values)?,
             }
         }
         Ok(())
+    }
+
+    fn fill_objects(
+        &self,
+        class: usize,
+        run: &[(Raw, usize)],
+        rows: &mut Vec<usize>,
+        values: &mut Vec<Raw>,
+    ) -> Result<(), Error> {
+        let ClassPlan { fields, freezes, origin, .. } = &self.plan.classes[class];
+        let shape = self.shape(class);
+        let mut objects = SmallVec::<[Filled; BATCH]>::new();
+        for (object, row) in run {
+            let origin = origin.map(|column| self.origin(column, class, *row)).transpose()?.flatten();
+            let frozen = shape.is_data || freezes.is_some_and(|column| self.is_frozen(column, class, *row));
+            objects.push(Filled { object: *object, origin, frozen });
+        }
+        room::resize(values, run.len() * shape.order.len(), heap::UNDEF);
+        for (number, values) in shape.order.iter().zip(values.chunks_mut(run.len())) {
+            let field = &fields[*number];
+            let start = self.start(class, &field.slot);
+            rows.clear();
+            room::extend(rows, run.iter().map(|(_, row)| start + row));
+            self.values(&field.slot, rows, values)?;
+            // An ivar that is nil and was not given was never set. For a copy, the origin says which ivars are set.
+            if field.given.is_none() {
+                let unset = |(value, object): &(&mut Raw, &Filled)| **value == heap::NIL && object.origin.is_none();
+                values.iter_mut().zip(&objects).filter(unset).for_each(|(value, _)| *value = heap::UNDEF);
+            }
+        }
+        made::fill_objects(&objects, &shape.fields, &values[..run.len() * shape.order.len()])
+    }
+
+    fn fill_arrays(
+        &self,
+        kind: usize,
+        run: &[(Raw, usize, usize)],
+        rows: &mut Vec<usize>,
+        values: &mut Vec<Raw>,
+    ) -> Result<(), Error> {
+        let Some(slot) = &self.plan.kinds[kind].slot else { return Ok(()) };
+        let mut parts = SmallVec::<[(Raw, usize, bool); BATCH]>::new();
+        rows.clear();
+        let mut fill = |rows: &mut Vec<usize>, parts: &mut SmallVec<[_; BATCH]>| {
+            room::resize(values, rows.len(), heap::UNDEF);
+            self.values(slot, rows, &mut values[..])?;
+            made::fill_arrays(parts, values)?;
+            rows.clear();
+            parts.clear();
+            self.polls.look_now(self.ruby)
+        };
+        for (array, offset, len) in run {
+            let frozen = self.is_frozen_array(kind, *offset);
+            let (mut at, end) = (*offset, offset + len);
+            loop {
+                let part = (end - at).min(ELEMENTS - rows.len());
+                room::extend(rows, at..at + part);
+                at += part;
+                parts.push((*array, part, frozen && at == end));
+                if rows.len() == ELEMENTS {
+                    fill(rows, &mut parts)?;
+                }
+                if at == end {
+                    break;
+                }
+            }
+        }
+        if parts.is_empty() { Ok(()) } else { fill(rows, &mut parts) }
+    }
+
+    /// Whether the program has frozen an array.
+    fn is_frozen_array(&self, kind: usize, offset: usize) -> bool {
+        let KindPlan { frozen, freezes, .. } = &self.plan.kinds[kind];
+        let flag = frozen.filter(|_| *freezes).map(|column| &self.columns[column.index()]);
+        flag.is_some_and(|flags| flags.view::<u8>()[offset] != 0)
     }
 
     /// The object of the host that a new object is a copy of, if it is one.
@@ -167,51 +376,38 @@ impl Unpacker<'_> {
 
     /// Makes the object that a value needs, and keeps it.
     fn make(&self, decoded: Decoded) -> Result<Raw, Error> {
-        let raw = match decoded {
-            Decoded::Value(raw) => return Ok(raw),
-            Decoded::Object(class, row) => return self.object(class, row),
-            Decoded::Array(kind, offset, len) => return self.array(kind, offset, len),
-            // SAFETY: constructors of plain numbers. `protect` catches NoMemoryError.
-            #[allow(unsafe_code)]
-            Decoded::Float(f) => protect(|| unsafe { rb_sys::rb_float_new(f) })?,
-            // SAFETY: as above.
-            #[allow(unsafe_code)]
-            Decoded::Int(i) => protect(|| unsafe { rb_sys::rb_ll2inum(i) })?,
-            Decoded::Symbol(hash) => {
-                symbols::search(self.ruby, hash)?.ok_or_else(|| self.broken("an unknown symbol"))?
-            }
-            Decoded::Str(word) => self.string(word)?,
-        };
-        self.holder.add(self.ruby, raw);
-        Ok(raw)
+        if let Decoded::Value(raw) = decoded {
+            return Ok(raw);
+        }
+        let (mut batch, mut out) = (Batch::new(1), [heap::UNDEF]);
+        self.add(&mut batch, decoded, 0, &mut out)?;
+        self.make_all(&mut batch, &mut out)?;
+        Ok(out[0])
     }
 
     /// A String of bytes that a kernel chose. A literal that the program's text has frozen is the interned String.
-    fn string(&self, word: StrWord) -> Result<Raw, Error> {
+    fn string(&self, word: StrWord) -> Result<New, Error> {
         let (from, to) = (word.offset() as usize, word.offset() as usize + word.length());
         let bytes = match self.schema.bytes {
             Some(column) => self.columns[column.index()].view::<u8>().get(from..to),
             None => self.plan.literals.get(from..to),
         };
         let bytes = bytes.ok_or_else(|| self.broken("a String beyond all bytes"))?;
-        // SAFETY: constructors that copy `bytes`, with one of Ruby's own encodings. `protect` catches NoMemoryError.
+        // SAFETY: Ruby's own encodings, which exist from the start.
         #[allow(unsafe_code)]
-        unsafe {
-            let encoding = match word.encoding() {
+        let encoding = unsafe {
+            match word.encoding() {
                 Encoding::Utf8 | Encoding::Ascii => rb_sys::rb_utf8_encoding(),
                 Encoding::Binary => rb_sys::rb_ascii8bit_encoding(),
                 Encoding::UsAscii => rb_sys::rb_usascii_encoding(),
-            };
-            let (at, len) = (bytes.as_ptr().cast(), bytes.len() as _);
-            if word.is_made() {
-                protect(|| {
-                    let string = rb_sys::rb_enc_str_new(at, len, encoding);
-                    if word.is_frozen() { rb_sys::rb_obj_freeze(string) } else { string }
-                })
-            } else {
-                protect(|| rb_sys::rb_enc_interned_str(at, len, encoding))
             }
-        }
+        };
+        let kind = match (word.is_made(), word.is_frozen()) {
+            (true, false) => Kind::Made,
+            (true, true) => Kind::MadeFrozen,
+            (false, _) => Kind::Literal,
+        };
+        Ok(New::Str(bytes.as_ptr(), bytes.len(), encoding, kind))
     }
 
     /// The values of a trap's words, which the site says how to read.
@@ -319,9 +515,14 @@ impl Unpacker<'_> {
 
     /// The block's values, including those that only Ruby can make.
     fn finished(&self, slot: &SlotPlan, array: RArray, rest: Vec<usize>) -> Result<RArray, Error> {
-        for index in rest {
-            self.polls.look(self.ruby)?;
-            array.store(index as isize, value(self.value(slot, index)?))?;
+        let mut values = [heap::UNDEF; BATCH];
+        for indices in rest.chunks(BATCH) {
+            self.polls.look_now(self.ruby)?;
+            let values = &mut values[..indices.len()];
+            self.values(slot, indices, values)?;
+            made::store(array.as_raw(), indices, values)?;
+            // Early, while their words and rows are in the cache.
+            self.fill_new()?;
         }
         Ok(array)
     }

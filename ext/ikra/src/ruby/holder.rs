@@ -80,6 +80,16 @@ impl Holder {
             None => lists.push(vec![object]),
         }
     }
+    /// Holds more objects.
+    pub fn add_all(&self, objects: &[Raw]) {
+        let mut lists = self.lists.lock();
+        if lists.is_empty() {
+            lists.push(Vec::new());
+        }
+        if let Some(list) = lists.first_mut() {
+            room::extend(list, objects.iter().copied());
+        }
+    }
     /// Holds everything in these tables, instead of the tables before.
     pub fn hold_tables(&self, tables: Arc<dyn ObjectLists>) {
         *self.tables.lock() = Some(tables);
@@ -116,6 +126,14 @@ impl LazyHolder {
     pub fn let_tables_go(&self) {
         if let Some(holder) = self.holder.get() {
             holder.let_tables_go();
+        }
+    }
+    /// Keeps objects, of which some may be immediate.
+    pub fn add_all(&self, ruby: &Ruby, objects: &[Raw]) {
+        if objects.len() > MAX_WITHOUT_HOLDER {
+            self.get(ruby).add_all(objects);
+        } else {
+            objects.iter().for_each(|object| self.add(ruby, *object));
         }
     }
     pub fn add(&self, ruby: &Ruby, object: Raw) {
