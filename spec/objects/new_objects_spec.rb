@@ -333,4 +333,50 @@ RSpec.describe "Arrays made in kernels" do
       expect { |i| ([1] + x[i]).size }.to be_same_as_ruby.over(0, 1, 2)
     end
   end
+
+  # Ruby makes and fills them in batches, so there are several batches of each kind here.
+  on_every_backend do
+    let(:count) { 700 }
+
+    def same(&block) = expect((0...count).pmap(backend:, &block)).to eq((0...count).map(&block))
+
+    it "in great numbers hold numbers, symbols, strings and each other" do
+      same { |i| [i, i * 2] }
+      same { |i| [i * 1e300, 4_611_686_018_427_387_904 + i, nil] }
+      same { |i| [i.even? ? :even : :odd, i.even? ? "even" : "odd", i] }
+      same { |i| [[i], [], [[i, 2.5]]] }
+      same { |i| i % 3 == 0 ? NewObjects::Point.new(i) : NewObjects::Pixel.new(i, 1.5) }
+      same { |i| [Complex(i, 1.5), (i..i + 2)] }
+    end
+
+    it "in great numbers are one object where they are referred to twice" do
+      lists = (0...count).pmap(backend:) { |i| [[i, i]].then { |list| [list, list] } }
+      expect(lists).to all(satisfy { |a, b| a.equal?(b) })
+      expect(lists.map { |list,| list.object_id }.uniq.size).to eq(count)
+      nodes = (0...count).pmap(backend:) { |i| NewObjects::Node.new(i).tap(&:sprout) }
+      expect(nodes).to all(satisfy { |n| n.left.equal?(n.right) && n.left.left.equal?(n.left) && n.left.up.equal?(n) })
+    end
+
+    it "in great numbers are frozen one by one" do
+      lists = (0...count).pmap(backend:) { |i| i % 3 == 0 ? [i, 1].freeze : [i, 2] }
+      expect(lists.map(&:frozen?)).to eq((0...count).map { |i| i % 3 == 0 })
+    end
+
+    it "in great numbers are longer than a batch" do
+      lists = [3000, 128, 129, 1024, 1025]
+      expect(lists.pmap(backend:) { |n| Array.new(n) { |i| [i, n] } }).to eq(lists.map { |n| Array.new(n) { |i| [i, n] } })
+    end
+
+    it "in great numbers stay where they are while the collector runs at each allocation" do
+      block = ->(i) { [NewObjects::Point.new(i, [i, 1.5]), [[i]], i] }
+      make = -> { (0...150).pmap(backend:, &block) }
+      make.call
+      GC.stress = true
+      made = make.call
+      GC.stress = false
+      expect(made).to eq((0...150).map(&block))
+    ensure
+      GC.stress = false
+    end
+  end
 end
