@@ -428,10 +428,10 @@ impl<'a> Weaver<'a> {
         let last = Stmt::Break(self.label(exit.to?));
         let mut leaving = Vec::new();
         if self.shapes.operand(exit.cond) == Shape::Same {
-            for lane in 0..self.width() {
+            for (lane, stays) in staying.into_iter().enumerate() {
                 let mut side = Vec::new();
                 self.alone(exit.side, lane, &mut side)?;
-                leaving.push(Stmt::If { cond: staying[lane].into(), then: side, otherwise: Vec::new() });
+                leaving.push(Stmt::If { cond: stays.into(), then: side, otherwise: Vec::new() });
             }
             leaving.push(last);
             let cond = self.lane(exit.cond, 0, out);
