@@ -9,8 +9,8 @@ module Ikra
   #   +:cuda_shim+ (the GPU's code on the CPU, for tests).
   # [+overflow+] +:raise+ an IntegerOverflow when an Integer leaves 64 bits, or +:wrap+.
   # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic.
-  # [+blas+] +true+: a library multiplies large matrices of Floats, on a GPU cuBLAS where it is installed. +false+: Ikra's
-  #   own kernel does, with the bits of a loop on every machine.
+  # [+blas+] +true+: a library multiplies large matrices of Floats, on a GPU cuBLAS where it is installed. +false+:
+  #   Ikra's own kernel does, with the bits of a loop on every machine.
   # [+precision+] +:f64+, or +:f32+. With +:f32+, arguments and results of methods of numbers, and of functions of Math,
   #   are rounded to 32 bits in blocks. GPUs compute in 32 bits where that gives the same. Expressions of MDArrays
   #   without a block do not change.

@@ -28,8 +28,8 @@ module Ikra
     # The others are repeated where they are of size 1.
     #
     # Each element is summed from the first product to the last. Floats of 32 bits are summed in 64 bits, and rounded
-    # once. A library multiplies larger matrices of Floats, on a GPU cuBLAS where it is installed. It sums in an order of
-    # its own, and Floats of 32 bits in 32 bits. `blas: false` forbids it.
+    # once. A library multiplies larger matrices of Floats, on a GPU cuBLAS where it is installed. It sums in an order
+    # of its own, and Floats of 32 bits in 32 bits. `blas: false` forbids it.
     #
     # @param other [MDArray, Array]
     # @return [MDArray]

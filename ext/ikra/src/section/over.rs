@@ -383,8 +383,8 @@ pub fn multiplier(
     })
 }
 
-/// A matrix of Ruby: the buffer, the first element, whether columns lie side by side, the distance from one row or
-/// column to the next, and the distance from one matrix to the next.
+/// A matrix of Ruby: the buffer, the first element, whether columns lie side by side, and two distances. They are those
+/// from one row or column to the next, and from one matrix to the next.
 type Given = (Value, usize, bool, usize, usize);
 
 /// Products of matrices in these rows.

@@ -94,8 +94,8 @@ fn unprepared(body: &[Stmt], shapes: &Shapes) -> Option<LabelId> {
     found
 }
 
-/// Undoes strip mining ([`crate::passes::strip_mine`]) of a loop, in which an exit would leave two loops: the loop polls
-/// in each repetition, which a group does once for all jobs. Returns whether the loop was a strip.
+/// Undoes strip mining ([`crate::passes::strip_mine`]) of a loop, in which an exit would leave two loops. The loop then
+/// polls in each repetition, which a group does once for all jobs. Returns whether the loop was a strip.
 fn unstripped(body: &mut [Stmt], strip: LabelId) -> bool {
     let mut done = false;
     walk_mut(body, &mut |stmt| {
