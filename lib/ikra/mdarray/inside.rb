@@ -32,7 +32,7 @@ module Ikra
           return if layout.rank > MAX_INDICES
 
           lambda_of(:reading, layout, buffer) do |form|
-            ["lambda do |#{form.parameters}|\n#{form.integers}#{form.bounds}  #{form.inside} ? ::Ikra.__at(b, #{form.place}) : b[b.size]\nend"]
+            ["lambda do |#{form.parameters}|\n#{form.integers}#{form.bounds}#{form.unless_inside("return b[b.size]")}  ::Ikra.__at(b, #{form.place})\nend"]
           end
         end
 
@@ -42,7 +42,7 @@ module Ikra
 
           lambda_of(:"writing_#{dtype}", layout, buffer) do |form|
             ["lambda do |#{form.parameters}, value|\n#{form.integers}#{form.bounds}" \
-             "  raise ::IndexError, \"index #{form.shown} is outside of the array's shape\" unless #{form.inside}\n" \
+             "#{form.unless_inside("raise ::IndexError, \"index #{form.shown} is outside of the array's shape\"")}" \
              "#{store(dtype, form)}  b[#{form.place}] = stored\n  value\nend"]
           end
         end
@@ -55,7 +55,7 @@ module Ikra
 
           lambda_of(:"adding_#{dtype}_#{operator}", layout, buffer) do |form|
             ["lambda do |#{form.parameters}, value|\n#{form.integers}#{form.bounds}" \
-             "  nil #{operator} value unless #{form.inside}\n" \
+             "#{form.unless_inside("nil #{operator} value")}" \
              "  if #{kinds}\n  b[#{form.place}] #{operator}= value\n  else\n" \
              "  value = b[#{form.place}] #{operator} value\n#{store(dtype, form)}  b[#{form.place}] = stored\n  end\n  nil\nend"]
           end
@@ -133,7 +133,8 @@ module Ikra
         # mask.
         def bounds = Array.new(rank) { |dimension| "  k#{dimension} = i#{dimension} < 0 ? (i#{dimension} + d#{dimension}) & #{Text::MASK} : i#{dimension}\n" }.join
 
-        def inside = Array.new(rank) { |dimension| "k#{dimension} < d#{dimension}" }.join(" && ")
+        # Leaves for each index that is outside. One check for each is what passes move out of loops.
+        def unless_inside(leave) = Array.new(rank) { |dimension| "  #{leave} unless k#{dimension} < d#{dimension}\n" }.join
 
         # The indices, for messages.
         def shown = "[#{Array.new(rank) { |dimension| "\#{i#{dimension}}" }.join(", ")}]"
