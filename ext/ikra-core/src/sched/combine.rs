@@ -49,7 +49,30 @@ pub fn combine(
     len: usize,
     contribution: &mut dyn FnMut(usize) -> Option<Number>,
 ) -> Result<Number, Overflow> {
-    let all = tree(how, 0, len, contribution)?;
+    let all = tree(0, len, &mut |i| contribution(i), &|a, b| two(how, a, b))?;
+    with_start(how, start, all)
+}
+
+/// As [`combine`], of Floats that lie in a column. It takes a few nanoseconds for each. `written`: an element whose
+/// number is negative contributed nothing.
+///
+/// # Errors
+/// As [`combine`].
+///
+/// # Panics
+/// As [`combine`].
+pub fn combine_floats(how: Combine, start: Number, written: &[i64], values: &[f64]) -> Result<Number, Overflow> {
+    let mut contribution = |i: usize| (written[i] >= 0).then(|| values[i]);
+    let len = written.len();
+    let all = match how {
+        Combine::Add => tree(0, len, &mut contribution, &|a, b| Ok(a + b)),
+        Combine::Mul => tree(0, len, &mut contribution, &|a, b| Ok(a * b)),
+        _ => tree(0, len, &mut contribution, &|a, b| Ok(two(how, Number::Float(a), Number::Float(b))?.float())),
+    };
+    with_start(how, start, all?.map(Number::Float))
+}
+
+fn with_start(how: Combine, start: Number, all: Option<Number>) -> Result<Number, Overflow> {
     match (all, start) {
         (Some(all), start) if !(start.is_nan() && matches!(how, Combine::Min(_) | Combine::Max(_))) => {
             two(how, start, all)
@@ -59,23 +82,22 @@ pub fn combine(
     }
 }
 
-/// Short spans are combined by a loop, from left to right, with the result that the tree would give.
-fn tree(
-    how: Combine,
+fn tree<T: Copy>(
     from: usize,
     to: usize,
-    contribution: &mut dyn FnMut(usize) -> Option<Number>,
-) -> Result<Option<Number>, Overflow> {
+    contribution: &mut impl FnMut(usize) -> Option<T>,
+    two: &impl Fn(T, T) -> Result<T, Overflow>,
+) -> Result<Option<T>, Overflow> {
     match to - from {
         0 => Ok(None),
         1 => Ok(contribution(from)),
         length => {
             // the recursion is as deep as a balanced tree over at most 2^32 elements
             let middle = from + length / 2;
-            let left = tree(how, from, middle, contribution)?;
-            let right = tree(how, middle, to, contribution)?;
+            let left = tree(from, middle, contribution, two)?;
+            let right = tree(middle, to, contribution, two)?;
             match (left, right) {
-                (Some(a), Some(b)) => two(how, a, b).map(Some),
+                (Some(a), Some(b)) => two(a, b).map(Some),
                 (a, b) => Ok(a.or(b)),
             }
         }
@@ -151,6 +173,23 @@ mod tests {
         let parts: Vec<_> = [0.1, 0.2, 0.3, 0.4].into_iter().map(|f| Some(Number::Float(f))).collect();
         let expected = 1.0 + ((0.1 + 0.2) + (0.3 + 0.4));
         assert_eq!(run(Combine::Add, Number::Float(1.0), &parts), Ok(Number::Float(expected)));
+    }
+
+    #[test]
+    fn floats_of_a_column_come_to_the_same_bits() {
+        let values: Vec<f64> = (0..1000).map(|i| (f64::from(i) * 0.37).sin() / 7.0).collect();
+        let written: Vec<i64> = (0..1000).map(|i| if i % 7 == 3 { -1 } else { i }).collect();
+        let last = Combine::Max(Equals::Latest);
+        for len in [0, 1, 2, 3, 8, 999, 1000] {
+            for how in [Combine::Add, Combine::Mul, MIN, MAX, last] {
+                for start in [Number::Float(0.5), Number::Int(1), Number::Float(f64::NAN)] {
+                    let mut part = |i: usize| (written[i] >= 0).then(|| Number::Float(values[i]));
+                    let expected = combine(how, start, len, &mut part).map(|n| n.float().to_bits());
+                    let found = combine_floats(how, start, &written[..len], &values).map(|n| n.float().to_bits());
+                    assert_eq!(found, expected, "{how:?} {start:?} {len}");
+                }
+            }
+        }
     }
 
     #[test]

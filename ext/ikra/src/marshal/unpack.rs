@@ -21,9 +21,9 @@ use ikra_core::ir::{ColumnId, Heap, Program};
 use ikra_core::layout::schema::{Accumulator, NO_ORIGIN, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
-use ikra_core::sched::combine::{Number, combine};
+use ikra_core::sched::combine::{Number, combine, combine_floats};
 use ikra_core::types::combine::Wording;
-use ikra_core::types::{Encoding, Repr, StrWord};
+use ikra_core::types::{Encoding, Repr, Storage, StrWord};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, Value};
@@ -596,7 +596,13 @@ impl Unpacker<'_> {
             all_zero &= found == Some(Number::Int(0));
             found
         };
-        let combined = combine(accumulator.combine, start, len, &mut contribution);
+        let column = slot.value.map(|column| &self.columns[column.index()]);
+        let combined = match (slot.repr, column) {
+            (Repr::Float, Some(column)) if column.storage() == Storage::F64 => {
+                combine_floats(accumulator.combine, start, written, column.view::<f64>())
+            }
+            _ => combine(accumulator.combine, start, len, &mut contribution),
+        };
         if let Some(error) = failed {
             return Err(error);
         }
