@@ -16,8 +16,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of the reserve. Only pages that were ever used take memory.
 const BYTES: usize = 32 << 20;
-/// The alignment of allocations from the reserve, in bytes.
+/// The least alignment of allocations from the reserve, in bytes.
 const UNIT: usize = 16;
+/// The largest alignment, a page. Vectors and cache lines need more than [`UNIT`].
+const MAX_ALIGNMENT: usize = 4096;
 
 /// The reserve of this process.
 struct Reserve {
@@ -68,8 +70,10 @@ fn has(address: usize) -> bool {
 #[cold]
 fn take(layout: Layout) -> *mut u8 {
     let start = RESERVE.start.load(Relaxed);
-    let units = layout.size().div_ceil(UNIT).max(1);
-    if start == 0 || units > BYTES / UNIT || layout.align() > UNIT || room::is_tried() {
+    // the next free unit may lie up to so many bytes before an aligned address
+    let before_aligned = layout.align().saturating_sub(UNIT);
+    let units = layout.size().saturating_add(before_aligned).div_ceil(UNIT).max(1);
+    if start == 0 || units > BYTES / UNIT || layout.align() > MAX_ALIGNMENT || room::is_tried() {
         return null_mut();
     }
     let more = |state: u64| {
@@ -77,7 +81,10 @@ fn take(layout: Layout) -> *mut u8 {
         (next <= BYTES / UNIT).then_some(((state >> 32) + 1) << 32 | next as u64)
     };
     match RESERVE.used.fetch_update(Relaxed, Relaxed, more) {
-        Ok(before) => std::ptr::with_exposed_provenance_mut(start + given(before)),
+        Ok(before) => {
+            let address = (start + given(before)).next_multiple_of(layout.align());
+            std::ptr::with_exposed_provenance_mut(address)
+        }
         Err(_) => null_mut(),
     }
 }
@@ -90,7 +97,7 @@ fn give() {
 
 // SAFETY: the system frees and resizes what the system gave. A part of the reserve belongs to one allocation at a time.
 // It begins after all parts that were given since the reserve was last empty, and ends within the reserve. It begins at
-// a multiple of 16 bytes, because a page does. Nothing unwinds.
+// a multiple of its alignment, which is at most a page: for that, it was given more units. Nothing unwinds.
 unsafe impl GlobalAlloc for Reserving {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -159,7 +166,11 @@ mod tests {
         assert!(
             has(a as usize) && has(b as usize) && (b as usize - a as usize) == 112 && (a as usize).is_multiple_of(UNIT)
         );
-        assert!(take(layout(BYTES)).is_null() && take(Layout::from_size_align(8, 64).expect("a layout")).is_null());
+        let aligned = |bytes, to| Layout::from_size_align(bytes, to).expect("a layout");
+        assert!(take(layout(BYTES)).is_null() && take(aligned(8, 2 * MAX_ALIGNMENT)).is_null());
+        let (c, d) = (take(aligned(100, 64)), take(aligned(5000, MAX_ALIGNMENT)));
+        assert!((c as usize).is_multiple_of(64) && (d as usize).is_multiple_of(MAX_ALIGNMENT));
+        assert!(c as usize >= b as usize + 5000 && d as usize >= c as usize + 100 && has(d as usize + 4999));
         // SAFETY: these parts are allocated, and given back once.
         unsafe {
             a.write_bytes(7, 100);
@@ -168,6 +179,8 @@ mod tests {
             Reserving.dealloc(moved, layout(200));
             assert!(given(RESERVE.used.load(Relaxed)) > 5000);
             Reserving.dealloc(b, layout(5000));
+            Reserving.dealloc(c, aligned(100, 64));
+            Reserving.dealloc(d, aligned(5000, MAX_ALIGNMENT));
         }
         assert_eq!(RESERVE.used.load(Relaxed), 0);
     }
