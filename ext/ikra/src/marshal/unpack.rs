@@ -203,7 +203,8 @@ impl Unpacker<'_> {
         let has = |first: usize, count: usize| *known == kind && offset >= first && offset + len <= first + count;
         if !has(*first, elements.len()) {
             // Where arrays follow each other, the next ones are read too.
-            // Rows between arrays are undefined, so only reprs are read ahead of which each bit pattern means something.
+            // Rows between arrays are undefined. So only reprs of which each bit pattern means something are read
+            // ahead.
             let follows = *known == kind
                 && matches!(slot.repr, Repr::Int | Repr::Float | Repr::Bool | Repr::Sym)
                 && (*first..=*first + elements.len()).contains(&offset);
