@@ -82,6 +82,31 @@ RSpec.describe "Loops that elements leave apart" do
       }
     end
 
+    it "load what only some elements may load" do
+      weights = Array.new(30) { |i| 0.9 + i / 100.0 }
+      expect(Leaving::POINTS).to map_same_as_ruby { |c|
+        x = c
+        i = 0
+        far = (c * 1_000_000_000_000.0).to_i
+        far = 3 if c < 0.5
+        while i < 25 && far < weights.size
+          x = x * weights[far] * 0.5 + x * x * 0.125
+          i += 1
+        end
+        x + i
+      }
+      expect(Leaving::POINTS).to map_same_as_ruby { |c|
+        x = c
+        i = 0
+        while x.abs < 4.0 && i < 99
+          x = x * x * 0.5 + c * 0.25
+          x += weights[i] if i < weights.size && x < 0.25
+          i += 1
+        end
+        x + i
+      }
+    end
+
     it "raise for an element that is still in the loop" do
       story = lambda do |run, points, limit|
         run.pmap(points) do |c|

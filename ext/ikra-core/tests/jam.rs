@@ -12,13 +12,8 @@ use ikra_core::memory::column::HostColumn;
 use ikra_core::passes::jam::{Grouping, Jam};
 use ikra_core::types::Storage;
 
-const GROUPINGS: [Grouping; 2] = [Grouping::Consecutive, Grouping::Strided];
-
-/// A product of matrices; `body`: what is in the loop besides, `before` and `behind` it.
-fn product(before: &str, body: &str, behind: &str) -> Program {
-    let text = format!(
-        r#"program "product" jobs identity, few, ticks fused
-column c0 "result" f64 in element, written
+/// What all programs here declare.
+const DECLARATIONS: &str = r#"column c0 "result" f64 in element, written
 column c1 "left" f64 in array 0, read
 column c2 "right" f64 in array 1, read
 column c3 "counts" i64 in element, read written
@@ -27,7 +22,15 @@ param p1 "inner" i64 from 0 to 536870911
 param p2 "length" i64 from 0 to 536870911
 site s0 refuted "/tmp/product.rb" 7 1 at "/tmp/product.rb":7 (int)
 site s1 overflow "+" at "/tmp/product.rb":8 ()
+"#;
 
+const GROUPINGS: [Grouping; 2] = [Grouping::Consecutive, Grouping::Strided];
+
+/// A product of matrices; `body`: what is in the loop besides, `before` and `behind` it.
+fn product(before: &str, body: &str, behind: &str) -> Program {
+    let text = format!(
+        r#"program "product" jobs identity, few, ticks fused
+{DECLARATIONS}
 entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {{
   begin check job.0, tick_begin.1
   v3: i64 = param p0 "across"
@@ -246,16 +249,7 @@ fn jobs_that_store_in_loops_are_no_groups() {
 fn escape(exits: &str, step: &str, behind: &str) -> Program {
     let text = format!(
         r#"program "escape" jobs identity, few, ticks fused
-column c0 "result" f64 in element, written
-column c1 "left" f64 in array 0, read
-column c2 "right" f64 in array 1, read
-column c3 "counts" i64 in element, read written
-param p0 "across" i64 from 0 to 536870911
-param p1 "inner" i64 from 0 to 536870911
-param p2 "length" i64 from 0 to 536870911
-site s0 refuted "/tmp/escape.rb" 7 1 at "/tmp/escape.rb":7 (int)
-site s1 overflow "+" at "/tmp/escape.rb":8 ()
-
+{DECLARATIONS}
 entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {{
   begin check job.0, tick_begin.1
   v3: i64 = param p1 "inner"
@@ -358,7 +352,11 @@ fn loops_that_do_what_a_job_that_has_left_must_not_do_run_singly() {
     let own_row = "v40: i64 = float_to_int x.7\n    v41: f64 = load left[v40]\n    y.8 = fadd y.8, v41";
     let stores = "store counts[job.0] = count.9";
     let checked = "way.10 = checked add way.10, count.9 else s1";
-    for step in [own_row, stores, checked] {
+    // a row that exists only for jobs that an exit has let pass, or that have taken a branch
+    let kept_row = "v41: f64 = load left[job.0]\n    y.8 = fadd y.8, v41";
+    let branch =
+        "v40: bool = fcmp.lt x.7, 0.5\n    if v40 {\n      v41: f64 = load left[count.9]\n      y.8 = copy v41\n    }";
+    for step in [own_row, kept_row, branch, stores, checked] {
         assert!(Jam::of(&escape(ESCAPES, step, ""), Grouping::Consecutive).is_none(), "{step}");
     }
     // on a GPU threads leave by themselves

@@ -357,7 +357,7 @@ const MIN_FLOATS: usize = 3;
 /// Whether a group of so many jobs is faster than its jobs one after the other: each loop that they leave apart mostly
 /// computes with Floats that differ between jobs, which vectors hold.
 pub fn pays(func: &Func, shapes: &Shapes, width: usize) -> bool {
-    let mut all = true;
+    let (mut all, counts) = (true, Counts::of(func));
     walk(&func.body, &mut |stmt| {
         let Stmt::Loop { label, body } = stmt else { return };
         if !shapes.is_leaving(*label) {
@@ -365,7 +365,6 @@ pub fn pays(func: &Func, shapes: &Shapes, width: usize) -> bool {
         }
         let (mut floats, mut others, mut kept) = (0, 0, HashSet::new());
         let assigned = assigned_in(body);
-        let counts = Counts::of(func);
         for stmt in body.iter().filter(|stmt| exit(stmt).is_none()) {
             walk(std::slice::from_ref(stmt), &mut |stmt| {
                 stmt.reads(|operand| {
@@ -394,31 +393,20 @@ pub fn pays(func: &Func, shapes: &Shapes, width: usize) -> bool {
     all
 }
 
-/// What jobs that have left a loop must not do while others repeat it.
-pub struct Restrictions {
-    /// The registers that the outermost such loop assigns.
-    assigned: HashSet<VarId>,
-}
-
-impl Restrictions {
-    pub fn of(body: &[Stmt]) -> Self {
-        Self { assigned: assigned_in(body) }
-    }
-
-    /// Whether the statement is defined for every job, also for one that has left the loop.
-    pub fn allow(&self, stmt: &Stmt, shapes: &Shapes) -> bool {
-        let is_same = |operand: &Operand| shapes.operand(*operand) == Shape::Same;
-        match stmt {
-            // the divisor, or how far to shift, is what an operation may not be defined for
-            Stmt::Let { op: Op::Shl | Op::Shr | Op::UShr, args, .. } => is_same(&args[1]),
-            Stmt::Let { op: Op::Div | Op::Rem | Op::UDiv | Op::URem, args, .. } => {
-                args.iter().all(is_same) || matches!(args[1], Operand::I64(1..) | Operand::I32(1..))
-            }
-            Stmt::Let { op, args, .. } => is_movable(*op) || args.iter().all(is_same),
-            // a job that is still in the loop loads this row, or every job could load it before the loop
-            Stmt::Load { row, .. } => is_same(row) || !matches!(row, Operand::Var(v) if self.assigned.contains(v)),
-            Stmt::Checked { .. } | Stmt::Begin { .. } => false,
-            _ => true,
+/// Whether a statement that the jobs run together is defined for every job, also for one that has left the loop.
+pub fn is_defined_for_all(stmt: &Stmt, shapes: &Shapes) -> bool {
+    let is_same = |operand: &Operand| shapes.operand(*operand) == Shape::Same;
+    match stmt {
+        // the divisor, or how far to shift, is what an operation may not be defined for
+        Stmt::Let { op: Op::Shl | Op::Shr | Op::UShr, args, .. } => is_same(&args[1]),
+        Stmt::Let { op: Op::Div | Op::Rem | Op::UDiv | Op::URem, args, .. } => {
+            args.iter().all(is_same) || matches!(args[1], Operand::I64(1..) | Operand::I32(1..))
         }
+        Stmt::Let { op, args, .. } => is_movable(*op) || args.iter().all(is_same),
+        // A job that is still in the loop loads this row. A row of a job that has left may not exist: the exit may have
+        // been the check.
+        Stmt::Load { row, .. } => is_same(row),
+        Stmt::Checked { .. } | Stmt::Begin { .. } => false,
+        _ => true,
     }
 }

@@ -4,7 +4,7 @@
 //! directly after the other. The group tests where it must give up, which means that its jobs run singly. Not here:
 //! which registers are alike ([`super::shapes`]).
 
-use super::leaving::{Exit, Restrictions, exit};
+use super::leaving::{Exit, exit, is_defined_for_all};
 use super::parting::{self, Facts, Parting, raises};
 use super::shapes::{Guard, Shape, Shapes, number};
 use super::{Division, Exits, REPEATED, Registers, fresh, leave, op};
@@ -12,7 +12,6 @@ use crate::ir::visit::size;
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
 use crate::passes::if_combine::Condition;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 pub struct Weaver<'a> {
     func: &'a mut Func,
@@ -30,9 +29,9 @@ pub struct Weaver<'a> {
     made: Vec<[VarId; 2]>,
     labels: HashMap<LabelId, LabelId>,
     in_loop: bool,
-    /// For each job, a register that says whether it is still in the innermost loop that the jobs leave apart; and what
-    /// that loop may do. None: in no such loop.
-    staying: Option<(Vec<VarId>, Rc<Restrictions>)>,
+    /// For each job, a register that says whether it is still in the innermost loop that the jobs leave apart. None: in
+    /// no such loop.
+    staying: Option<Vec<VarId>>,
     /// Whether something was stored. From then on the group must not give up.
     stored: bool,
     /// The index and the tick of the latest `Begin`.
@@ -183,7 +182,7 @@ impl<'a> Weaver<'a> {
                 self.may_end()?;
                 let staying = self.staying.clone();
                 if self.shapes.is_leaving(*label) {
-                    self.stay(body, out);
+                    self.stay(out);
                 }
                 let label = self.label(*label);
                 let around = std::mem::replace(&mut self.in_loop, true);
@@ -394,22 +393,20 @@ impl<'a> Weaver<'a> {
 
     /// Whether a job that has left a loop may run the statement. None: it may not.
     fn is_allowed(&self, stmt: &Stmt) -> Option<()> {
-        let allowed = self.staying.as_ref().is_none_or(|(_, restrictions)| restrictions.allow(stmt, self.shapes));
-        allowed.then_some(())
+        (self.staying.is_none() || is_defined_for_all(stmt, self.shapes)).then_some(())
     }
 
     /// Before a loop that jobs leave apart: every job stays that is still in the loop around it.
-    fn stay(&mut self, body: &[Stmt], out: &mut Vec<Stmt>) {
+    fn stay(&mut self, out: &mut Vec<Stmt>) {
         let around = self.staying.take();
         let mut staying = Vec::new();
         for lane in 0..self.width() {
-            let value = around.as_ref().map_or(Operand::Bool(true), |(around, _)| around[lane].into());
+            let value = around.as_ref().map_or(Operand::Bool(true), |around| around[lane].into());
             let Operand::Var(dst) = self.truth(Op::Copy, vec![value], out) else { unreachable!("it is a register") };
             staying.push(dst);
         }
         self.made.extend(staying.as_chunks().0);
-        let restrictions = around.map_or_else(|| Rc::new(Restrictions::of(body)), |(_, known)| known);
-        self.staying = Some((staying, restrictions));
+        self.staying = Some(staying);
     }
 
     /// Emits the exit of a loop that jobs leave apart:
@@ -424,7 +421,7 @@ impl<'a> Weaver<'a> {
     /// ```
     fn exit(&mut self, exit: Exit, out: &mut Vec<Stmt>) -> Option<()> {
         self.may_end()?;
-        let (staying, _) = self.staying.clone()?;
+        let staying = self.staying.clone()?;
         let last = Stmt::Break(self.label(exit.to?));
         let mut leaving = Vec::new();
         if self.shapes.operand(exit.cond) == Shape::Same {
@@ -557,6 +554,8 @@ impl<'a> Weaver<'a> {
                     let args = args.iter().map(|arg| self.lane(*arg, lane, out)).collect();
                     out.push(Stmt::Let { dst, op: *op, args });
                 }
+                // a job that has left a loop may come to this branch, which no job that is in the loop may have taken
+                Stmt::Load { .. } if self.staying.is_some() => return None,
                 Stmt::Load { dst, column, row } => {
                     let (dst, lane) = self.own(*dst, lane);
                     let row = self.lane(*row, lane, out);
