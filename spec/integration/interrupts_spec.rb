@@ -108,7 +108,7 @@ RSpec.describe "A section that does not end" do
       beats = 0
       beating = Thread.new { loop { beats += 1; sleep 0.005 } }
       expect { Timeout.timeout(0.5) { [Interrupts::Runner.new].peach(backend:) { |r| r.forever } } }.to raise_error(Timeout::Error)
-      expect(beats).to be > 2 # about 100, where nothing else keeps the machine busy
+      expect(beats).to be > 5 # about 100, where nothing else keeps the machine busy
     ensure
       beating&.kill
     end

@@ -108,25 +108,36 @@ RSpec.describe Ikra::Profile do
     found.phases.map { |name, time| time - shown.fetch(name, 0.0) }.reject { |rest| rest.abs < 1e-9 }
   end
 
+  # The share of time that no section of a profile shows.
+  def unseen(found) = 1.0 - found.sections.sum(&:seconds) / found.seconds
+
+  # The greatest share of a section's time that is in none of its phases.
+  def without_phase(found) = found.sections.map { |section| 1.0 - section.phases.values.sum / section.seconds }.max
+
   it "has one row for an operation, with all that it makes of its sections' results" do
     list = Array.new(50_000) { |i| (i * 7919) % 50_000 }
-    found = Ikra.profile do
+    sort = lambda do
       list.psort_by(backend: :cpu) { |x| -x }
       list.pgroup_by(backend: :cpu) { |x| x % 10 }
       list.first(1000).psort(backend: :cpu) { |a, b| b <=> a }
     end
+    found = Ikra.profile(&sort)
     expect(found.sections.map { |section| [section.operation, section.path, section.elements, section.backend] }).to eq(
       [[:psort_by, __FILE__, 50_000, :cpu], [:pgroup_by, __FILE__, 50_000, :cpu], [:psort, __FILE__, 1000, :cpu]]
     )
-    expect(found.sections.map(&:line)).to eq([__LINE__ - 7, __LINE__ - 6, __LINE__ - 5])
+    expect(found.sections.map(&:line)).to eq([__LINE__ - 8, __LINE__ - 7, __LINE__ - 6])
     found.sections.each { |section| expect(section.phases.values.sum).to be_between(0.0, section.seconds).exclusive }
     expect(hidden(found)).to be_empty
+    # Other programs take time, too: the best of several profiles counts.
+    profiles = Array.new(9) { Ikra.profile(&sort) }
+    expect(profiles.map { |profile| unseen(profile) }.min).to be < 0.5
+    expect(profiles.map { |profile| without_phase(profile) }.min).to be <= 0.5
   end
 
   it "has a row for what runs no block, too, where it was called" do
     list = Array.new(50_000) { |i| (i * 7919) % 50_000 }
     array = Ikra::MDArray.new(list.map(&:to_f))
-    found = Ikra.profile do
+    compute = lambda do
       array.sum(backend: :cpu)
       array.cumsum.sync
       array.sort
@@ -134,13 +145,15 @@ RSpec.describe Ikra::Profile do
       array.mean
       Ikra::MDArray.new(list)
     end
+    found = Ikra.profile(&compute)
     # The wait for a device is an operation of its own.
     sections = found.sections.reject { |section| section.operation == :sync }
     expect(sections.map(&:operation)).to eq(%i[sum cumsum sort to_a mean new])
-    expect(sections.map(&:line)).to eq((1..6).map { |at| __LINE__ - 11 + at })
+    expect(sections.map(&:line)).to eq((1..6).map { |at| __LINE__ - 12 + at })
     expect(sections.map { |section| [section.path, section.elements] }.uniq).to eq([[__FILE__, 50_000]])
     expect(found.phases.values_at(:kernel, :unpack, :pack)).to all(be_positive)
     expect(hidden(found)).to be_empty
+    expect(Array.new(9) { unseen(Ikra.profile(&compute)) }.min).to be < 0.5
   end
 
   it "says that a method is Ruby's own" do
