@@ -28,7 +28,7 @@ pub enum Keyed {
 pub const DUG: &str = "%__dug";
 
 impl Analysis<'_> {
-    /// What a call does whose first argument is a constant key of a Hash. None: it is any other call.
+    /// What a call of a Hash's method does if its first argument is a constant key. None: it is any other call.
     pub fn keyed(&mut self, target: &Target, atom: Atom, args: &Args, block: Option<&Ty>) -> Option<Keyed> {
         let Target::Ruby(method) = target else { return None };
         let (Atom::Object(well_known::HASH), Some(Some(literal))) = (atom, args.literals.first()) else { return None };

@@ -4,8 +4,8 @@
 //! rows lie in columns ([`crate::marshal::pack`]), and how many there are ([`crate::marshal::capacity`]). Invariant:
 //! each new object is held as soon as it exists, and filled before any object changes that existed before.
 //!
-//! Nothing recurses: a new object waits in a list until its contents are read, which may make more objects. An Array
-//! whose elements all exist is made with them. Objects are made and filled in batches ([`BATCH`]).
+//! Nothing recurses: a new object waits in a list until its contents are read, which may make more objects. If
+//! all elements of an Array exist, it is made with them. Objects are made and filled in batches ([`BATCH`]).
 
 use crate::ruby::heap::{self, Field, Raw};
 use crate::ruby::identity::WordMap;

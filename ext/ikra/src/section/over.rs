@@ -361,8 +361,9 @@ const MIN_BLAS_MULTIPLICATIONS: usize = 1 << 20;
 /// Rows, inner size, columns, and the number of products.
 type Sizes = (usize, usize, usize, usize);
 
-/// `Ikra.__multiplier(buffer, multiplications, options)`: the side whose library may do so many multiplications, if it
-/// accepts the matrices: `:cuda`, `:cpu`, or nil. The caller knows from which sizes on that of the CPU is faster.
+/// `Ikra.__multiplier(buffer, multiplications, options)`: the side on which a library may multiply the matrices,
+/// `:cuda` or `:cpu`. nil: neither. The library may still refuse them. The caller knows from which sizes on the CPU's
+/// library is faster than Ikra's kernel.
 ///
 /// # Errors
 /// As [`scan`].

@@ -49,7 +49,7 @@ fn refused<T>(what: impl Into<String>) -> Result<T, Unfit> {
     Err(Unfit::Refused(what.into()))
 }
 
-/// What a Hash is that kernels cannot read, whatever its keys are. Only where the layout of tables is known.
+/// Why kernels cannot read a Hash, apart from its keys. None: they can. Only where the layout of tables is known.
 pub fn unfit(ruby: &Ruby, hash: Raw) -> Option<String> {
     is_subclass(ruby, hash).or_else(|| what_unfits(hash_table::fit(hash)).map(Into::into))
 }
