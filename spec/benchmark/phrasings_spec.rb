@@ -6,7 +6,7 @@ require File.expand_path("../../benchmark/phrasings", __dir__)
 RSpec.describe "benchmark/phrasings" do
   it "has at least six of each of the programs that passes were written for" do
     counts = Program.phrased.to_h { |name| [name, Program.find(name).new(name).phrasings.size] }
-    expect(counts.keys).to include(*%w[black_scholes boids fft floyd_warshall himeno kmeans lattice_boltzmann life mandelbrot map matmul nbody smith_waterman sum traffic])
+    expect(counts.keys).to include(*%w[black_scholes boids fft floyd_warshall himeno kmeans lattice_boltzmann life mandelbrot map matmul nbody smith_waterman sph sum traffic])
     expect(counts.values).to all(be >= 6)
   end
 
