@@ -5,7 +5,7 @@
 //! own, [`crate::types::numeric`].
 
 use crate::types::numeric::{self, Function, Kind, Method};
-use crate::types::{Atom, Ty};
+use crate::types::{Atom, Prims, Ty};
 use crate::world::{values, well_known};
 
 /// A method of Ruby's own that kernels know.
@@ -255,6 +255,14 @@ primitives! {
     IsSingle: (Atom::Str, "__single?"), 0..=0, Ty::bool();
     /// 0: UTF-8, 2: binary, 3: US-ASCII.
     Encoding: (Atom::Str, "__encoding"), 0..=0, Ty::int();
+    /// A new String of so many bytes, which are undefined.
+    NewText: (_, "__string"), 1..=1, Ty::str();
+    /// `__set(i, byte)`: writes a byte of a String that nothing else knows yet.
+    SetByte: (Atom::Str, "__set"), 2..=2, Ty::prim(Prims::NIL);
+    /// `__coded(n, code)`: a new String of the first n bytes, with an encoding ([`crate::types::Encoding`]).
+    Coded: (Atom::Str, "__coded"), 2..=2, Ty::str();
+    /// The encoding as in [`crate::types::Encoding`].
+    Code: (Atom::Str, "__code"), 0..=0, Ty::int();
     /// A String that the kernel has just made, frozen.
     AsFrozen: (Atom::Str, "__as_frozen"), 0..=0, Ty::str();
     /// ArgumentError with a message.
@@ -294,7 +302,13 @@ impl Builtin {
         match self {
             Rand(_) | ArrayGet | ArrayAt | ArrayFirst | ArrayLast | Buffer | TakeOf | RangeFirst | RangeLast
             | RangeMin | RangeMax | RangeCover | RangeStep | AsInt | StructGet | ToFloat | ToInteger => args,
-            Primitive(self::Primitive::Byte | self::Primitive::View) => args,
+            Primitive(
+                self::Primitive::Byte
+                | self::Primitive::View
+                | self::Primitive::NewText
+                | self::Primitive::SetByte
+                | self::Primitive::Coded,
+            ) => args,
             ArraySet | ArrayPut | StructSet => &args[..args.len().saturating_sub(1)],
             _ => &[],
         }
@@ -589,11 +603,14 @@ fn comparable(name: &str) -> Option<Builtin> {
 
 /// Primitives of the prelude and of patterns. No user program can have such names.
 pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
-    use crate::types::Prims;
     match (atom, name) {
         (Atom::Array(_), "__at") => Some(Builtin::ArrayAt),
         (Atom::Array(_), "__size") => Some(Builtin::ArraySize),
         (Atom::Str, "__text") => Some(Builtin::AsText),
+        (Atom::Str, "__to_text" | "__piece" | "__joinable") => Some(Builtin::Itself),
+        (_, "__piece") => {
+            Some(Builtin::Refuse("kernels interpolate what to_s gives as a String only", "let to_s return a String"))
+        }
         (_, "__copy") => Some(Builtin::Copy),
         (_, "__copied?") => Some(Builtin::IsCopied),
         (Atom::Object(_) | Atom::Array(_), "__freeze") => Some(Builtin::Freeze),
@@ -621,6 +638,31 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "kernels do not mix Strings of different encodings that have more than ASCII in them",
         )),
         (Atom::Str, "__broken") => Some(Builtin::StrRefuse("kernels do not do this with parts of characters")),
+        (Atom::Str, "__no_case") => {
+            Some(Builtin::StrRefuse("kernels change the case of ASCII letters only, and this String has others"))
+        }
+        (Atom::Str, "__case_form") => {
+            Some(Builtin::Refuse("kernels do not know this option of a change of case", "leave it out"))
+        }
+        (Atom::Str, "__set_form") => Some(Builtin::StrRefuse(
+            "kernels know one set of ASCII characters here, without backslashes, whose ranges ascend",
+        )),
+        (Atom::Int, "__chr_form") => {
+            Some(Builtin::Refuse("kernels know chr of bytes only, without an encoding", "choose between literals"))
+        }
+        (Atom::Str, "__line_form") => {
+            Some(Builtin::Refuse("kernels know lines that end with a newline only", "write split with this separator"))
+        }
+        (Atom::Str, "__block_form_of_split") => {
+            Some(Builtin::Refuse("kernels do not know split with a block", "write split(…).each { |part| … }"))
+        }
+        (Atom::Str, "__substitution_form") => Some(Builtin::StrRefuse(
+            "kernels replace a String by a String without a backslash: they know neither blocks nor Hashes here",
+        )),
+        (Atom::Array(_), "__joinable") => Some(Builtin::Refuse(
+            "kernels join no Arrays of Arrays",
+            "write list.map { |inner| inner.join(…) }.join(…)",
+        )),
         (Atom::Str, "__many_digits") => Some(Builtin::StrRefuse("kernels read Floats of up to 50 digits")),
         (Atom::Module(class), "__make") if values::is_value(class) => Some(Builtin::MakeValue),
         (Atom::Int | Atom::Float, "__part") => Some(Builtin::Itself),
@@ -651,12 +693,6 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "kernels do not know sum of numbers from such a start on",
             "write inject(start) { |a, b| a + b }",
         )),
-        (_, "__makes_strings") => {
-            let what = "the argument of this * may be a String, and kernels make none";
-            let advice =
-                "join the array after the section; if it is a number, keep Strings out of the array that it comes from";
-            Some(Builtin::Refuse(what, advice))
-        }
         (Atom::Array(_), "__resized") => Some(Builtin::StrRefuse(
             "this assignment to a part changes the length of an array that others may hold, which kernels do not",
         )),
@@ -738,7 +774,6 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "select!" | "filter!" | "reject!" | "keep_if" | "delete_if" | "compact!" | "uniq!" | "flatten!" | "slice!"
             | "delete" | "delete_at" | "replace" | "prepend" | "unshift" | "insert",
         ) => "assign a new array, which the method without ! or + makes: list = list.reject { … }",
-        ("Array", "join") => "kernels make no Strings: give the array itself, and join it afterwards",
         ("Array" | "Enumerable", "chunk" | "chunk_while" | "slice_when" | "slice_before" | "slice_after") => {
             "kernels make no Enumerators: call to_a, map, each or another method of Enumerable on it at once"
         }
@@ -756,7 +791,13 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "give the array its length before the section, and write its elements by index"
         }
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
-        ("String", _) => "kernels only read Strings: make new ones before or after the section",
+        ("String", "<<" | "concat" | "prepend" | "replace" | "insert" | "setbyte" | "clear" | "[]=") => {
+            "kernels change no String, which others may hold: make a new one with + or interpolation"
+        }
+        ("String", name) if name.ends_with('!') => {
+            "kernels change no String, which others may hold: assign what the method without ! gives"
+        }
+        ("String", _) => "do it before or after the section",
         ("Hash", "select" | "filter" | "reject") => {
             "kernels make no Hashes: find_all, partition and filter_map give arrays of keys and values"
         }
@@ -766,7 +807,9 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ("Struct" | "Data", _) => "read the members by name",
         ("Complex", _) => "compute with its parts",
         ("Rational", _) => "compute with numerator and denominator, or with to_f",
-        (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels make no Strings: give the value itself",
+        (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => {
+            "give the value itself, and make the String afterwards"
+        }
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
         _ => "write out what it does, with what docs/language.md lists",
     }

@@ -337,7 +337,7 @@ impl Body<'_, '_> {
         let found = self.cx.b.call(func, args, &[Scalar::I64, Scalar::Bool], None);
         let (source, span) = self.place_in_source(span);
         let error = Diagnostic::new(&source, span, "kernels do not know the message of this exception")
-            .because("they make no Strings: they know messages that are written out, and Strings that raise was given")
+            .because("they know messages that are written out, and Strings that raise was given")
             .advise("rescue it by its class, and keep what else is to be known of it in a variable");
         let unknown = self.cx.b.bool(Op::Not, &[found[1]]);
         self.cx.b.open();

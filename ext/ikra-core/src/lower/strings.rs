@@ -14,7 +14,7 @@ use super::numbers;
 use super::value::Val;
 use crate::infer::builtins::{Builtin, Primitive};
 use crate::infer::calls::Literal;
-use crate::ir::{Cmp, New, Op, Operand, Part, Piece, Scalar, Trap};
+use crate::ir::{Cmp, New, Op, Operand, Part, Piece, Scalar, Space, Trap};
 use crate::types::{Atom, Encoding, Repr, StrWord, Tag};
 use std::sync::Arc;
 
@@ -56,8 +56,11 @@ impl Body<'_, '_> {
         args: &[(Atom, Val)],
         literal: Option<&Literal>,
     ) -> Answer {
-        let Val::Str(word) = asker.val else { return Ok(None) };
         let first = args.first().map(|a| a.1);
+        if let (Primitive::NewText, Some(Val::Int(length))) = (primitive, first) {
+            return Ok(Some(Val::Str(self.new_string(length))));
+        }
+        let Val::Str(word) = asker.val else { return Ok(None) };
         Ok(match (primitive, first) {
             (Primitive::Byte, Some(Val::Int(index))) => {
                 let column = self.t.bytes();
@@ -76,6 +79,26 @@ impl Body<'_, '_> {
                 let marked = b.i64(Op::Or, &[start, Operand::I64(StrWord::MADE as i64)]);
                 Some(Val::Str(b.i64(Op::Or, &[marked, *length])))
             }
+            (Primitive::SetByte, Some(Val::Int(index))) => {
+                let Some((_, Val::Int(byte))) = args.get(1) else { return Ok(None) };
+                let column = self.t.bytes();
+                let row = self.string_row(word, index);
+                let byte = self.cx.b.op(Scalar::I32, Op::Narrow, &[*byte]);
+                self.t.columns[column.index()].written = true;
+                self.cx.b.store(column, row, byte);
+                Some(Val::NIL)
+            }
+            (Primitive::Coded, Some(Val::Int(length))) => {
+                let Some((_, Val::Int(code))) = args.get(1) else { return Ok(None) };
+                let _ = self.t.bytes();
+                let b = &mut self.cx.b;
+                let start = b.i64(Op::And, &[word, Operand::I64(0xffff_ffff_0000_0000_u64 as i64)]);
+                let code = b.i64(Op::Shl, &[*code, Operand::I64(StrWord::ENCODING_SHIFT.into())]);
+                let parts = b.i64(Op::Or, &[start, code]);
+                let marked = b.i64(Op::Or, &[parts, Operand::I64(StrWord::MADE as i64)]);
+                Some(Val::Str(b.i64(Op::Or, &[marked, length])))
+            }
+            (Primitive::Code, _) => Some(Val::Int(self.string_encoding(word))),
             (Primitive::AsFrozen, _) => {
                 Some(Val::Str(self.cx.b.i64(Op::Or, &[word, Operand::I64(StrWord::FROZEN as i64)])))
             }
@@ -114,6 +137,24 @@ impl Body<'_, '_> {
             }
             _ => None,
         })
+    }
+
+    /// A String of bytes that are to be written. Its bytes stay until the section ends.
+    fn new_string(&mut self, length: Operand) -> Operand {
+        let column = self.t.bytes();
+        self.t.columns[column.index()].written = true;
+        let heap = self.t.heap(Space::Bytes, false);
+        let message = format!("kernels make Strings of up to {} bytes", StrWord::MAX_BYTES);
+        let long = self.cx.b.icmp(Cmp::Gt, length, Operand::I64(StrWord::MAX_BYTES as i64));
+        let site = self.cx.site(Trap::refusal(message), Vec::<Repr>::new());
+        self.cx.b.trap_if(long, site, vec![]);
+        let site = self.cx.site(Trap::Grow(heap), vec![Repr::Int]);
+        let offset = self.cx.b.alloc(Scalar::I64, heap, length, site);
+        let b = &mut self.cx.b;
+        let start = b.i64(Op::Shl, &[offset, Operand::I64(32)]);
+        let kind = StrWord::new(0, 0, Encoding::Ascii, true).0;
+        let start = b.i64(Op::Or, &[start, Operand::I64(kind as i64)]);
+        b.i64(Op::Or, &[start, length])
     }
 
     fn string_length(&mut self, word: Operand) -> Operand {

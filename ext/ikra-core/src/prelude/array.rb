@@ -502,8 +502,38 @@ class Array
     select { |x| !others.any? { |other| other.__before?(x, other.size) } }
   end
 
+  def join(separator = nil)
+    by = separator.nil? ? "" : "".__text(separator)
+    texts = map { |x| x.__joinable }
+    return "".__coded(0, 3) if size == 0
+
+    state = texts.__at(0).__state
+    all = texts.__at(0).bytesize
+    i = 1
+    while i < size
+      text = texts.__at(i)
+      state = text.__appended(text.__appended(state, by.__state), text.__state)
+      all += by.bytesize + text.bytesize
+      i += 1
+    end
+    "".__disagree if state < 0
+    made = __string(all)
+    made.__fill(0, texts.__at(0))
+    to = texts.__at(0).bytesize
+    i = 1
+    while i < size
+      made.__fill(to, by)
+      to += by.bytesize
+      made.__fill(to, texts.__at(i))
+      to += texts.__at(i).bytesize
+      i += 1
+    end
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
   def *(other)
-    __makes_strings if other.is_a?(String)
+    return join(other) if other.is_a?(String)
+
     __no_text(other)
     times = __int(other)
     raise ArgumentError, "negative argument" if times < 0

@@ -3,6 +3,27 @@
 # Methods of numbers that give arrays, and what iterators of numbers without a block give one after the other. An
 # assignment of `divmod` to two variables makes no array.
 class Integer
+  def to_s(base = 10)
+    radix = __int(base)
+    raise ArgumentError, "invalid radix #{radix}" if radix < 2 || radix > 36
+
+    n = __places(radix)
+    text = __string(n)
+    text.__figures(self, n, radix)
+    text.__coded(n, 3)
+  end
+
+  alias inspect to_s
+
+  def chr(_encoded = (none = true))
+    __chr_form unless none
+    raise RangeError, "#{self} out of char range" if self < 0 || self > 255
+
+    text = __string(1)
+    text.__set(0, self)
+    text.__coded(1, self < 128 ? 3 : 2)
+  end
+
   def divmod(other)
     return to_r.divmod(other) if other.is_a?(Rational)
     return Complex(self, 0).divmod(other) if other.is_a?(Complex)

@@ -5,10 +5,38 @@ class NilClass
   def to_a
     []
   end
+
+  def to_s
+    "".__coded(0, 3).__as_frozen
+  end
+end
+
+class TrueClass
+  def to_s
+    "true".__coded(4, 3).__as_frozen
+  end
+end
+
+class FalseClass
+  def to_s
+    "false".__coded(5, 3).__as_frozen
+  end
 end
 
 # Methods of every object, and how the prelude compares.
 module Kernel
+  # What `join` makes of an element.
+  def __joinable
+    __no_text(self)
+    __no_list(self)
+    __asked.to_s.__piece
+  end
+
+  # What interpolation makes of it.
+  def __to_text
+    __asked.to_s.__piece
+  end
+
   def respond_to_missing?(_name, _private = false)
     false
   end

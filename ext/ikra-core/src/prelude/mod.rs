@@ -195,6 +195,7 @@ const MORE_ARGUMENTS: &[(&[&str], &str)] = &[
     (&["inject", "reduce"], "write inject(start, :name) or inject(start) { … }"),
     (&["dig"], "dig five levels at a time"),
     (&["round", "floor", "ceil", "truncate"], "multiply by a power of ten, round, and divide"),
+    (&["upcase", "downcase", "capitalize", "swapcase"], "leave its options out"),
     (&["each_with_index", "each_entry", "reverse_each"], "leave them out"),
     (&["find_index", "index", "fill"], "write a loop"),
 ];

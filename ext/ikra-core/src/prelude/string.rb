@@ -2,6 +2,360 @@
 
 # Strings: what checks its arguments, raises, or takes a block.
 class String
+  def +(other)
+    text = __text(other)
+    state = __appended(__state, text.__state)
+    __disagree if state < 0
+    n = bytesize
+    all = n + text.bytesize
+    made = __string(all)
+    made.__fill(0, self)
+    made.__fill(n, text)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  def *(times)
+    n = __int(times)
+    raise ArgumentError, "negative argument" if n < 0
+
+    all = n * bytesize
+    made = __string(all)
+    made.__fill_again(0, all, self, bytesize)
+    made.__coded(all, __code)
+  end
+
+  def upcase(_given = (none = true))
+    __case_form unless none
+    __cased(32, 0)
+  end
+
+  def downcase(_given = (none = true))
+    __case_form unless none
+    __cased(0, 32)
+  end
+
+  def swapcase(_given = (none = true))
+    __case_form unless none
+    __cased(32, 32)
+  end
+
+  def capitalize(_given = (none = true))
+    __case_form unless none
+    return self if bytesize == 0
+
+    made = __cased(0, 32)
+    made.__begin_upper
+    made
+  end
+
+  # With bits of small and great letters turned, in ASCII.
+  def __cased(small, great)
+    __no_case unless __encoding == 2 || ascii_only?
+    n = bytesize
+    made = __string(n)
+    made.__fill_cased(self, small, great)
+    made.__coded(n, __code)
+  end
+
+  def reverse
+    n = bytesize
+    made = __string(n)
+    made.__fill_reverse(self)
+    made.__coded(n, __code)
+  end
+
+  def strip
+    __broken unless valid_encoding?
+    i = __first_text
+    n = __last_text
+    n > i ? __view(i, n - i) : __view(bytesize, 0)
+  end
+
+  def lstrip
+    __broken unless valid_encoding?
+    i = __first_text
+    __view(i, bytesize - i)
+  end
+
+  def rstrip
+    __broken unless valid_encoding?
+    __view(0, __last_text)
+  end
+
+  def chomp(ending = (none = true))
+    return __view(0, __line_end(bytesize)) if none
+    return __view(0, bytesize) if ending.nil?
+
+    text = __text(ending)
+    n = text.bytesize
+    return __view(0, __lines_end) if n == 0
+    return __view(0, __line_end(bytesize)) if n == 1 && text.__byte(0) == 10
+
+    delete_suffix(text)
+  end
+
+  def chop
+    __broken unless valid_encoding?
+    n = bytesize
+    return __view(0, 0) if n == 0
+    return __view(0, n - 2) if n > 1 && __byte(n - 1) == 10 && __byte(n - 2) == 13
+
+    n -= 1
+    n -= 1 until __head?(n)
+    __view(0, n)
+  end
+
+  def ljust(width, pad = " ")
+    __justified(width, pad, 0)
+  end
+
+  def rjust(width, pad = " ")
+    __justified(width, pad, 2)
+  end
+
+  def center(width, pad = " ")
+    __justified(width, pad, 1)
+  end
+
+  # `share`: how many halves of the padding are on the left.
+  def __justified(width, pad, share)
+    most = __int(width)
+    text = __text(pad)
+    state = __appended(__state, text.__state)
+    __disagree if state < 0
+    __argument_error(:"zero width padding") if text.bytesize == 0
+    n = most - size
+    return __view(0, bytesize) if n <= 0
+
+    left = n * share / 2
+    before = text.__padding(left)
+    after = text.__padding(n - left)
+    all = before + bytesize + after
+    made = __string(all)
+    made.__fill_again(0, before, text, text.bytesize)
+    made.__fill(before, self)
+    made.__fill_again(before + bytesize, all, text, text.bytesize)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  def sub(pattern, other = (none = true))
+    __substitution_form if none
+    __substituted(pattern, other, 1)
+  end
+
+  def gsub(pattern, other = (none = true))
+    __substitution_form if none
+    __substituted(pattern, other, -1)
+  end
+
+  # With so many matches of a String replaced; -1: all.
+  def __substituted(pattern, other, most)
+    text = __text(pattern)
+    by = __text(other)
+    __disagree unless __agrees?(text)
+    __broken unless valid_encoding? && text.valid_encoding? && by.valid_encoding?
+    __substitution_form if by.__has?(92)
+    count = __matches(text, most)
+    return __view(0, bytesize) if count == 0
+
+    state = __appended(__state, by.__state)
+    __disagree if state < 0
+    all = bytesize + count * (by.bytesize - text.bytesize)
+    made = __string(all)
+    made.__fill_substituted(self, text, by, count)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  def tr(set, other)
+    text = __text(set)
+    by = __text(other)
+    return delete(text) if by.bytesize == 0
+
+    __set_form unless text.__set? && by.__set? && text.bytesize > 0
+    __broken unless valid_encoding?
+    made = __string(bytesize)
+    n = made.__fill_translated(self, text, text.__set_start, by)
+    made.__coded(n, __code)
+  end
+
+  def delete(set, *more)
+    text = __text(set)
+    __set_form unless more.size == 0 && text.__set?
+    __broken unless valid_encoding?
+    made = __string(bytesize)
+    n = made.__fill_deleted(self, text, text.__set_start)
+    made.__coded(n, __code)
+  end
+
+  def squeeze(set = (none = true), *more)
+    text = none ? "^" : __text(set)
+    __set_form unless more.size == 0 && text.__set?
+    __broken unless valid_encoding?
+    made = __string(bytesize)
+    n = made.__fill_squeezed(self, text, none ? 1 : text.__set_start)
+    made.__coded(n, __code)
+  end
+
+  def count(set, *more)
+    text = __text(set)
+    __set_form unless more.size == 0 && text.__set?
+    __broken unless valid_encoding?
+    __count_of(text, text.__set_start)
+  end
+
+  def partition(pattern)
+    text = __text(pattern)
+    __disagree unless __agrees?(text)
+    __broken unless valid_encoding? && text.valid_encoding?
+    i = __find(text, 0)
+    return [__view(0, bytesize), __view(0, 0), __view(0, 0)] if i < 0
+
+    n = i + text.bytesize
+    [__view(0, i), text, __view(n, bytesize - n)]
+  end
+
+  def split(separator = nil, limit = 0)
+    __block_form_of_split if block_given?
+    most = __int(limit)
+    list = []
+    n = bytesize
+    return list if n == 0
+
+    if most == 1
+      list << __view(0, n)
+      return list
+    end
+
+    __broken unless valid_encoding?
+    spaces = separator.nil?
+    text = spaces ? " " : __text(separator)
+    spaces = true if text.bytesize == 1 && text.__byte(0) == 32
+    __disagree unless __agrees?(text)
+    __broken unless text.valid_encoding?
+    count = 1
+    from = 0
+    i = 0
+    if spaces
+      skipped = true
+      while i < n
+        if skipped
+          if __blank?(i)
+            from = i + 1
+          else
+            skipped = false
+            break if most > 0 && most <= count
+          end
+        elsif __blank?(i)
+          list << __view(from, i - from)
+          skipped = true
+          from = i + 1
+          count += 1
+        end
+        i += 1
+      end
+    elsif text.bytesize == 0
+      while i < n
+        width = __width(i)
+        list << __view(i, width)
+        i += width
+        from = i
+        count += 1
+        break if most > 0 && most <= count
+      end
+    else
+      while i < n
+        i = __find(text, i)
+        break if i < 0
+
+        list << __view(from, i - from)
+        i += text.bytesize
+        from = i
+        count += 1
+        break if most > 0 && most <= count
+      end
+    end
+    list << __view(from, n - from) if n > from || most != 0
+    if most == 0
+      list.pop while list.size > 0 && list.last.bytesize == 0
+    end
+    list
+  end
+
+  def each_line(_newlines = (default = true), chomp: false)
+    __line_form unless default
+    i = 0
+    while i < bytesize
+      n = __line_after(i)
+      yield(__view(i, (chomp ? __newline(i, n) : n) - i))
+      i = n
+    end
+    self
+  end
+
+  def lines(_newlines = (none = true), chomp: false)
+    __line_form unless none
+    list = []
+    each_line(chomp: chomp) { |line| list << line }
+    list
+  end
+
+  # Interpolation: this literal, and then other Strings.
+  def __join1(a)
+    state = __joined(__state, a.__state)
+    __disagree if state < 0
+    n = bytesize
+    all = n + a.bytesize
+    made = __string(all)
+    made.__fill(0, self)
+    made.__fill(n, a)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  def __join2(a, b)
+    state = __joined(__joined(__state, a.__state), b.__state)
+    __disagree if state < 0
+    n = bytesize
+    m = n + a.bytesize
+    all = m + b.bytesize
+    made = __string(all)
+    made.__fill(0, self)
+    made.__fill(n, a)
+    made.__fill(m, b)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  def __join3(a, b, c)
+    state = __joined(__joined(__joined(__state, a.__state), b.__state), c.__state)
+    __disagree if state < 0
+    n = bytesize
+    m = n + a.bytesize
+    l = m + b.bytesize
+    all = l + c.bytesize
+    made = __string(all)
+    made.__fill(0, self)
+    made.__fill(n, a)
+    made.__fill(m, b)
+    made.__fill(l, c)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  def __join4(a, b, c, d)
+    state = __joined(__joined(__joined(__joined(__state, a.__state), b.__state), c.__state), d.__state)
+    __disagree if state < 0
+    n = bytesize
+    m = n + a.bytesize
+    l = m + b.bytesize
+    k = l + c.bytesize
+    all = k + d.bytesize
+    made = __string(all)
+    made.__fill(0, self)
+    made.__fill(n, a)
+    made.__fill(m, b)
+    made.__fill(l, c)
+    made.__fill(k, d)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
   def empty?
     bytesize == 0
   end

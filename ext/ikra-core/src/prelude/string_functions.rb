@@ -1,7 +1,429 @@
 # frozen_string_literal: true
 
 # Strings over their bytes. Nothing in here raises: these are functions of their own, not inlined.
+class Integer
+  # How many characters it takes in a base, with its sign.
+  def __places(radix)
+    n = 1
+    m = self
+    if m < 0
+      n = 2
+      digit = -m.remainder(radix)
+      m = -((m + digit) / radix)
+      return n if m == 0
+
+      n += 1
+    end
+    while m >= radix
+      m /= radix
+      n += 1
+    end
+    n
+  end
+end
+
 class String
+  # Writes the last characters of a number, up to a byte; its first one may be a sign.
+  def __figures(number, stop, radix)
+    i = stop - 1
+    m = number
+    if m < 0
+      digit = -m.remainder(radix)
+      m = -((m + digit) / radix)
+      __set(i, digit < 10 ? 48 + digit : 87 + digit)
+      i -= 1
+      __set(i, 45) if m == 0
+      return nil if m == 0
+    end
+    while m >= radix
+      rest = m / radix
+      digit = m - rest * radix
+      m = rest
+      __set(i, digit < 10 ? 48 + digit : 87 + digit)
+      i -= 1
+    end
+    __set(i, m < 10 ? 48 + m : 87 + m)
+    __set(i - 1, 45) if number < 0
+    nil
+  end
+
+  # Whether it is a set of characters that `tr` takes and kernels know: of ASCII, without backslashes.
+  def __set?
+    i = 0
+    while i < bytesize
+      b = __byte(i)
+      return false if b == 92 || b > 127
+      return false if b == 45 && i > 0 && i + 1 < bytesize && __byte(i - 1) > __byte(i + 1)
+
+      i += 1
+    end
+    true
+  end
+
+  # Where the characters of a set begin: behind a `^`, which means all others.
+  def __set_start
+    bytesize > 1 && __byte(0) == 94 ? 1 : 0
+  end
+
+  # The last place of a byte among the characters of a set, or -1.
+  def __set_find(byte, from)
+    found = -1
+    i = from
+    k = 0
+    while i < bytesize
+      low = __byte(i)
+      high = low
+      i += 1
+      if i + 1 < bytesize && __byte(i) == 45
+        high = __byte(i + 1)
+        i += 2
+      end
+      found = k + byte - low if byte >= low && byte <= high
+      k += high - low + 1
+    end
+    found
+  end
+
+  # The character at a place of a set, or its last one.
+  def __set_at(place)
+    last = 0
+    i = 0
+    k = place
+    while i < bytesize
+      low = __byte(i)
+      last = low
+      i += 1
+      if i + 1 < bytesize && __byte(i) == 45
+        last = __byte(i + 1)
+        i += 2
+      end
+      return low + k if k <= last - low
+
+      k -= last - low + 1
+    end
+    last
+  end
+
+  def __in_set?(i, set, from)
+    (set.__set_find(__byte(i), from) >= 0) != (from == 1)
+  end
+
+  def __count_of(set, from)
+    n = 0
+    i = 0
+    while i < bytesize
+      n += 1 if __in_set?(i, set, from)
+      i += __width(i)
+    end
+    n
+  end
+
+  # Writes a text without the characters of a set; returns how many bytes these are.
+  def __fill_deleted(text, set, from)
+    i = 0
+    to = 0
+    while i < text.bytesize
+      n = i + text.__width(i)
+      gone = text.__in_set?(i, set, from)
+      while i < n
+        unless gone
+          __set(to, text.__byte(i))
+          to += 1
+        end
+        i += 1
+      end
+    end
+    to
+  end
+
+  # Writes a text in which a character of a set stands once where it stood several times in a row.
+  def __fill_squeezed(text, set, from)
+    i = 0
+    to = 0
+    before = 0
+    while i < text.bytesize
+      width = text.__width(i)
+      gone = before == width && text.__same_bytes?(i - width, i, width) && text.__in_set?(i, set, from)
+      n = i + width
+      while i < n
+        unless gone
+          __set(to, text.__byte(i))
+          to += 1
+        end
+        i += 1
+      end
+      before = width
+    end
+    to
+  end
+
+  def __same_bytes?(i, j, n)
+    k = 0
+    while k < n
+      return false unless __byte(i + k) == __byte(j + k)
+
+      k += 1
+    end
+    true
+  end
+
+  # Writes a text with the characters of a set replaced by those of another.
+  def __fill_translated(text, set, from, by)
+    i = 0
+    to = 0
+    while i < text.bytesize
+      n = i + text.__width(i)
+      place = set.__set_find(text.__byte(i), from)
+      if from == 1
+        place = place < 0 ? 256 : -1
+      end
+      if place < 0
+        while i < n
+          __set(to, text.__byte(i))
+          to += 1
+          i += 1
+        end
+      else
+        __set(to, by.__set_at(place))
+        to += 1
+        i = n
+      end
+    end
+    to
+  end
+
+  # Writes a String's first bytes again and again.
+  def __fill_again(from, to, other, period)
+    i = from
+    j = 0
+    while i < to
+      __set(i, other.__byte(j))
+      j += 1
+      j = 0 if j == period
+      i += 1
+    end
+    nil
+  end
+
+  def __fill_cased(other, small, great)
+    i = 0
+    while i < other.bytesize
+      b = other.__byte(i)
+      if b >= 97 && b <= 122
+        b ^= small
+      elsif b >= 65 && b <= 90
+        b ^= great
+      end
+      __set(i, b)
+      i += 1
+    end
+    nil
+  end
+
+  # Makes the first letter, which is small, great.
+  def __begin_upper
+    return nil if bytesize == 0
+
+    b = __byte(0)
+    __set(0, b - 32) if b >= 97 && b <= 122
+    nil
+  end
+
+  def __fill_reverse(other)
+    i = 0
+    n = other.bytesize
+    while i < n
+      width = other.__width(i)
+      to = n - i - width
+      j = 0
+      while j < width
+        __set(to + j, other.__byte(i + j))
+        j += 1
+      end
+      i += width
+    end
+    nil
+  end
+
+  # The first byte that `strip` leaves.
+  def __first_text
+    i = 0
+    i += 1 while i < bytesize && __blank_or_null?(i)
+    i
+  end
+
+  # The end of what `strip` leaves.
+  def __last_text
+    n = bytesize
+    n -= 1 while n > 0 && __blank_or_null?(n - 1)
+    n
+  end
+
+  def __blank_or_null?(i)
+    b = __byte(i)
+    b == 32 || (b >= 9 && b <= 13) || b == 0
+  end
+
+  def __blank?(i)
+    b = __byte(i)
+    b == 32 || (b >= 9 && b <= 13)
+  end
+
+  # The end of the first bytes without one line end.
+  def __line_end(n)
+    return n if n == 0
+
+    b = __byte(n - 1)
+    return n - 1 if b == 13
+    return n unless b == 10
+
+    n > 1 && __byte(n - 2) == 13 ? n - 2 : n - 1
+  end
+
+  # The end of the text without line ends.
+  def __lines_end
+    n = bytesize
+    while n > 0 && __byte(n - 1) == 10
+      n -= 1
+      n -= 1 if n > 0 && __byte(n - 1) == 13
+    end
+    n
+  end
+
+  # The byte after the line end from a byte on.
+  def __line_after(i)
+    while i < bytesize
+      return i + 1 if __byte(i) == 10
+
+      i += 1
+    end
+    i
+  end
+
+  # The end of a line without its newline.
+  def __newline(i, n)
+    return n unless __byte(n - 1) == 10
+
+    n - 1 > i && __byte(n - 2) == 13 ? n - 2 : n - 1
+  end
+
+  # How many bytes so many characters of it take, again and again.
+  def __padding(count)
+    n = size
+    rounds = count / n
+    rounds * bytesize + __offset(count - rounds * n)
+  end
+
+  def __has?(byte)
+    i = 0
+    while i < bytesize
+      return true if __byte(i) == byte
+
+      i += 1
+    end
+    false
+  end
+
+  # How often another is found, one behind the other, up to `most` times if that is not -1.
+  def __matches(other, most)
+    count = 0
+    i = 0
+    while count != most
+      i = __find(other, i)
+      return count if i < 0
+
+      count += 1
+      return count if i >= bytesize
+
+      i += other.bytesize == 0 ? __width(i) : other.bytesize
+    end
+    count
+  end
+
+  # Writes a text with its first `count` matches replaced.
+  def __fill_substituted(text, other, by, count)
+    i = 0
+    to = 0
+    done = 0
+    while done < count
+      found = text.__find(other, i)
+      while i < found
+        __set(to, text.__byte(i))
+        i += 1
+        to += 1
+      end
+      __fill(to, by)
+      to += by.bytesize
+      done += 1
+      i += other.bytesize
+      next unless other.bytesize == 0 && i < text.bytesize
+
+      # the character between two empty matches
+      width = done < count ? text.__width(i) : 0
+      while width > 0
+        __set(to, text.__byte(i))
+        i += 1
+        to += 1
+        width -= 1
+      end
+    end
+    while i < text.bytesize
+      __set(to, text.__byte(i))
+      i += 1
+      to += 1
+    end
+    nil
+  end
+
+  # Writes another String's bytes from a byte on.
+  def __fill(at, other)
+    i = 0
+    n = other.bytesize
+    while i < n
+      __set(at + i, other.__byte(i))
+      i += 1
+    end
+    nil
+  end
+
+  # The encoding and whether all is ASCII, in one number. As in the words of Strings, 0: UTF-8, 1: UTF-8 in ASCII, 2:
+  # binary, 3: US-ASCII; and 4: binary in ASCII, 5: US-ASCII in ASCII.
+  def __state
+    code = __code
+    return code if code == 1
+    return code unless ascii_only?
+
+    code == 0 ? 1 : code + 2
+  end
+
+  # The state of a String with another one behind it; -1 where Ruby does not append it. An encoding that matters wins.
+  def __appended(mine, other)
+    return mine if mine < 0 || mine == other
+
+    ascii = mine == 1 || mine > 3
+    their_ascii = other == 1 || other > 3
+    encoding = mine < 2 ? 0 : 2 + (mine & 1)
+    their_encoding = other < 2 ? 0 : 2 + (other & 1)
+    if encoding == their_encoding
+      ascii ? other : mine
+    elsif their_ascii
+      mine
+    else
+      ascii ? other : -1
+    end
+  end
+
+  # As `__appended`, for interpolation: US-ASCII gives way to any other encoding.
+  def __joined(mine, other)
+    ours = mine == 5 || mine == 3
+    theirs = other == 5 || other == 3
+    return __appended(mine, other) if mine < 0 || !ours || theirs
+    return other if mine == 5
+    return -1 unless other == 1 || other == 4
+
+    other == 1 ? 0 : 2
+  end
+
   # How many bytes the character at a byte has; a byte that is part of none is one by itself.
   def __width(i)
     return 1 if __single?

@@ -99,7 +99,11 @@ pub fn run(
         let Machine { columns, biases, params, jobs, section, .. } = &mut machine;
         let plain = Launch::of(*jobs, columns, biases, params, &cancel, &mut timings);
         let launch = Launch { slots, ticks: section.ticks, seed: SEED, limit, ..plain };
-        match backend.launch(executable, launch).map_err(|e| e.to_string())? {
+        let outcome = backend.launch(executable, launch).map_err(|e| e.to_string())?;
+        if let Some(column) = lowered.schema.bytes {
+            *machine.bytes.borrow_mut() = machine.columns[column.index()].view::<u8>().to_vec();
+        }
+        match outcome {
             Outcome::Cancelled => return Err("it was cancelled".to_owned()),
             Outcome::Done => {
                 machine.discover();
@@ -272,7 +276,10 @@ impl<'a> Machine<'a> {
         self.fill_elements();
         self.fill_roots();
         if let Some(column) = self.lowered.schema.bytes {
-            let bytes = self.bytes.borrow();
+            let mut bytes = self.bytes.borrow_mut();
+            let (own, space) = (bytes.len(), Space::Bytes);
+            let made = place_heaps(self.lowered, &mut self.params, &self.capacities, self.slots, space, own as u64);
+            bytes.resize(own + made as usize, 0);
             self.columns[column.index()].resize(bytes.len());
             self.columns[column.index()].view_mut::<u8>().copy_from_slice(&bytes);
         }

@@ -15,6 +15,8 @@ pub struct HeapCapacities(Mutex<Vec<u64>>);
 const SCRATCH_ROWS_PER_SLOT: u64 = 32;
 /// The least initial rows of another heap.
 const MIN_INITIAL_ROWS: u64 = 256;
+/// The initial bytes of Strings, for each element.
+const INITIAL_BYTES: u64 = 16;
 /// The greatest factor by which a heap grows at once.
 const MAX_GROWTH_FACTOR: u64 = 32;
 
@@ -32,6 +34,9 @@ impl HeapCapacities {
     pub fn new(program: &Program, elements: usize) -> Self {
         let first = |heap: usize| match program.heaps[heap].scratch {
             true => SCRATCH_ROWS_PER_SLOT,
+            false if program.heaps[heap].space == Space::Bytes => {
+                (elements as u64 * INITIAL_BYTES).max(MIN_INITIAL_ROWS)
+            }
             false => (elements as u64).max(MIN_INITIAL_ROWS),
         };
         Self(Mutex::new((0..program.heaps.len()).map(first).collect()))
@@ -84,6 +89,7 @@ impl HeapCapacities {
         if rows > u64::from(u32::MAX) / 2 || bytes > memory / 2 {
             let what = match description.space {
                 Space::Array(_) => "arrays",
+                Space::Bytes => "Strings",
                 _ => "objects",
             };
             let site = &program.sites[record.site.index()];

@@ -307,7 +307,7 @@ impl<'a> Packer<'a> {
                     continue;
                 }
                 Space::Element | Space::Job => continue,
-                Space::Bytes => self.tables.strings.rows as usize,
+                Space::Bytes => (self.tables.strings.rows + self.tables.strings.room) as usize,
                 Space::Single => 1,
                 Space::Slot => target.capacity.slots as usize * SLOT_STRIDE as usize,
             };

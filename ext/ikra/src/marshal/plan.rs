@@ -122,11 +122,12 @@ pub struct KindPlan {
     pub ownable: bool,
 }
 
-/// The rows of a heap: those of a class index or of a kind index.
+/// The rows of a heap: those of a class index or of a kind index, or the bytes of Strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     Class(usize),
     Kind(usize),
+    Bytes,
 }
 
 pub struct Plan {
@@ -254,6 +255,7 @@ impl Plan {
                     Rows::Class(plan.hierarchies[hierarchy as usize] + first as usize)
                 }
                 Space::Array(kind) => Rows::Kind(plan.kind(kind)),
+                Space::Bytes => Rows::Bytes,
                 other => return Err(internal(format!("new rows of {other}"))),
             };
             plan.heaps.push(rows);

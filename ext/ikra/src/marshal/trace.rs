@@ -113,6 +113,8 @@ pub struct Strings {
     pub words: Vec<StrWord>,
     /// The rows of all, literals included.
     pub rows: u64,
+    /// The rows behind these that the kernel takes for what it makes.
+    pub room: u64,
 }
 
 /// All objects and arrays that were reached.
@@ -216,6 +218,7 @@ impl Tables {
     /// Gives ids to each class, and rows to each heap, after those of existing objects.
     fn number(&mut self, plan: &Plan, capacity: &HeapCapacity) -> Result<()> {
         self.kinds.iter_mut().for_each(|kind| kind.room = 0);
+        self.strings.room = 0;
         for hierarchy in 0..self.ends.len() {
             let mut next = 0u64;
             for class in plan.hierarchy(hierarchy) {
@@ -229,11 +232,17 @@ impl Tables {
             self.ends[hierarchy] = u32::try_from(next).map_err(|_| GuardFailure::TooMany)?;
         }
         for (heap, rows) in plan.heaps.iter().enumerate() {
-            let Rows::Kind(kind) = *rows else { continue };
-            let kind = &mut self.kinds[kind];
-            self.starts[heap] = kind.rows + kind.room;
-            kind.room += capacity.rows[heap];
-            u32::try_from(kind.rows + kind.room).map_err(|_| GuardFailure::TooMany)?;
+            let (rows, room) = match *rows {
+                Rows::Kind(kind) => {
+                    let kind = &mut self.kinds[kind];
+                    (kind.rows, &mut kind.room)
+                }
+                Rows::Bytes => (self.strings.rows, &mut self.strings.room),
+                Rows::Class(_) => continue,
+            };
+            self.starts[heap] = rows + *room;
+            *room += capacity.rows[heap];
+            u32::try_from(rows + *room).map_err(|_| GuardFailure::TooMany)?;
         }
         Ok(())
     }

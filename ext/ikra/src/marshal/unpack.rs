@@ -436,7 +436,7 @@ impl Unpacker<'_> {
                     .or_else(|| {
                         self.plan.heaps.iter().find_map(|rows| match rows {
                             plan::Rows::Kind(kind) => Some(*kind),
-                            plan::Rows::Class(_) => None,
+                            plan::Rows::Class(_) | plan::Rows::Bytes => None,
                         })
                     }),
             };

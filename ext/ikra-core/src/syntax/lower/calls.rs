@@ -52,7 +52,11 @@ impl Lower<'_> {
                 let freezes = literal && n.method_name == "freeze";
                 let name = if freezes { "%__freeze_literal" } else { &n.method_name };
                 let head = Head { name, at: n.selector_l.or(n.dot_l), safe: false };
-                self.finish_call(n.recv.as_deref(), &head, &n.args, span, block)
+                let raises = n.recv.is_none() && matches!(name, "raise" | "fail") || self.raises && block.is_none();
+                let around = std::mem::replace(&mut self.raises, raises);
+                let kind = self.finish_call(n.recv.as_deref(), &head, &n.args, span, block);
+                self.raises = around;
+                kind
             }
             Ruby::CSend(n) => {
                 let head = Head { name: &n.method_name, at: Some(n.selector_l.unwrap_or(n.dot_l)), safe: true };

@@ -5,6 +5,9 @@ use crate::diagnostic::Span;
 use crate::syntax::ast::{ConstBase, ConstPath, Kind, PRIMITIVE};
 use lib_ruby_parser::Node as Ruby;
 
+/// The pieces that the prelude's greatest `__join` appends at once.
+const MAX_JOINED: usize = 4;
+
 impl Lower<'_> {
     pub(super) fn literal(&mut self, node: &Ruby, span: Span) -> Kind {
         match node {
@@ -15,8 +18,8 @@ impl Lower<'_> {
             Ruby::Rational(_) => self.rational(self.source.slice(span).trim_end_matches('r'), span),
             Ruby::Str(_) | Ruby::Dstr(_) | Ruby::Heredoc(_) if self.source.foreign_strings => refuse::FOREIGN_STRING,
             Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
-            Ruby::Dstr(s) => self.string(&s.parts),
-            Ruby::Heredoc(s) => self.string(&s.parts),
+            Ruby::Dstr(s) => self.string(&s.parts, span),
+            Ruby::Heredoc(s) => self.string(&s.parts, span),
             Ruby::Sym(s) => symbol(&s.name.raw),
             Ruby::Dsym(s) => match joined(&s.parts) {
                 Some(bytes) => symbol(&bytes),
@@ -67,10 +70,41 @@ impl Lower<'_> {
         self.send(class, &format!("{PRIMITIVE}make"), parts, span).kind
     }
 
-    fn string(&mut self, parts: &[Ruby]) -> Kind {
+    fn string(&mut self, parts: &[Ruby], span: Span) -> Kind {
         match joined(parts) {
             Some(bytes) => Kind::Str(bytes.into()),
-            None => Kind::DStr(self.list(parts)),
+            None if self.raises => Kind::DStr(self.list(parts)),
+            None => self.interpolated(parts, span),
+        }
+    }
+
+    /// `"a#{x}b"`, as `"a".__join3(x.__to_text, "b")`. Ruby, too, begins with a literal, which may be empty.
+    fn interpolated(&mut self, parts: &[Ruby], span: Span) -> Kind {
+        let mut pieces = Vec::new();
+        for part in parts {
+            let literal = joined(std::slice::from_ref(part));
+            let first = pieces.is_empty();
+            match literal {
+                Some(bytes) if bytes.is_empty() && !first => {}
+                Some(bytes) => pieces.push(self.make(span, Kind::Str(bytes.into()))),
+                None => {
+                    if first {
+                        pieces.push(self.make(span, Kind::Str([].into())));
+                    }
+                    let value = self.node(part);
+                    let at = value.span;
+                    pieces.push(self.send(value, &format!("{PRIMITIVE}to_text"), Vec::new(), at));
+                }
+            }
+        }
+        let mut pieces = pieces.into_iter();
+        let mut text = pieces.next().unwrap_or_else(|| self.make(span, Kind::Str([].into())));
+        loop {
+            let next: Vec<_> = pieces.by_ref().take(MAX_JOINED).collect();
+            if next.is_empty() {
+                return text.kind;
+            }
+            text = self.send(text, &format!("{PRIMITIVE}join{}", next.len()), next, span);
         }
     }
 }

@@ -280,6 +280,8 @@ struct Lower<'a> {
     /// Whether the walk has met `break` in the innermost literal block.
     breaks: bool,
     rests: rests::Rests,
+    /// Whether the walk is among the arguments of `raise`: an exception puts its message together after the section.
+    raises: bool,
 }
 
 impl<'a> Lower<'a> {
@@ -297,6 +299,7 @@ impl<'a> Lower<'a> {
             outer_block: None,
             breaks: false,
             rests: rests::Rests::default(),
+            raises: false,
         }
     }
 

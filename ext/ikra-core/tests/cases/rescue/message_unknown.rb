@@ -5,7 +5,7 @@
 #
 # elements = [0, 1, 2]
 # raises: Ikra::CompileError at line 14, index 2, tick 0: kernels do not know the message of this exception
-# differs: kernels make no Strings
+# differs: kernels put no message together
 
 elements.pmap do |x|
   raise "#{x} is two" if x == 2

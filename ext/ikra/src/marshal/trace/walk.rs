@@ -264,6 +264,8 @@ impl Tracer<'_> {
         match rows {
             Rows::Class(class) => self.add_objects(class, fresh, claimed),
             Rows::Kind(kind) => self.add_arrays(kind, fresh, claimed, |array| heap::elements(array).len()),
+            // The values of a slot are objects or arrays.
+            Rows::Bytes => Ok(()),
         }
     }
 

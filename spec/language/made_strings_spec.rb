@@ -1,0 +1,231 @@
+# frozen_string_literal: true
+
+module MadeTexts
+  # Pieces of random Strings: ASCII, letters of two, three and four bytes, spaces, line ends, NUL, parts of characters.
+  PIECES = ["a", "b", "Xy", "aa", " ", "  ", "\t", "\n", "\r\n", "\0", "é", "ż", "日", "😀", "-", "x" * 40].freeze
+  ALL = [
+    "", "a", "Abc", "hello world", "zażółć gęślą", "日本語", "a😀b", "a\0b", "x" * 300, "\t\n x\r\n", "a\nb\n", "abc\r", "\0 a \0",
+    "\n\n", "\xff", "a\x80b", "\xe3\x81", "é\xe9", "abc".b, "\xff\x00é".b, " \xff ".b, "abc".encode("US-ASCII"),
+    "a\xff".dup.force_encoding("US-ASCII")
+  ].map(&:freeze).freeze
+  PARTS = ["\xff", "\xe3\x81", "\x80"].freeze
+
+  class Tag
+    attr_accessor :name, :label
+
+    def initialize(name)
+      @name = name
+      @label = nil
+    end
+
+    def mark(x) = @label = "#{@name}:#{x}"
+    def to_s = "<#{@name}>"
+  end
+
+  class Pair
+    attr_reader :first, :all
+
+    def initialize(first, all)
+      @first = first
+      @all = all
+    end
+  end
+
+  # One operation a line, as kernels read their text.
+  OPERATIONS = {
+    "+" => ->(s) { [s + "é", s + s, "-" + s] },
+    "*" => ->(s) { [s * 3, s * 0] },
+    "interpolation" => ->(s) { ["#{s}", "<#{s}|#{s.size}>", "#{s}#{s}#{1}#{s}#{nil}é#{s}", "#{12}#{s}"] },
+    "upcase" => ->(s) { [s.upcase, s.downcase, s.swapcase, s.capitalize] },
+    "reverse" => ->(s) { s.reverse },
+    "strip" => ->(s) { [s.strip, s.lstrip, s.rstrip] },
+    "chomp" => ->(s) { [s.chomp, s.chomp(""), s.chomp("\n"), s.chomp(nil), s.chomp("a"), s.chomp("é")] },
+    "chop" => ->(s) { s.chop },
+    "ljust" => ->(s) { [s.ljust(7), s.ljust(8, "é-"), s.rjust(7), s.rjust(8, "é-"), s.center(7), s.center(9, "12é")] },
+    "sub" => ->(s) { [s.sub("a", "é"), s.sub("", "_"), s.sub("é", "e"), s.sub("Xy", "")] },
+    "gsub" => ->(s) { [s.gsub("a", "é"), s.gsub("", "_"), s.gsub("é", "e"), s.gsub("aa", ""), s.gsub(" ", "  ")] },
+    "split" => ->(s) { [s.split, s.split(" "), s.split("a"), s.split("é"), s.split("")] },
+    "split with a limit" => ->(s) { [s.split(nil, 2), s.split("a", -1), s.split(" ", -1), s.split("", 2), s.split("b", 1)] },
+    "lines" => ->(s) { [s.lines, s.lines(chomp: true)] },
+    "tr" => ->(s) { [s.tr("a-y", "b-z"), s.tr("^a-c", "*"), s.tr("ab", ""), s.tr("-x", "12"), s.tr("^", "!"), s.tr("aab", "123")] },
+    "delete" => ->(s) { [s.delete("a-m"), s.delete("^a-z"), s.delete("-"), s.delete(" ")] },
+    "squeeze" => ->(s) { [s.squeeze, s.squeeze("a"), s.squeeze("^a"), s.squeeze(" \n")] },
+    "count" => ->(s) { [s.count("a-z"), s.count("^a"), s.count("")] },
+    "partition" => ->(s) { [s.partition("a"), s.partition("é")] },
+    "join" => ->(s) { [[s, "b"].join, [s, 1, "é"].join(","), [1, s].join("-"), [nil, true, s] * ":", [].join] }
+  }.freeze
+
+  def self.random(count, random)
+    Array.new(count) do
+      pieces = random.rand(4) == 0 ? PIECES + PARTS : PIECES
+      text = Array.new(random.rand(9)) { pieces.sample(random:) }.join
+      case random.rand(8)
+      when 0 then text.b
+      when 1 then text.dup.force_encoding("US-ASCII")
+      else text
+      end
+    end
+  end
+
+  # What tells Strings apart, besides their identity.
+  def self.form(value)
+    case value
+    when Array then value.map { |x| form(x) }
+    when String then [value.b, value.encoding, value.frozen?]
+    else value
+    end
+  end
+
+  def self.kernel(text, backend, operation)
+    form([text].pmap(backend:, &operation).first)
+  rescue StandardError, Ikra::CompileError => e
+    e.class
+  end
+
+  def self.ruby(text, operation)
+    form(operation.call(text))
+  rescue StandardError => e
+    e.class
+  end
+end
+
+RSpec.describe "Strings that a block makes" do
+  on_every_backend do
+    MadeTexts::OPERATIONS.each do |name, operation|
+      it "by #{name} are Ruby's, or refused" do
+        texts = MadeTexts::ALL + MadeTexts.random(40, Random.new(name.sum))
+        # whatever is in them, kernels know Strings of ASCII
+        ascii, others = texts.partition { |text| text.ascii_only? && text.encoding != Encoding::BINARY }
+        expect(MadeTexts.form(ascii.pmap(backend:, &operation))).to eq(ascii.map { |text| MadeTexts.ruby(text, operation) })
+        got = others.each_slice(3).flat_map do |slice|
+          MadeTexts.form(slice.pmap(backend:, &operation))
+        rescue StandardError, Ikra::CompileError
+          slice.map { |text| MadeTexts.kernel(text, backend, operation) }
+        end
+        others.zip(got) do |text, form|
+          expect([text, form]).to eq [text, MadeTexts.ruby(text, operation)] unless form == Ikra::CompileError
+        end
+      end
+    end
+
+    it "by to_s of Integers" do
+      numbers = [0, 1, -1, 9, 10, 99, 100, -100, 12_345, 2**31, 2**62, 2**63 - 1, -2**63]
+      expect { |x| [x.to_s, x.inspect, x.to_s(2), x.to_s(16), x.to_s(36), x.to_s(7)] }.to be_same_as_ruby.over(*numbers)
+      expect { |x| 5.to_s(x) }.to be_same_as_ruby.over(2, 36, 1, 0, 37, -2)
+      expect(MadeTexts.form([5].pmap(backend:) { |x| [x.to_s, "#{x}"] })).to eq MadeTexts.form([5].map { |x| [x.to_s, "#{x}"] })
+      expect { |x| [x.chr, x.chr.valid_encoding?] }.to be_same_as_ruby.over(0, 65, 127, 128, 255, 256, -1)
+    end
+
+    it "by to_s of nil, true and false" do
+      got = [nil, true, false].pmap(backend:) { |x| [x.to_s, "#{x}."] }
+      expect(MadeTexts.form(got)).to eq(MadeTexts.form([nil, true, false].map { |x| [x.to_s, "#{x}."] }))
+    end
+
+    it "by to_s of a class of the program" do
+      expect { |run| run.pmap([MadeTexts::Tag.new("é"), MadeTexts::Tag.new("")]) { |tag| "#{tag}!" } }.to be_same_as_ruby
+    end
+
+    it "in a loop" do
+      expect do |n|
+        text = ""
+        n.times { |i| text += "#{i}," }
+        text
+      end.to be_same_as_ruby.over(0, 1, 10, 200)
+    end
+
+    it "of several kinds" do
+      expect { |x| x.is_a?(Integer) ? "#{x}" : x }.to be_same_as_ruby.over(1, nil, 2.5, "a")
+    end
+
+    it "are compared, measured and read as others" do
+      expect do |x|
+        text = "é#{x}"
+        [text == "é1", text <=> "é2", text.size, text.bytesize, text[1], text.getbyte(0), text.start_with?("é")]
+      end.to be_same_as_ruby.over(1, 2, 33)
+    end
+
+    it "are fields of objects, old and new ones" do
+      expect do |run|
+        tags = %w[a é].map { |name| MadeTexts::Tag.new(name) }
+        run.peach(tags) { |tag| tag.mark(7) }
+        [tags.map(&:label), tags.map { |tag| tag.label.encoding }]
+      end.to be_same_as_ruby
+      expect do |run|
+        pairs = run.pmap([1, 2]) { |x| MadeTexts::Pair.new("#{x}", ["a#{x}", "b" * x]) }
+        pairs.map { |pair| [pair.first, pair.all] }
+      end.to be_same_as_ruby
+    end
+
+    it "are messages of exceptions" do
+      expect do |x|
+        text = "no #{x}"
+        raise ArgumentError, text
+      end.to be_same_as_ruby.over(1, "é")
+    end
+
+    it "are keys of groups" do
+      numbers = (1..30).to_a
+      expect(numbers.pgroup_by(backend:) { |x| "k#{x % 3}" }).to eq(numbers.group_by { |x| "k#{x % 3}" })
+      expect(numbers.puniq(backend:) { |x| "k#{x % 3}" }).to eq(numbers.uniq { |x| "k#{x % 3}" })
+    end
+
+    it "grow with what elements make" do
+      numbers = (1..300).to_a
+      expect(numbers.pmap(backend:) { |x| "ab" * x }).to eq(numbers.map { |x| "ab" * x })
+      expect(numbers.pmap(backend:) { |x| x == 300 ? "ab" * 3000 : "" }).to eq(numbers.map { |x| x == 300 ? "ab" * 3000 : "" })
+    end
+
+    it "are another kind of error where their encodings disagree" do
+      bytes = "\xff".b
+      expect { ["é"].pmap(backend:) { |s| s + bytes } }.to raise_error(Ikra::CompileError, /different encodings/)
+      expect { ["é"].pmap(backend:) { |s| "#{bytes}#{s}" } }.to raise_error(Ikra::CompileError, /different encodings/)
+    end
+  end
+
+  it "have no identity" do
+    expect { [1].pmap { |x| s = "#{x}"; s.equal?(s) } }.to raise_error(Ikra::CompileError, /identity of Strings/)
+  end
+
+  it "survive a GC at each allocation" do
+    numbers = (1..20).to_a
+    results = begin
+      GC.stress = true
+      numbers.pmap(backend: :cpu) { |x| ["#{x} m", "é" * x] }
+    ensure
+      GC.stress = false
+    end
+    expect(results).to eq((1..20).map { |x| ["#{x} m", "é" * x] })
+  end
+
+  it "may be a million" do
+    results = (0...1_000_000).to_a.pmap(backend: :cpu) { |x| "#{x} m" }
+    expect(results.size).to eq 1_000_000
+    expect(results.each_with_index.all? { |text, i| text == "#{i} m" }).to be true
+  end
+
+  it "are not changed where others may hold them" do
+    expect { ["a"].pmap { |s| s << "b" } }.to raise_error(Ikra::CompileError, /String#<<.*make a new one with \+/m)
+    expect { ["a"].pmap { |s| s.upcase! } }.to raise_error(Ikra::CompileError, /without ! gives/)
+  end
+
+  it "follow a to_s that a program defines" do
+    tag = Class.new { def to_s = 1 }
+    stub_const("MadeTexts::Odd", tag)
+    expect { [MadeTexts::Odd.new].pmap { |x| "#{x}" } }.to raise_error(Ikra::CompileError, /to_s gives as a String/)
+  end
+
+  it "are refused in forms that kernels do not know" do
+    expect { ["a"].pmap { |s| s.upcase(:ascii) } }.to raise_error(Ikra::CompileError, /option of a change of case/)
+    expect { ["é"].pmap { |s| s.upcase } }.to raise_error(Ikra::CompileError, /ASCII letters only/)
+    expect { ["a"].pmap { |s| s.gsub("a") { |m| m } } }.to raise_error(Ikra::CompileError, /replace a String by a String/)
+    expect { ["a"].pmap { |s| s.gsub("a", "\\0") } }.to raise_error(Ikra::CompileError, /without a backslash/)
+    expect { ["a"].pmap { |s| s.tr("é", "e") } }.to raise_error(Ikra::CompileError, /one set of ASCII characters/)
+    expect { ["a"].pmap { |s| s.delete("ab", "b") } }.to raise_error(Ikra::CompileError, /one set of ASCII characters/)
+    expect { [65].pmap { |x| x.chr("UTF-8") } }.to raise_error(Ikra::CompileError, /chr of bytes only/)
+    expect { ["a"].pmap { |s| s.lines("a") } }.to raise_error(Ikra::CompileError, /lines that end with a newline/)
+    expect { ["a"].pmap { |s| s.split("a") { |m| m } } }.to raise_error(Ikra::CompileError, /split with a block/)
+    expect { [1].pmap { |x| [[x]].join } }.to raise_error(Ikra::CompileError, /no Arrays of Arrays/)
+    expect { [1.5].pmap { |x| "#{x}" } }.to raise_error(Ikra::CompileError, /Float#to_s/)
+    expect { [:a].pmap { |x| "#{x}" } }.to raise_error(Ikra::CompileError, /Symbol#to_s/)
+  end
+end
