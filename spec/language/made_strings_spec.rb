@@ -161,12 +161,36 @@ RSpec.describe "Strings that a block makes" do
         text = "no #{x}"
         raise ArgumentError, text
       end.to be_same_as_ruby.over(1, "é")
+      expect { |x| raise ArgumentError, "no " + "#{x}" }.to be_same_as_ruby.over(1, "é")
+      expect do |x|
+        text = "no #{x}"
+        raise ArgumentError, text if x > 1
+        text
+      rescue ArgumentError => e
+        "#{e.message}!"
+      end.to be_same_as_ruby.over(1, 2)
     end
 
     it "are keys of groups" do
       numbers = (1..30).to_a
       expect(numbers.pgroup_by(backend:) { |x| "k#{x % 3}" }).to eq(numbers.group_by { |x| "k#{x % 3}" })
       expect(numbers.puniq(backend:) { |x| "k#{x % 3}" }).to eq(numbers.uniq { |x| "k#{x % 3}" })
+    end
+
+    it "look Hashes up, and are what captured variables have last" do
+      prices = { "k1" => 10, "k2" => 20 }
+      expect { |run| run.pmap([1, 2, 3]) { |x| prices["k#{x}"] } }.to be_same_as_ruby
+      expect do |run|
+        last = nil
+        run.peach([1, 2, 3]) { |x| last = "#{x}!" }
+        last
+      end.to be_same_as_ruby
+    end
+
+    it "are reduced and scanned" do
+      words = %w[x é z]
+      expect(words.preduce(backend:) { |a, b| a + b }).to eq "xéz"
+      expect(words.psum("", backend:) { |a| a + "1" }).to eq "x1é1z1"
     end
 
     it "grow with what elements make" do
@@ -197,6 +221,17 @@ RSpec.describe "Strings that a block makes" do
     expect(results).to eq((1..20).map { |x| ["#{x} m", "é" * x] })
   end
 
+  it "stay on the device in a scope" do
+    tags = %w[a é].map { |name| MadeTexts::Tag.new(name) }
+    Ikra.resident(tags) do
+      2.times { tags.peach { |tag| tag.label = "#{tag.name}#{tag.label}" } }
+      expect(tags.pmap { |tag| tag.label + "?" }).to eq %w[aa? éé?]
+      tags[0].label = "changed"
+      tags.peach { |tag| tag.mark(tag.label.size) }
+    end
+    expect(tags.map(&:label)).to eq %w[a:7 é:2]
+  end
+
   it "may be a million" do
     results = (0...1_000_000).to_a.pmap(backend: :cpu) { |x| "#{x} m" }
     expect(results.size).to eq 1_000_000
@@ -206,6 +241,11 @@ RSpec.describe "Strings that a block makes" do
   it "are not changed where others may hold them" do
     expect { ["a"].pmap { |s| s << "b" } }.to raise_error(Ikra::CompileError, /String#<<.*make a new one with \+/m)
     expect { ["a"].pmap { |s| s.upcase! } }.to raise_error(Ikra::CompileError, /without ! gives/)
+  end
+
+  it "are not chosen as messages" do
+    expect { [1].pmap { |x| raise(x > 1 ? "no #{x}" : "yes") } }
+      .to raise_error(Ikra::CompileError, /choose between messages with interpolation/)
   end
 
   it "follow a to_s that a program defines" do

@@ -569,8 +569,8 @@ impl Walker<'_, '_> {
             Kind::Str(_) => Ty::str(),
             Kind::DStr(_) => {
                 return Err(self
-                    .error(node.span, "kernels do not know a string with interpolation")
-                    .advise("return the values from the block and build the string from its results in Ruby")
+                    .error(node.span, "kernels do not choose between messages with interpolation")
+                    .advise("write a raise for each, or assign the text to a variable first")
                     .into());
             }
             Kind::Array(items) => self.array_literal(node, items, env)?,

@@ -52,7 +52,9 @@ impl Lower<'_> {
                 let freezes = literal && n.method_name == "freeze";
                 let name = if freezes { "%__freeze_literal" } else { &n.method_name };
                 let head = Head { name, at: n.selector_l.or(n.dot_l), safe: false };
-                let raises = n.recv.is_none() && matches!(name, "raise" | "fail") || self.raises && block.is_none();
+                // `raise Failure.new("…")`
+                let makes = self.raises && matches!(name, "new" | "exception") && block.is_none();
+                let raises = makes || n.recv.is_none() && matches!(name, "raise" | "fail");
                 let around = std::mem::replace(&mut self.raises, raises);
                 let kind = self.finish_call(n.recv.as_deref(), &head, &n.args, span, block);
                 self.raises = around;
