@@ -517,6 +517,52 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is not copied for each call of a loop over resident objects whose launches may raise" do
+    expect(on_stand_in(<<~RUBY)).to eq("true\ntrue\n")
+      Ikra.config.backend = :cuda
+      class Vehicle
+        attr_reader :at, :trips
+        def initialize(at) = (@at, @trips = at, 1)
+      end
+      class Car < Vehicle
+        def step(far) = @at += 0.5 * far
+      end
+      class Bus < Vehicle
+        def step(far)
+          @trips = @trips + far if @at < 90
+          @at = @at + far
+        end
+      end
+      vehicles = Array.new(600) { |i| i % 3 == 0 ? Bus.new(i) : Car.new(i * 0.5) }
+      plain = vehicles.map { |vehicle| vehicle.class.new(vehicle.at) }
+      move = ->(far, on = vehicles) { on.peach { |vehicle| vehicle.step(far) } }
+      copied, moves, kept = [], [], true
+      Ikra.resident(vehicles, arrays: :fixed) do
+        # the kernel is compiled in the background
+        300.times do
+          moves << 1
+          copied << Ikra.profile { move.call(1) }.sections.sum(&:copied)
+          break if copied.last(3) == [0, 0, 0]
+          sleep 0.05
+        end
+        3.times do |round|
+          [1, 2].each { |far| moves << far and move.call(far) }
+          begin
+            move.call((1 << 63) - 1)
+            kept = false
+          rescue RangeError
+            # nothing changed
+          end
+          vehicles[round].trips
+        end
+        2.times { moves << 2 and move.call(2) }
+      end
+      moves.each { |far| plain.each { |vehicle| vehicle.step(far) } }
+      p kept && vehicles.map { |v| [v.at, v.trips] } == plain.map { |v| [v.at, v.trips] }
+      p copied.first.positive? && copied.last(3) == [0, 0, 0]
+    RUBY
+  end
+
   it "has what each array is to have, however arrays are written, in part and whole, copied, and looked at in expressions" do
     expect(on_stand_in(<<~RUBY)).to eq("[]\n")
       Ikra.config.backend = :cuda

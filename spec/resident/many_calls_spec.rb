@@ -17,6 +17,23 @@ class OftenCalledToo < OftenCalled
   def step(by) = @x -= (@v *= 1.001) * by
 end
 
+# One that may raise. It has a variable that the others lack, and does not always change it.
+class OftenCounted < OftenCalled
+  def initialize(number)
+    super
+    @count = number
+  end
+
+  def step(by)
+    super
+    @count += by.to_i + 1
+    return if @x > 900.0
+
+    @seen = @v if @count.odd?
+  end
+  attr_reader :count
+end
+
 # Consecutive calls may become one launch of several ticks (ext/ikra-core/src/backend/cuda/queue/ticks.rs). This must
 # not show.
 RSpec.describe "Ikra.resident with many calls" do
@@ -52,6 +69,19 @@ RSpec.describe "Ikra.resident with many calls" do
         end
       end
       expect(state(resident)).to eq(state(plain))
+    end
+
+    it "leaves everything as it was if a call raises, however many did not" do
+      resident, plain = Array.new(2) { Array.new(4000) { |i| [OftenCalled, OftenCounted, OftenCalledToo][i % 3].new(i) } }
+      far = [0.25, 1.5, 0.5, 1e19, 0.75, 2.25, 1e19, 0.25, 0.5]
+      move = ->(by) { resident.peach { |one| one.step(by) } }
+      Ikra.resident(resident, arrays: :fixed) do
+        # 1e19 is no Integer of 64 bits
+        far.each { |by| by > 1e18 ? expect { move.call(by) }.to(raise_error(RangeError)) : move.call(by) }
+      end
+      far.reject { |by| by > 1e18 }.each { |by| plain.each { |one| one.step(by) } }
+      counts = ->(list) { list.grep(OftenCounted).map(&:count) }
+      expect([state(resident), counts.call(resident)]).to eq([state(plain), counts.call(plain)])
     end
 
     it "shows whoever looks what all calls before did" do

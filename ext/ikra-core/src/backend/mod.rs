@@ -21,6 +21,7 @@ pub mod collective;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod doubled;
 pub mod epilogue;
 pub mod fold;
 pub mod libm;

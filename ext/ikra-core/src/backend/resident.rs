@@ -30,6 +30,8 @@ pub enum Write {
     Some,
     /// All of them.
     All,
+    /// The same ones as the last launch of a writer with this number, while it reads the rows from another column.
+    Swap { writer: u64, before: ColumnId },
 }
 
 /// Smaller columns are copied to a device so fast that a thread is not worthwhile.
@@ -91,6 +93,11 @@ impl Resident {
                 copied = rows.1;
                 rows.0
             }
+            (store, Write::Swap { writer, .. }) => {
+                let rows = self.buffer.to_swap(writer, store)?;
+                copied = rows.1;
+                rows.0
+            }
             (None, Write::All) => room::caught(|| HostColumn::to_fill(storage, len, None))?,
             // kernels on the host copy what they write
             (None, _) if completions.is_some() => self.buffer.on_host_later()?,
@@ -102,9 +109,15 @@ impl Resident {
     /// Makes the written rows the contents of the buffer. Called after a launch that ended without an error, if
     /// `completions` do, too.
     pub fn keep(&self, columns: &mut [HostColumn], completions: &[Arc<Completion>]) {
-        if self.write != Write::None {
+        let mut taken = |column: ColumnId| {
             let none = HostColumn::zeroed(self.buffer.storage(), 0);
-            self.buffer.replace_with(std::mem::replace(&mut columns[self.column.index()], none), completions.to_vec());
+            std::mem::replace(&mut columns[column.index()], none)
+        };
+        match self.write {
+            Write::None => {}
+            // such launches are waited for
+            Write::Swap { writer, before } => self.buffer.swap(taken(self.column), taken(before), writer),
+            Write::Some | Write::All => self.buffer.replace_with(taken(self.column), completions.to_vec()),
         }
     }
 }

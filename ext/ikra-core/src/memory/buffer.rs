@@ -34,6 +34,10 @@
 //! device has the contents, and no queued kernel still reads them. They are larger than 64 KiB, and at most 64 parts
 //! were written since the version was made. A launch that cannot fail also writes in place, because it never has to be
 //! undone ([`Buffer::in_place`]).
+//!
+//! A loop of launches that may fail writes to two memories in turn ([`Buffer::to_swap`], [`Buffer::swap`]). Each launch
+//! reads one and writes the other. Rows that no such launch writes are the same in both. Any other change of the
+//! contents drops the second memory.
 
 use super::column::HostColumn;
 use super::completion::Completion;
@@ -135,6 +139,21 @@ pub struct Buffer {
     storage: Storage,
     len: usize,
     version: Mutex<Version>,
+    spare: Mutex<Option<Spare>>,
+}
+
+/// Memory of the version before, into which a launch may write the next one ([`Buffer::to_swap`]).
+#[derive(Debug)]
+struct Spare {
+    /// Says which rows may differ from those of the version.
+    writer: u64,
+    rows: SpareRows,
+}
+
+#[derive(Debug)]
+enum SpareRows {
+    Host(Arc<HostWords>),
+    Device(Arc<dyn DeviceMemory>),
 }
 
 /// The contents of a buffer, and where they are.
@@ -211,7 +230,7 @@ impl Buffer {
     /// A buffer whose contents are all zero.
     #[inline]
     pub fn zeroed(storage: Storage, len: usize) -> Self {
-        Self { storage, len, version: Mutex::default() }
+        Self { storage, len, version: Mutex::default(), spare: Mutex::default() }
     }
     /// A buffer with rows that a kernel or the host made.
     pub fn from_column(column: HostColumn) -> Self {
@@ -252,25 +271,37 @@ impl Buffer {
         let version = version.clone();
         if version.is_poisoned() { Residence::Poisoned } else { residence }
     }
-    /// Bytes on the host and on the device, including those of versions to which the buffer may return.
+    /// Bytes on the host and on the device, including those of versions to which the buffer may return, and of memory
+    /// for the next version.
     pub fn held(&self) -> (usize, usize) {
         let version = self.version.lock();
         let versions = || version.before.iter().map(|before| &**before).chain([&*version]);
-        let host = versions().filter_map(|version| version.host.as_ref()).map(|words| words.len() * 8).sum();
-        (host, versions().filter_map(|version| version.device.as_ref()).map(|memory| memory.bytes()).sum())
+        let host: usize = versions().filter_map(|version| version.host.as_ref()).map(|words| words.len() * 8).sum();
+        let device: usize = versions().filter_map(|version| version.device.as_ref()).map(|memory| memory.bytes()).sum();
+        match self.spare.lock().as_ref().map(|spare| &spare.rows) {
+            Some(SpareRows::Host(words)) => (host + words.len() * 8, device),
+            Some(SpareRows::Device(memory)) => (host, device + memory.bytes()),
+            None => (host, device),
+        }
     }
-    /// The device memory with the contents, which copies share, and that of versions to which the buffer may return.
+    /// The device memory with the contents, which copies share, that of versions to which the buffer may return, and
+    /// that for the next version.
     pub fn device(&self) -> Vec<Arc<dyn DeviceMemory>> {
         let version = self.version.lock();
         let before = version.before.iter().filter_map(|version| version.device.clone());
-        version.device.iter().cloned().chain(before).collect()
+        let spare = self.spare.lock();
+        let next = match spare.as_ref().map(|spare| &spare.rows) {
+            Some(SpareRows::Device(memory)) => Some(memory.clone()),
+            _ => None,
+        };
+        version.device.iter().cloned().chain(before).chain(next).collect()
     }
     /// A buffer of its own with the same contents. Nothing is copied until one of the two is written. If the contents
     /// turn out to be poisoned, so is the copy.
     pub fn snapshot(&self) -> Self {
         self.recall();
         let version = Version { before: Vec::new(), ..self.version.lock().clone() };
-        Self { storage: self.storage, len: self.len, version: Mutex::new(version) }
+        Self { storage: self.storage, len: self.len, version: Mutex::new(version), spare: Mutex::default() }
     }
     /// Whether the buffer may yet return to earlier contents.
     pub fn may_come_back(&self) -> bool {
@@ -338,6 +369,52 @@ impl Buffer {
         // the old version is dropped after the lock is released
         let version = Version { host, device, completions, ..Version::default() };
         let _old = std::mem::replace(&mut *self.version.lock(), version);
+        self.forget_spare();
+    }
+    /// Replaces the version with one that a launch wrote into the memory of [`Buffer::to_swap`]. `read` is the version
+    /// that it read, whose memory is kept for the next launch of the same `writer`. Such a launch may leave each row
+    /// alone that this one did not write.
+    ///
+    /// # Panics
+    /// As [`Buffer::replace`].
+    pub fn swap(&self, column: HostColumn, read: HostColumn, writer: u64) {
+        let before = self.version.lock().clone();
+        // another thread may have changed the contents meanwhile
+        let rows = match (read.device().cloned(), before.device) {
+            (Some(memory), Some(now)) => Arc::ptr_eq(&memory, &now).then_some(SpareRows::Device(memory)),
+            (None, _) => {
+                let same = |words: &Arc<HostWords>| before.host.as_ref().is_some_and(|now| Arc::ptr_eq(words, now));
+                read.into_words().filter(same).map(SpareRows::Host)
+            }
+            _ => None,
+        };
+        drop(before.host);
+        self.replace(column);
+        *self.spare.lock() = rows.map(|rows| Spare { writer, rows });
+    }
+    /// Memory in which a launch of a `writer` makes the next version, while it reads this one. All rows of it that the
+    /// launch does not write are those of this version. The number is how many bytes were copied for that on a device;
+    /// rows of the host may be shared, and are copied before they are written.
+    ///
+    /// # Errors
+    /// As [`Buffer::on_device`] and [`Buffer::on_host`].
+    pub fn to_swap(&self, writer: u64, store: Option<&dyn DeviceStore>) -> Result<(HostColumn, usize)> {
+        let spare = self.spare.lock().take().filter(|spare| spare.writer == writer).map(|spare| spare.rows);
+        match (store, spare) {
+            (Some(store), Some(SpareRows::Device(memory))) if store.owns(&*memory) && store.may_write(&memory, 1) => {
+                Ok((HostColumn::on_device(self.storage, self.len, memory), 0))
+            }
+            (None, Some(SpareRows::Host(words))) if Arc::strong_count(&words) == 1 => {
+                Ok((HostColumn::shared(self.storage, self.len, words), 0))
+            }
+            (Some(store), _) => self.to_write(store),
+            (None, _) => Ok((self.on_host()?, 0)),
+        }
+    }
+    /// Drops the memory for the next version, because that has other contents than a launch expects.
+    fn forget_spare(&self) {
+        // dropped after the lock is released
+        let _gone = self.spare.lock().take();
     }
     /// Records that a device's memory has the same contents as the host.
     ///
@@ -355,6 +432,7 @@ impl Buffer {
     pub fn poison(&self, poison: Poison) {
         let version = Version { completions: vec![Arc::new(Completion::failed(poison))], ..Version::default() };
         let _old = std::mem::replace(&mut *self.version.lock(), version);
+        self.forget_spare();
     }
     /// Makes the contents the same as the other buffer's. Nothing is copied until one of the two is written.
     ///
@@ -364,6 +442,7 @@ impl Buffer {
         assert_eq!((other.storage, other.len), (self.storage, self.len), "contents of another form");
         let version = other.version.lock().clone();
         let _old = std::mem::replace(&mut *self.version.lock(), version);
+        self.forget_spare();
     }
     /// Waits for the launches on which the contents depend.
     ///
@@ -410,6 +489,7 @@ impl Buffer {
         // the old version is dropped after the lock is released
         let _gone = std::mem::replace(&mut *now, before);
         drop(now);
+        self.forget_spare();
         true
     }
     /// Returns to earlier contents, if the failure of this version was already reported by a read of another buffer.
@@ -561,6 +641,7 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::on_device`].
     pub fn in_place(&self, store: &dyn DeviceStore) -> Result<(HostColumn, usize)> {
+        self.forget_spare();
         let column = self.on_device(store)?;
         if let Some(memory) = column.device() {
             let now = self.version.lock();
@@ -654,6 +735,7 @@ impl Buffer {
         self.settle()?;
         memory.settle()?;
         drop(memory);
+        self.forget_spare();
         let mut now = self.version.lock();
         // another thread may have written or read meanwhile
         if !worth_it(&now) || !now.completions.is_empty() {
@@ -689,6 +771,7 @@ impl Buffer {
             return Err(error);
         }
         change(column.bytes_mut());
+        self.forget_spare();
         let old = std::mem::replace(&mut *now, Version { host: column.into_words(), ..Version::default() });
         drop(now);
         drop(old);
@@ -699,6 +782,7 @@ impl Buffer {
     /// # Errors
     /// `Device`, when they cannot be fetched.
     pub fn leave_device(&self) -> Result<()> {
+        self.forget_spare();
         // versions are dropped after the lock is released
         let _gone = loop {
             let mut now = self.version.lock();
@@ -980,6 +1064,55 @@ mod tests {
         buffer.replace(column);
         assert_eq!(address(&copy.on_device(&store).unwrap()), now);
         assert_eq!(copy.in_place(&store).unwrap().1, 0, "nobody else sees them any more");
+    }
+
+    #[test]
+    fn launches_swap_two_memories_until_something_else_changes_the_contents() {
+        let (buffer, store) = (three(), Store::default());
+        let on = |column: &HostColumn| column.device().map(|memory| Arc::as_ptr(memory).cast::<()>());
+        let swap = |writer: u64| {
+            let read = buffer.on_device(&store).unwrap();
+            let (next, copied) = buffer.to_swap(writer, Some(&store)).unwrap();
+            let addresses = (on(&read), on(&next));
+            buffer.swap(next, read, writer);
+            (addresses, copied)
+        };
+        let ((first, second), copied) = swap(1);
+        assert!(first != second && copied == 24);
+        assert_eq!((swap(1), swap(1)), (((second, first), 0), ((first, second), 0)));
+        assert_eq!(buffer.device().len(), 2);
+        assert_eq!(swap(2).1, 24, "other rows may differ");
+        let copy = buffer.snapshot();
+        assert_eq!((swap(2).1, swap(2).1), (0, 24), "somebody sees the memory");
+        drop(copy);
+        for change in 0..5 {
+            assert_eq!((swap(2), swap(2).1).1, 0);
+            match change {
+                0 => buffer.write(8, &7i64.to_ne_bytes()).unwrap(),
+                1 => drop(buffer.in_place(&store).unwrap()),
+                2 => buffer.share(&three()),
+                3 => buffer.leave_device().unwrap(),
+                _ => {
+                    let read = buffer.on_device(&store).unwrap();
+                    let next = buffer.to_swap(2, Some(&store)).unwrap().0;
+                    buffer.write(8, &8i64.to_ne_bytes()).unwrap();
+                    buffer.swap(next, read, 2);
+                }
+            }
+            assert_eq!(swap(2).1, 24, "{change}");
+        }
+        let host = three();
+        let swap = || {
+            let read = host.on_host().unwrap();
+            let (mut next, copied) = host.to_swap(1, None).unwrap();
+            next.view_mut::<i64>()[0] += 1;
+            let address = next.view::<i64>().as_ptr();
+            host.swap(next, read, 1);
+            (address, copied, elements(&host)[0])
+        };
+        let turns: Vec<_> = (0..4).map(|_| swap()).collect();
+        assert!(turns[0].0 == turns[2].0 && turns[1].0 == turns[3].0 && turns[0].0 != turns[1].0);
+        assert_eq!(turns.iter().map(|(_, _, element)| *element).collect::<Vec<_>>(), [2, 2, 3, 3]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod checks;
 mod copies;
 mod dce;
 mod demanded_bits;
+mod double_buffer;
 mod expand;
 mod facts;
 mod floats;
@@ -47,6 +48,7 @@ mod widths;
 
 use crate::error::{Error, Result};
 use crate::ir::{Program, verify};
+pub use double_buffer::{Bound, DoubleBuffered, double_buffer};
 pub use single_precision::{is_single, single};
 pub use speculate_overflow::{LoopVersions, is_quick, speculate_overflow};
 pub use unify_loop_exits::is_turned;

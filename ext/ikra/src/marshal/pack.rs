@@ -17,6 +17,7 @@ use crate::ruby::range::Bounds;
 use crate::ruby::registry::{classes, symbols};
 use crate::ruby::workers::{self, Lists, PIECE, Span};
 use ikra_core::backend::Fresh;
+use ikra_core::backend::doubled::Doubled;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
 use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage, filled};
@@ -81,6 +82,8 @@ pub struct Packed {
     pub stays: bool,
     /// By column: its rows on the device, if they are there already. Empty where no column has any.
     pub sent: Vec<Option<Arc<dyn DeviceMemory>>>,
+    /// The kernel that runs in place of the plain one. It has more columns and parameters.
+    pub doubled: Option<Arc<Doubled>>,
 }
 
 impl RootValue {
@@ -215,7 +218,7 @@ pub fn pack(
     if !packer.unknown.lock().is_empty() {
         return Err(GuardFailure::Symbols);
     }
-    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, sent })
+    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, sent, doubled: None })
 }
 
 impl PackTarget<'_> {

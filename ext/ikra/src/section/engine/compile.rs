@@ -23,6 +23,7 @@ use crate::world::live_world::{Guards, LiveWorld};
 use crate::world::observe::Observer;
 use ikra_core::backend::Executable;
 use ikra_core::backend::collective::reduce::Reduction;
+use ikra_core::backend::doubled::Doubling;
 use ikra_core::backend::epilogue::{Compaction, Epilogue};
 use ikra_core::backend::fold::{self, Fold};
 use ikra_core::engine::explain::Explanation;
@@ -153,6 +154,7 @@ impl Section<'_> {
             lowered: compiled.lowered,
             plan,
             executable,
+            doubling: Doubling::default(),
             fold,
             compaction,
             graphs: graph_cache::Owner::default(),

@@ -40,7 +40,9 @@ use crate::ruby::heap::{self, Raw};
 use crate::ruby::holder::{Holder, LazyHolder};
 use crate::ruby::reflect;
 use crate::ruby::registry::Kept;
+use crate::world::large_stack;
 use arrays::Arrays;
+use ikra_core::backend::doubled::Doubled;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::ir::{Column, ColumnId, Space};
 use ikra_core::memory::buffer::Buffer;
@@ -158,6 +160,8 @@ static SCOPES: Scopes = Scopes {
 
 /// The most attempts to fetch columns while other threads run.
 const MAX_FETCH_ATTEMPTS: usize = 4;
+/// On the host, fewer bytes are copied so fast that a kernel without copies is not worthwhile.
+const WORTH_DOUBLING: usize = 64 << 10;
 /// The most states that a scope keeps.
 const MAX_STATES: usize = 32;
 
@@ -651,7 +655,8 @@ impl Section<'_> {
                 scope.forget();
                 return Ok(None);
             }
-            return Ok(Some((state.clone(), state.packed(params))));
+            let doubled = self.doubled(state);
+            return Ok(Some((state.clone(), state.packed(params, doubled))));
         }
         Ok(None)
     }
@@ -761,8 +766,25 @@ impl Section<'_> {
         }
         inner.states.push(state.clone());
         drop(inner);
-        let packed = state.packed(params);
+        let packed = state.packed(params, None);
         Ok((Some(state), packed))
+    }
+
+    /// The kernel that reads and writes different columns, where the plain one would write copies of columns.
+    fn doubled(&self, state: &State) -> Option<Arc<Doubled>> {
+        let Variant { lowered, properties, plan, form, doubling, .. } = &*state.variant;
+        // What the first launch writes is a copy of what was packed. A scope with one call does not pay for a kernel.
+        let is_loop = state.launches.load(Ordering::Relaxed) > 0;
+        let sinks = state.variant.fold.is_some() || state.variant.compaction.is_some();
+        if !is_loop || !form.single || form.code.races || sinks {
+            return None;
+        }
+        let copies = match self.backend.store() {
+            Some(_) => !properties.surely_ends || !plan.accumulators.is_empty(),
+            None => state.written_bytes() >= WORTH_DOUBLING,
+        };
+        let find = || doubling.get(&self.backend, lowered, &form.code);
+        copies.then(|| large_stack::alone(find)).flatten()
     }
 
     /// Drops the state: what was compiled does not fit any more.
@@ -778,11 +800,12 @@ impl Section<'_> {
 
 impl State {
     /// The columns of one launch: those of the state, and new ones.
-    fn packed(&self, params: Vec<u64>) -> Packed {
+    fn packed(&self, mut params: Vec<u64>, doubled: Option<Arc<Doubled>>) -> Packed {
         let program = &self.variant.lowered.program;
         let schema = &self.variant.lowered.schema;
         let mut residents = Vec::new();
         let mut columns = Vec::with_capacity(program.columns.len());
+        let mut biases = self.biases.clone();
         for (at, column) in program.columns.iter().enumerate() {
             match &self.kept[at] {
                 Some(kind) => {
@@ -797,16 +820,36 @@ impl State {
         for accumulator in &schema.accumulators {
             columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
         }
-        let (biases, jobs) = (self.biases.clone(), self.jobs);
-        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true, sent: Vec::new() }
+        if let Some(doubled) = &doubled {
+            for (written, before) in &doubled.pairs {
+                biases.push(self.biases[written.index()]);
+                columns.push(HostColumn::zeroed(program.columns[written.index()].storage, 0));
+                let resident = residents.iter_mut().find(|resident| resident.column == *written);
+                let resident = resident.expect("columns of objects stay");
+                resident.write = Write::Swap { writer: self.serial, before: *before };
+                let buffer = resident.buffer.clone();
+                residents.push(Resident { column: *before, buffer, write: Write::None });
+            }
+            params.extend(doubled.params(&self.biases, &self.lengths));
+        }
+        let jobs = self.jobs;
+        let (fresh, sent) = (Vec::new(), Vec::new());
+        Packed { columns, biases, params, fresh, jobs, residents, stays: true, sent, doubled }
+    }
+    /// Bytes of the columns that a launch changes.
+    fn written_bytes(&self) -> usize {
+        let columns = self.variant.lowered.program.columns.iter().zip(&self.kept);
+        let written = columns.filter(|(column, _)| column.written).filter_map(|(_, kind)| kind.as_ref());
+        written.map(|kind| kind.buffer.byte_len()).sum()
     }
     /// Whether the objects have all that the state has, as they do before its first launch.
     pub(super) fn is_level(&self) -> bool {
         !self.ahead.load(Ordering::Relaxed)
     }
-    /// Whether the state keeps a column.
-    pub(super) fn keeps(&self, column: ColumnId) -> bool {
-        self.kept[column.index()].is_some()
+    /// Whether the state keeps a column of a launch.
+    pub(super) fn keeps(&self, resident: &Resident) -> bool {
+        // a kernel that reads and writes different columns has more of them than the program
+        self.kept.get(resident.column.index()).is_none_or(Option::is_some)
     }
     pub(super) fn variant(&self) -> &Arc<Variant> {
         &self.variant

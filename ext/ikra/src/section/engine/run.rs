@@ -139,7 +139,7 @@ impl Section<'_> {
             _ => false,
         };
         // The columns of a scope change last.
-        let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident.column));
+        let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident));
         let (kept, mut old): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
         let can_be_undone = !way.in_place
             && old.iter().all(|resident| resident.write == Write::None || result.is_new(&resident.buffer));
@@ -219,6 +219,7 @@ impl Section<'_> {
             let first = self.state.as_ref().is_some_and(|state| state.is_level());
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
+            let executable = packed.doubled.as_ref().map_or(&*variant.executable, |doubled| &*doubled.executable);
             let (slots, jobs, ticks) = (self.slots(), packed.jobs, self.request.ticks);
             let (section, block_size) = (self.number, self.request.settings.block_size);
             let (limit, in_place, may_wait) = (way.limit, way.in_place, way.deferral.is_some());
@@ -260,7 +261,7 @@ impl Section<'_> {
                         *chosen = rows;
                         outcome
                     }
-                    (None, None) => backend.launch(&*variant.executable, launch)?,
+                    (None, None) => backend.launch(executable, launch)?,
                 };
                 // The launch was waited for after all. Its exception may come from values that a failed earlier launch
                 // never computed.

@@ -12,6 +12,7 @@ use crate::ruby::dtype::Dtype;
 use crate::world::live_world::{self, Guards};
 use ikra_core::backend::Executable;
 use ikra_core::backend::collective::reduce::Reduction;
+use ikra_core::backend::doubled::Doubling;
 use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
 use ikra_core::config::CodeOptions;
@@ -60,6 +61,8 @@ pub struct Variant {
     pub(super) plan: Plan,
     pub(super) capacities: HeapCapacities,
     pub(super) executable: Arc<dyn Executable>,
+    /// The same for a loop of launches of which each would copy what it writes.
+    pub(super) doubling: Doubling,
     /// How results are reduced, where they are not stored.
     pub(super) fold: Option<Fold>,
     /// How the kernel stores the elements that have results side by side, without the others.
