@@ -31,6 +31,16 @@ RSpec.describe "A machine with a GPU" do
     expect(entries.map { |path| File.stat(path).mode & 0o077 }).to eq([0])
   end
 
+  it "compiles no kernels to sort, group or choose few elements" do
+    expect(run_ruby(<<~RUBY, environment: machine, folder: @folder)).to eq("true\n")
+      list = Array.new(1000) { |i| i * 7 % 1000 }
+      options = { backend: :cuda }
+      found = [list.psort_by(**options) { |x| -x }, list.pgroup_by(**options) { |x| x % 3 }, list.pselect(**options) { |x| x > 9 }, list.pmin_by(**options) { |x| x }]
+      p found == [list.sort_by { |x| -x }, list.group_by { |x| x % 3 }, list.select { |x| x > 9 }, list.min_by { |x| x }]
+    RUBY
+    expect(compiled).to eq(4)
+  end
+
   {
     "corrupt" => ->(path) { File.binwrite(path, "no kernel at all") },
     "empty" => ->(path) { File.binwrite(path, "") },
