@@ -21,6 +21,30 @@ RSpec.describe "The host's memory" do
     # The interpreter takes long to fail, and GPUs have memory of their own.
     next unless backend == :cpu
 
+    it "holds little but columns in a first call over many objects, and no list of them that only types needed" do
+      skip "no /proc" unless File.exist?("/proc/self/clear_refs")
+      expect(run_ruby(<<~RUBY, environment: { "IKRA_BACKEND" => backend.to_s })).to eq("true\ntrue\n")
+        class Small
+          def initialize(x) = @x = x
+          def move = @x += 0.5
+        end
+        COUNT = 1_000_000
+        memory = ->(name) { File.read("/proc/self/status")[/\#{name}:\s+(\d+)/, 1].to_i * 1024 }
+        [Small.new(1.0)].peach(&:move)
+        all = Array.new(COUNT) { |i| Small.new(i * 0.5) }
+        GC.start
+        GC.disable
+        File.write("/proc/self/clear_refs", "5")
+        before = memory.call("VmRSS")
+        all.peach { |one| one.move }
+        # a Float and an id for each
+        p memory.call("VmHWM") - before < COUNT * 12 * 3
+        require "objspace"
+        holders = ObjectSpace.each_object.select { |object| Class.instance_method(:name).bind_call(Kernel.instance_method(:class).bind_call(object)) == "Ikra::Holder" }
+        p holders.sum { |holder| ObjectSpace.memsize_of(holder) } < COUNT
+      RUBY
+    end
+
     it "is said to be too small for what does not fit, and nothing is lost" do
       output = run_ruby(<<~RUBY, environment: { "IKRA_BACKEND" => backend.to_s })
         #{limited}

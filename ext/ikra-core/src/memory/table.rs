@@ -34,7 +34,7 @@ pub struct Table<T> {
     /// Rows for which the words have room.
     room: usize,
     /// Owns the memory. All accesses go through `start`.
-    _words: HostWords,
+    words: HostWords,
 }
 
 const _: fn() = || {
@@ -74,7 +74,7 @@ impl<T: Row> Table<T> {
     fn of(room: usize, words: impl FnOnce(usize) -> HostWords) -> Self {
         // so many bytes, rounded up to words; where the product saturates, the request exceeds all memory and unwinds
         let mut words = words(room.saturating_mul(size_of::<T>()).div_ceil(8));
-        Self { start: NonNull::from(&mut words[..]).cast(), len: 0, room, _words: words }
+        Self { start: NonNull::from(&mut words[..]).cast(), len: 0, room, words }
     }
     /// Appends so many rows with unspecified contents.
     #[inline]
@@ -83,6 +83,10 @@ impl<T: Row> Table<T> {
         let from = self.len;
         self.len += count;
         &mut self[from..]
+    }
+    /// The memory, in which the rows begin at the first word.
+    pub fn into_words(self) -> HostWords {
+        self.words
     }
     /// Rows for which there is room.
     #[inline]
@@ -93,7 +97,7 @@ impl<T: Row> Table<T> {
 
 impl<T: Row> Default for Table<T> {
     fn default() -> Self {
-        Self { start: NonNull::dangling(), len: 0, room: 0, _words: HostWords::default() }
+        Self { start: NonNull::dangling(), len: 0, room: 0, words: HostWords::default() }
     }
 }
 

@@ -184,7 +184,14 @@ pub fn pack(
         }
     }
     if let (Some(slot), Elements::Values(values), false) = (&plan.elements, elements, plan.whole) {
-        packer.elements(slot, &mut columns, values)?;
+        // A device has memory of its own for columns.
+        let ids = if lender.store.is_none() && slot.are_ids() { tables.take_element_ids() } else { None };
+        match (ids, slot.value) {
+            (Some(ids), Some(column)) => {
+                columns[column.index()] = HostColumn::to_fill(Storage::U32, values.len(), Some(ids));
+            }
+            _ => Packer { plan, tables, unknown }.elements(slot, &mut columns, values)?,
+        }
     }
     if plan.whole && tables.element_classes().contains(&NO_CLASS) {
         return Err(GuardFailure::Scattered);

@@ -41,6 +41,11 @@ impl SlotPlan {
         self.classes.get(class).copied().unwrap_or(false)
     }
 
+    /// Whether a column has only ids of objects.
+    pub fn are_ids(&self) -> bool {
+        matches!(self.repr, Repr::Ref(_)) && self.tag.is_none()
+    }
+
     /// Whether the tracer treats both slots alike.
     pub fn is_like(&self, other: &SlotPlan) -> bool {
         let same_values = self.prims == other.prims && self.classes == other.classes && self.kind == other.kind;

@@ -17,10 +17,11 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::heap::{FieldReader, Hashes, Raw};
 use crate::ruby::holder::ObjectLists;
 use crate::ruby::identity::IdentityMap;
-use crate::ruby::workers::{self, Lists, Span};
+use crate::ruby::workers::{self, Lists, PIECE, Span};
 use ikra_core::ir::Space;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::table::Table;
+use ikra_core::memory::words::HostWords;
 use ikra_core::types::StrWord;
 use ikra_core::world::{Root, StrideAssumption};
 use once_cell::sync::OnceCell;
@@ -408,6 +409,20 @@ impl Tables {
         self.order = None;
         self.map = IdentityMap::default();
         self.forget_elements();
+    }
+
+    /// The ids of all elements, in the memory of their rows, which are gone then. None where some element is no object.
+    pub fn take_element_ids(&mut self) -> Option<HostWords> {
+        if self.element_classes.is_empty() || self.element_classes.iter().any(|class| *class >= ARRAY_CLASS) {
+            return None;
+        }
+        let mut ids = std::mem::take(&mut self.element_rows);
+        let pieces: Vec<_> = ids.chunks_mut(PIECE).zip(self.element_classes.chunks(PIECE)).collect();
+        let bases = &self.bases;
+        workers::map(self.element_classes.len(), pieces, |(ids, classes)| {
+            ids.iter_mut().zip(classes).for_each(|(id, class)| *id += bases[usize::from(*class)]);
+        });
+        Some(ids.into_words())
     }
 
     /// Frees what only the packing of elements needs.

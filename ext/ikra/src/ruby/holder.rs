@@ -90,6 +90,10 @@ impl Holder {
             room::extend(list, objects.iter().copied());
         }
     }
+    /// Holds none of these objects any more.
+    pub fn let_go(&self) {
+        let _gone = std::mem::take(&mut *self.lists.lock());
+    }
     /// Holds everything in these tables, instead of the tables before.
     pub fn hold_tables(&self, tables: Arc<dyn ObjectLists>) {
         *self.tables.lock() = Some(tables);

@@ -205,6 +205,13 @@ pub struct Observer {
     columns_stay: fn() -> bool,
 }
 
+impl Drop for Observer {
+    /// The GC may not find the holder for long, and its lists are as long as a column.
+    fn drop(&mut self) {
+        self.holder.let_go();
+    }
+}
+
 impl Observer {
     /// The number of a Proc or Method object, as of one that objects and arrays hold.
     ///
