@@ -302,6 +302,19 @@ module Ikra
     # @return [Array] the first value for each of the block's values; without a block each value once
     def uniq(&block) = block ? ::Ikra.__operate(to_a, :puniq, options, block) : to_a.uniq
 
+    # {Parallel#pmap_reduce} over the values.
+    #
+    # @param combine (see Parallel#pmap_reduce)
+    # @param reduce (see Parallel#pmap_reduce)
+    # @param order (see Parallel#pmap_reduce)
+    # @param lazy (see Parallel#pmap_reduce)
+    # @yieldparam value
+    # @yieldparam out [Emitter]
+    # @return (see Parallel#pmap_reduce)
+    def map_reduce(combine = nil, reduce: nil, order: :first, lazy: false, &block)
+      ::Ikra.__map_reduce(self, combine, reduce, order, lazy, options, block)
+    end
+
     # @return [Hash{Object => Integer}] how often each value occurs
     def tally(*counts) = counts.empty? ? ::Ikra.__tally(to_a) : super
 
@@ -514,6 +527,15 @@ module Ikra
       raise error if error
 
       value
+    end
+
+    # What a block emits for all values, by the kernel that computes them. nil where they need a list first.
+    def emitted(block, form)
+      step = plan.steps.first
+      return if plan.steps.size > 1 || step.ending || step.ended? || step.stages.any? { |stage| Text::LOOKING.include?(stage.name) }
+
+      ::Ikra.__chain(plan, :map_reduce)
+      Kernel.new(step, @base, @options).emitted(Stage.new(:emit, [], block), form)
     end
 
     # The result of each chunk, and the error that follows. nil where it is not known where the chain ends, or where

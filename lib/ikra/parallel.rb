@@ -289,6 +289,25 @@ module Ikra
     # @return [Hash{Object => Array}] without a block an Enumerator
     def pgroup_by(**options, &block) = ::Ikra.__operate(self, :pgroup_by, options, block)
 
+    # Map and reduce: the block emits pairs of keys and values for each element. The values of equal keys are combined,
+    # and then reduced. Pairs are in the order in which sequential Ruby emits them.
+    #
+    # @example
+    #   orders.pmap_reduce(:+) { |o, out| out.emit(o.city, o.price) } # => { "Kyoto" => 12.5, … }
+    #   orders.pmap_reduce(reduce: ->(city, prices) { prices.sum / prices.size }) { |o, out| out.emit(o.city, o.price) }
+    # @param combine [Symbol, #to_proc, nil] makes one value of two, and must be associative; `:min` and `:max` choose
+    #   one, `:+` of Floats gives the exact sum, rounded once
+    # @param reduce [#to_proc, nil] makes the result of a key and the Array of its values
+    # @param order [Symbol] of the result: `:first` by the first pair of each key, `:key` by key, `:none` any
+    # @param lazy [Boolean] whether the result is {Groups}, for a second pass
+    # @yieldparam element
+    # @yieldparam out [Emitter]
+    # @return [Hash, Array<Array>, Groups] the value for each key; without +combine+ and +reduce+ all pairs
+    # @raise [IntegerOverflow] for a sum beyond 64 bits
+    def pmap_reduce(combine = nil, reduce: nil, order: :first, lazy: false, **options, &block)
+      ::Ikra.__map_reduce(self, combine, reduce, order, lazy, options, block)
+    end
+
     # What +tally+ gives.
     #
     # @return [Hash{Object => Integer}] how often each element occurs

@@ -36,13 +36,13 @@ mod ruby;
 mod section;
 mod world;
 
-use buffers::{buffer, memory_view};
+use buffers::{buffer, memory_view, text};
 use device::backends;
 use magnus::{Error, Object, Ruby, function};
 use marshal::graph_cache;
 use report::{dump, explain, profile};
 use ruby::{derivation, environment, errors, fiber, hash_table, holder, iseq, question, reflect, registry, reserve};
-use section::{collect, engine, form, over, pending, random};
+use section::{collect, engine, form, grouping, over, pending, random};
 use world::{hashes, live_world};
 
 #[global_allocator]
@@ -107,9 +107,11 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__permuted", roomy!(collect::permuted(a, b), 2))?;
     ikra.define_singleton_method("__sorted", roomy!(collect::sorted(a, b, c, d), 4))?;
     ikra.define_singleton_method("__extreme", roomy!(collect::extreme(a, b), 2))?;
-    ikra.define_singleton_method("__tallied", roomy!(collect::tallied(a), 1))?;
-    ikra.define_singleton_method("__grouped", roomy!(collect::grouped(a, b), 2))?;
-    ikra.define_singleton_method("__distinct", roomy!(collect::distinct(a, b), 2))?;
+    ikra.define_singleton_method("__tallied", roomy!(grouping::tallied(a), 1))?;
+    ikra.define_singleton_method("__grouped", roomy!(grouping::grouped(a, b), 2))?;
+    ikra.define_singleton_method("__by_hash", roomy!(grouping::by_hash(a, b), 2))?;
+    ikra.define_singleton_method("__group_sums", roomy!(grouping::group_sums(a, b), 2))?;
+    ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b), 2))?;
     ikra.define_singleton_method("__reduce", roomy!(collect::reduce_buffer(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
     ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;
@@ -154,6 +156,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__single", function!(buffer::single, 1))?;
     ikra.define_singleton_method("__before_exit", function!(backends::before_exit, 0))?;
     ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
+    ikra.define_singleton_method("__lines", roomy!(text::lines(a, b), 2))?;
     ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;

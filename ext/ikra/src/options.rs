@@ -76,11 +76,15 @@ pub enum Flag {
     Piece,
     /// A stencil may be better off reading values that another section has computed: then nothing is run.
     Apart,
+    /// Results are the last pairs that elements emitted. All pairs become two lists.
+    Pairs,
+    /// The same, with the pairs of each key together.
+    Groups,
 }
 
 impl Flag {
     /// The flags that are options, by their names. [`Flag::Exact`] is a part of `__reduce`.
-    const NAMED: [(&str, Self); 7] = [
+    const NAMED: [(&str, Self); 9] = [
         ("__again", Self::Again),
         ("__only", Self::Only),
         ("__pure", Self::Pure),
@@ -88,16 +92,18 @@ impl Flag {
         ("__holes", Self::Holes),
         ("__piece", Self::Piece),
         ("__apart", Self::Apart),
+        ("__pairs", Self::Pairs),
+        ("__groups", Self::Groups),
     ];
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << self as u8
     }
 }
 
 /// A set of flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(u8);
+pub struct Flags(u16);
 
 impl Flags {
     pub fn has(self, flag: Flag) -> bool {

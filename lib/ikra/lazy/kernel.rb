@@ -200,6 +200,14 @@ module Ikra
         give_up(RAISES)
       end
 
+      # What a block emits for all values (`__pairs` and `__groups` of `Ikra.__section`).
+      def emitted(emitter, form)
+        count = @sizes[@stages.size - 1]
+        text = Text.of(@stages, @step.abreast, @base, :emit, emitter)
+        _, pairs = section(text, part(@list, 0, count), { from: 0, folder: emitter }, { form => true }, [])
+        pairs
+      end
+
       # The sum of all values and a start, where the block adds, and the values are more than a chunk and of one kind of
       # number. nil where the block itself must run. It must where the sum is a Float zero, of which there are two, and
       # which may be the sum of no values.

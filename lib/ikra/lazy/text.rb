@@ -22,11 +22,11 @@ module Ikra
         # @param abreast [Integer] how many values each element has side by side
         # @param base [:array, :range, :part] what elements are looked up in: all of a list, a Range, or a part of a
         #   list
-        # @param ending [nil, :there, :stop, :fold, :fold_from, :count, :sum, :min, :max] what becomes of the values.
-        #   nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there. +:fold+,
-        #   +:fold_from+: those of each chunk are combined, from the first or from a start. Others: the values of one
-        #   element after +flat_map+ are reduced.
-        # @param folder [Stage, nil] what combines two of them
+        # @param ending [nil, :there, :stop, :fold, :fold_from, :emit, :count, :sum, :min, :max] what becomes of the
+        #   values. nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there. +:fold+,
+        #   +:fold_from+: those of each chunk are combined, from the first or from a start. +:emit+: a block emits pairs
+        #   for each. Others: the values of one element after +flat_map+ are reduced.
+        # @param folder [Stage, nil] what combines two of them, or emits pairs for one
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
           # Threads and signal handlers that come between may make one more text, which means the same.
@@ -127,12 +127,23 @@ module Ikra
 
       def element(ending)
         lines = Lines.new
+        return emitted(lines) if ending == :emit
+
         there, stop = ending == :there, ending == :stop
         ways = { hole: there || stop ? "next false" : "next #{give("hole", :hole)}", stop: stop ? "next true" : "next #{give("stop", :stop)}" }
         return elements(ending, lines, ways) if flat?(@stages.size) && @joined.nil?
 
         values = value(@stages.size - 1, "i", lines, **ways)
         lines << (there ? "true" : stop ? "false" : packed(values))
+      end
+
+      # What a block emits for all values of one element: the last pair, from which a chain leads to the others.
+      def emitted(lines)
+        lines << "out = ::Ikra::Emitter.new"
+        values = value(@stages.size - 1, "i", lines, hole: "next out.last")
+        lines << call(@folder, [packed(values), "out"], :fold, lines)
+        lines.close
+        lines << "out.last"
       end
 
       # After +flat_map+: an array of the values of one element, or their reduction.

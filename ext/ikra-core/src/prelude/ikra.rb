@@ -6,4 +6,7 @@ module Ikra
 
   # A write of which the host has made sure that it is in range, and that nobody else writes there.
   def self.__put(list, index, value) = list.__put(index, value)
+
+  # A part of a String. The host has made sure that it exists.
+  def self.__text(text, from, size) = text.__view(from, size)
 end

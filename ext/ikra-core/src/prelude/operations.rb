@@ -148,4 +148,31 @@ module Kernel
       end
     end
   end
+
+  # What the block emitted for an element: its last pair, from which a chain leads to the others.
+  def __emitted(x)
+    out = ::Ikra::Emitter.new
+    yield(x, out)
+    out.last
+  end
+
+  # The values of a group, combined. Those of all groups stand side by side, and `starts` says where each begins.
+  def __group(_x, values, starts)
+    i = starts.__at(__position)
+    last = starts.__at(__position + 1)
+    memo = values.__at(i)
+    i += 1
+    while i < last
+      memo = yield(memo, values.__at(i))
+      i += 1
+    end
+    memo
+  end
+
+  # A group's key and its values, for the block that makes one value of them.
+  def __reduction(_x, keys, values, starts)
+    from = starts.__at(__position)
+    count = starts.__at(__position + 1) - from
+    yield(keys.__at(__position), __build(count) { |k| values.__at(from + k) })
+  end
 end

@@ -6,3 +6,4 @@
 
 pub mod buffer;
 pub mod memory_view;
+pub mod text;

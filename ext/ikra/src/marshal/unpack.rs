@@ -30,7 +30,10 @@ use magnus::{Error, RArray, Ruby, Value};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
+mod pairs;
 mod write_back;
+
+pub use pairs::Pairs;
 
 /// The most elements of new Arrays that are read together.
 const ELEMENTS: usize = 1024;

@@ -213,6 +213,11 @@ pub fn accumulated_overflow(ruby: &Ruby, name: &str) -> Error {
     new(ruby, "Ikra::IntegerOverflow", format!("`{name}` becomes an Integer beyond 64 bits"))
 }
 
+/// The sum of a group left 64 bits.
+pub fn group_overflow(ruby: &Ruby) -> Error {
+    new(ruby, "Ikra::IntegerOverflow", "the sum of a group is an Integer beyond 64 bits".into())
+}
+
 /// What Ruby raised for the contribution of an element to a captured variable, `left operator right`.
 pub fn of_contribution(
     ruby: &Ruby,

@@ -1,10 +1,10 @@
-//! Operations over the results of sections: elements chosen by flags, sorted by keys, or grouped by keys.
+//! Operations over the results of sections: elements chosen by flags, or sorted by keys.
 //!
 //! Here: natives that go over a list and over what a section gave for each of its elements. A loop in Ruby would take
 //! longer than the section. A native reads all numbers off the heap once. The core's collective operations then process
 //! them in threads, without the GVL, and can be interrupted. Elements of a result are the very objects of the list.
 //!
-//! Not here: which operation is used. Sums of lists stay with Ruby (`lib/ikra/operation.rb`), so that every digit
+//! Not here: grouping by keys ([`super::grouping`]); which operation is used. Sums of lists stay with Ruby (`lib/ikra/operation.rb`), so that every digit
 //! agrees. So do the least and the greatest of Integers: Ruby compares them faster than they can be read out.
 //!
 //! Invariant: an answer is Ruby's own or none. Where keys are neither all Integers nor all Floats that compare, the
@@ -20,7 +20,6 @@ use crate::ruby::reflect::value;
 use crate::ruby::workers;
 use crate::section::over::{Placement, waited};
 use ikra_core::backend::CancelToken;
-use ikra_core::backend::collective::groups::{self, Grouped};
 use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
 use ikra_core::backend::collective::rows::{Give, Stretch};
 use ikra_core::backend::collective::sort::{self, Keys};
@@ -38,7 +37,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The element of an array at an index that it has.
-fn at(list: RArray, index: usize) -> Value {
+pub(super) fn at(list: RArray, index: usize) -> Value {
     // SAFETY (chapter of heap.rs): the array is on the machine stack. Nothing happens between reading and use.
     value(heap::elements(list.as_raw()).get(index).copied().unwrap_or(heap::NIL))
 }
@@ -80,7 +79,7 @@ impl Filling {
 }
 
 /// The elements of a list at these indices.
-fn picked(ruby: &Ruby, list: RArray, places: impl ExactSizeIterator<Item = u32>) -> Result<RArray, Error> {
+pub(super) fn picked(ruby: &Ruby, list: RArray, places: impl ExactSizeIterator<Item = u32>) -> Result<RArray, Error> {
     let mut out = Filling::new(ruby, places.len());
     for place in places {
         out.push(at(list, place as usize))?;
@@ -89,24 +88,24 @@ fn picked(ruby: &Ruby, list: RArray, places: impl ExactSizeIterator<Item = u32>)
 }
 
 /// Rows, once they are on the host.
-fn fetched(ruby: &Ruby, clock: &mut Clock, rows: HostColumn) -> Result<HostColumn, Error> {
+pub(super) fn fetched(ruby: &Ruby, clock: &mut Clock, rows: HostColumn) -> Result<HostColumn, Error> {
     let buffer = Buffer::from_column(rows);
     waited(clock, &buffer);
     on_host(ruby, clock, &buffer)
 }
 
-fn on_host(ruby: &Ruby, clock: &mut Clock, buffer: &Buffer) -> Result<HostColumn, Error> {
+pub(super) fn on_host(ruby: &Ruby, clock: &mut Clock, buffer: &Buffer) -> Result<HostColumn, Error> {
     clock.measure(Phase::Download, || gvl::released(|| buffer.on_host())).map_err(|e| errors::core(ruby, e))
 }
 
 /// Measures what is done with a list.
-fn clock_of(ruby: &Ruby, what: &'static str, list: RArray) -> Result<Clock, Error> {
+pub(super) fn clock_of(ruby: &Ruby, what: &'static str, list: RArray) -> Result<Clock, Error> {
     let mut clock = Clock::start(ruby);
     tell_of_list(ruby, &mut clock, what, list)?;
     Ok(clock)
 }
 
-fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray) -> Result<(), Error> {
+pub(super) fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray) -> Result<(), Error> {
     clock.step(ruby, || {
         let elements = heap::elements(list.as_raw());
         let kind = match elements.first().map(|first| heap::see(*first)) {
@@ -120,20 +119,20 @@ fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray
 }
 
 /// What a section gave for each element: Ruby's values, or a buffer of numbers (or of true and false).
-enum Given {
+pub(super) enum Given {
     List(RArray),
     Numbers(Dtype, Arc<Buffer>),
 }
 
 impl Given {
-    fn of(value: Value) -> Result<Given, Error> {
+    pub(super) fn of(value: Value) -> Result<Given, Error> {
         match crate::buffers::buffer::of(value.as_raw()) {
             Some((dtype, buffer)) => Ok(Given::Numbers(dtype, buffer)),
             None => RArray::try_convert(value).map(Given::List),
         }
     }
     /// As Ruby's values.
-    fn list(self, ruby: &Ruby) -> Result<RArray, Error> {
+    pub(super) fn list(self, ruby: &Ruby) -> Result<RArray, Error> {
         match self {
             Given::List(list) => Ok(list),
             Given::Numbers(dtype, buffer) => crate::buffers::buffer::list(ruby, dtype, &buffer),
@@ -265,7 +264,7 @@ fn filled_column<T: column::Element + Send>(
 
 /// The results of `one`. None where `one` gives None for some value. (`collect` would not know their number in
 /// advance.)
-fn all<T>(raw: &[Raw], one: impl Fn(Raw) -> Option<T>) -> Option<Vec<T>> {
+pub(super) fn all<T>(raw: &[Raw], one: impl Fn(Raw) -> Option<T>) -> Option<Vec<T>> {
     let mut out = room::with_capacity(raw.len());
     for raw in raw {
         out.push(one(*raw)?);
@@ -280,7 +279,7 @@ fn int(raw: Raw) -> Option<i64> {
     }
 }
 
-fn float(raw: Raw) -> Option<f64> {
+pub(super) fn float(raw: Raw) -> Option<f64> {
     match heap::see(raw) {
         Seen::Float(number) if !number.is_nan() => Some(number),
         _ => None,
@@ -426,7 +425,7 @@ pub fn reduced_value(ruby: &Ruby, reduction: Reduction, reduced: Reduced) -> Res
 }
 
 /// Whether 32 bits can hold the count.
-fn countable(count: usize) -> bool {
+pub(super) fn countable(count: usize) -> bool {
     u32::try_from(count).is_ok()
 }
 
@@ -531,202 +530,6 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
     Ok(match reduced {
         Reduced::Extremes { least, greatest, nan: false } => least.or(greatest).map(|place| place.index),
         _ => None,
-    })
-}
-
-/// Keys as words. Two words are equal exactly where Ruby's `eql?` finds the keys equal. So all keys must be Floats, or
-/// all must be immediate values: Integers, Symbols, true, false or nil. None where they are not, or where some are NaN.
-fn words(keys: RArray) -> Option<Vec<u64>> {
-    let raw = heap::elements(keys.as_raw());
-    if let Seen::Float(_) = heap::see(*raw.first()?) {
-        return all(raw, |key| float(key).map(groups::float_word));
-    }
-    all(raw, |key| is_itself(key).then_some(key))
-}
-
-/// Whether a value is equal only to itself, and is wholly described by its word.
-fn is_itself(raw: Raw) -> bool {
-    match heap::see(raw) {
-        Seen::Nil | Seen::False | Seen::True => true,
-        Seen::Int(_) => heap::is_fixnum(raw),
-        // Immediate Symbols end in these bits.
-        Seen::Symbol => raw & 0xff == 0x0c,
-        _ => false,
-    }
-}
-
-/// How many keys are looked at to estimate how many differ.
-const SAMPLE: usize = 1024;
-
-/// Whether most keys seem to occur once. Then making the Hash takes most of the time, and Ruby groups faster.
-fn mostly_differ(words: &[u64]) -> bool {
-    let step = (words.len() / SAMPLE).max(1);
-    let mut sample: Vec<u64> = words.iter().step_by(step).copied().collect();
-    let all = sample.len();
-    sample.sort_unstable();
-    sample.dedup();
-    all > 16 && sample.len() * 4 > all * 3
-}
-
-/// Which keys are equal. None where Ruby must decide, or is faster.
-fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
-    let words = clock.measure(Phase::Pack, || words(keys).filter(|w| countable(w.len()) && !mostly_differ(w)));
-    let Some(words) = words else { return Ok(None) };
-    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |workers| groups::of_words(workers, &words))).map(Some)
-}
-
-/// The same for numbers in a buffer, with the key of each group.
-fn grouping_of(
-    ruby: &Ruby,
-    clock: &mut Clock,
-    dtype: Dtype,
-    keys: &Arc<Buffer>,
-) -> Result<Option<(Grouped, RArray)>, Error> {
-    let (n, element, place) = (keys.len(), dtype.element(), Placement::as_left(ruby, keys)?);
-    place.tell(ruby, clock, "grouping", (dtype, keys), n, None)?;
-    if !place.is_device() && element.bytes() == size_of::<u64>() {
-        let rows = on_host(ruby, clock, keys)?;
-        if mostly_differ(rows.view()) {
-            return Ok(None);
-        }
-    }
-    let (grouped, keys) = place.over(ruby, clock, &[keys], n, |who, rows| {
-        let keys = || Stretch { element, rows: &rows[0], range: 0..n };
-        let Some(grouped) = who.groups(keys())? else { return Ok(None) };
-        let Some(firsts) = who.pick(keys(), &grouped.firsts)? else { return Ok(None) };
-        Ok(Some((grouped, firsts)))
-    })?;
-    let keys = fetched(ruby, clock, keys)?;
-    // A NaN is equal to no other.
-    if element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan()) {
-        return Ok(None);
-    }
-    let mut list = |rows| Ok::<_, Error>(room::copied(fetched(ruby, clock, rows)?.view()));
-    let (group_of, firsts, counts) = (list(grouped.group_of)?, list(grouped.firsts)?, list(grouped.counts)?);
-    let keys = crate::buffers::buffer::list(ruby, dtype, &Buffer::from_column(keys))?;
-    Ok(Some((Grouped { group_of, firsts, counts }, keys)))
-}
-
-/// Which keys are equal.
-enum Grouping {
-    /// The groups, and the key of each.
-    Known(Grouped, RArray),
-    /// Ruby must decide, or is faster. The keys as Ruby's values.
-    Rubys(RArray),
-}
-
-fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Error> {
-    let keys = match Given::of(keys)? {
-        Given::Numbers(dtype, buffer) => match grouping_of(ruby, clock, dtype, &buffer)? {
-            Some((grouped, firsts)) => return Ok(Grouping::Known(grouped, firsts)),
-            None => clock.measure(Phase::Unpack, || Given::Numbers(dtype, buffer).list(ruby))?,
-        },
-        Given::List(keys) => {
-            tell_of_list(ruby, clock, "grouping", keys)?;
-            keys
-        }
-    };
-    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Grouping::Rubys(keys)) };
-    let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
-    Ok(Grouping::Known(grouped, firsts))
-}
-
-/// `Ikra.__grouped(list, keys)`: a Hash from each key to the elements that have it, as `group_by` makes it.
-///
-/// # Errors
-/// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
-pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
-    let mut clock = Clock::start(ruby);
-    let grouping = grouping(ruby, &mut clock, keys)?;
-    clock.measure(Phase::Unpack, || by_groups(ruby, list, grouping))
-}
-
-fn by_groups(ruby: &Ruby, list: RArray, grouping: Grouping) -> Result<RHash, Error> {
-    let (groups, polls) = (ruby.hash_new(), Polls::new());
-    let (Grouped { group_of, counts, .. }, keys) = match grouping {
-        Grouping::Known(grouped, keys) => (grouped, keys),
-        Grouping::Rubys(keys) => {
-            for index in 0..keys.len() {
-                polls.look(ruby)?;
-                let key = at(keys, index);
-                match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
-                    Some(group) => group.push(at(list, index))?,
-                    None => {
-                        let group = ruby.ary_new();
-                        group.push(at(list, index))?;
-                        groups.aset(key, group)?;
-                    }
-                }
-            }
-            return Ok(groups);
-        }
-    };
-    // The elements' indices, group by group.
-    let mut next = 0;
-    let start_of = |count: &u32| {
-        next += count;
-        next - count
-    };
-    let mut places: Vec<u32> = room::collect(counts.iter().map(start_of));
-    let mut members = room::filled(0, group_of.len());
-    for (index, group) in (0..).zip(&group_of) {
-        let place = &mut places[*group as usize];
-        members[*place as usize] = index;
-        *place += 1;
-    }
-    let mut rest = &members[..];
-    for (group, count) in counts.iter().enumerate() {
-        let (own, others) = rest.split_at(*count as usize);
-        rest = others;
-        polls.look(ruby)?;
-        groups.aset(at(keys, group), picked(ruby, list, own.iter().copied())?)?;
-    }
-    Ok(groups)
-}
-
-/// `Ikra.__tallied(list)`: a Hash from each element to the number of elements equal to it, as `tally` makes it. nil
-/// where the caller must use Ruby's method.
-///
-/// # Errors
-/// What interrupts raise.
-pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
-    let mut clock = clock_of(ruby, "grouping", list)?;
-    let Some(Grouped { firsts, counts, .. }) = grouping_in(ruby, &mut clock, list)? else {
-        clock.forget();
-        return Ok(None);
-    };
-    clock.measure(Phase::Unpack, || {
-        let (tally, polls) = (ruby.hash_new(), Polls::new());
-        for (first, count) in firsts.iter().zip(counts) {
-            polls.look(ruby)?;
-            tally.aset(at(list, *first as usize), count)?;
-        }
-        Ok(Some(tally))
-    })
-}
-
-/// `Ikra.__distinct(list, keys)`: the first element of each key.
-///
-/// # Errors
-/// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
-pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error> {
-    let mut clock = Clock::start(ruby);
-    let grouping = grouping(ruby, &mut clock, keys)?;
-    clock.measure(Phase::Unpack, || {
-        let keys = match grouping {
-            Grouping::Known(Grouped { firsts, .. }, _) => return picked(ruby, list, firsts.into_iter()),
-            Grouping::Rubys(keys) => keys,
-        };
-        let (seen, out, polls) = (ruby.hash_new(), ruby.ary_new(), Polls::new());
-        for index in 0..keys.len() {
-            polls.look(ruby)?;
-            let key = at(keys, index);
-            if !seen.lookup2::<_, _, bool>(key, false)? {
-                seen.aset(key, true)?;
-                out.push(at(list, index))?;
-            }
-        }
-        Ok(out)
     })
 }
 

@@ -1,6 +1,7 @@
 //! What runs on a backend for a Ruby call.
 //!
-//! Here: one section, from the call to its value ([`engine`]); operations over whole arrays ([`over`], [`collect`]);
+//! Here: one section, from the call to its value ([`engine`]); operations over whole arrays ([`over`], [`collect`],
+//! [`grouping`]);
 //! array expressions that are not computed yet ([`pending`], [`form`]); the seed of `rand` ([`random`]). Not here: each
 //! single step, which the other folders have.
 //! Invariant: only this folder launches kernels.
@@ -8,6 +9,7 @@
 pub mod collect;
 pub mod engine;
 pub mod form;
+pub mod grouping;
 pub mod over;
 pub mod pending;
 pub mod random;

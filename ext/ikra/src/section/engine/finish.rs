@@ -16,7 +16,7 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::registry;
-use crate::section::collect;
+use crate::section::{collect, grouping};
 use crate::section::over::Placement;
 use crate::world::live_world;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
@@ -131,17 +131,7 @@ impl Section<'_> {
                 let clock = &mut Clock::stopped();
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
-            (None, Some(slot)) => {
-                let joined =
-                    if self.request.settings.flags.has(Flag::Join) { unpacker.joined(slot, len)? } else { None };
-                let value = match joined {
-                    Some((dtype, rows)) => {
-                        buffer::wrap(self.ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
-                    }
-                    None => unpacker.results(slot, len)?.as_value(),
-                };
-                (None, value)
-            }
+            (None, Some(slot)) => (None, self.results(unpacker, slot, len)?),
             (None, None) if self.request.kind == Kind::Another => {
                 (None, self.request.captures.get(self.ruby, &syntax::given(0))?)
             }
@@ -163,6 +153,19 @@ impl Section<'_> {
         }
         let bare = !self.request.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
         Ok(if bare { value } else { ended(self.ruby, how, value, before) })
+    }
+
+    /// The block's values, in the form that the caller asked for.
+    fn results(&self, unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize) -> Result<Value, Error> {
+        let flags = self.request.settings.flags;
+        if flags.has(Flag::Pairs) || flags.has(Flag::Groups) {
+            return Ok(grouping::pairs(unpacker, slot, len, flags.has(Flag::Groups))?.as_value());
+        }
+        let joined = if flags.has(Flag::Join) { unpacker.joined(slot, len)? } else { None };
+        match joined {
+            Some((dtype, rows)) => Ok(buffer::wrap(self.ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()),
+            None => Ok(unpacker.results(slot, len)?.as_value()),
+        }
     }
 
     /// Where the results of a launch go. Buffers of results are added to its buffers.

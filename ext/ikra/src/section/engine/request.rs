@@ -57,6 +57,8 @@ use std::sync::Arc;
 /// * `__told:`: an Array that receives the choice made for each of these stencils, when the section is compiled.
 /// * `__join: true`: where results are arrays of Integers, or of Floats, which the section made, the value is a buffer
 ///   of their elements, one array after the other.
+/// * `__pairs: true`, `__groups: true`: results are the last pairs of chains of `Ikra::Pair`. The value is what
+///   [`crate::section::grouping::pairs`] makes of all pairs.
 pub type Arguments = (Symbol, Symbol, Value, u64, Option<RHash>, Proc, Option<RArray>);
 
 /// What becomes of the block's values.

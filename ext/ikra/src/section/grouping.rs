@@ -1,0 +1,460 @@
+//! Grouping: elements of a list by their keys, and the pairs that the block of a `map_reduce` emitted.
+//!
+//! Here: natives that tell which keys are equal, and make Hashes and lists of that. Keys that are numbers of one kind,
+//! immediate values or Strings are compared by the core, in threads; Ruby's own Hash compares others. Not here: the
+//! table itself (the core's `collective/groups.rs`), and what a kernel emitted (`marshal/unpack/pairs.rs`).
+//!
+//! Invariant: keys are in one group exactly where Ruby's `eql?` and `hash` say so, and groups are in the order of their
+//! first elements. Each NaN has a group of its own.
+
+use crate::buffers::buffer;
+use crate::marshal::plan::SlotPlan;
+use crate::marshal::unpack::{Pairs, Unpacker};
+use crate::report::profile::{Clock, Phase};
+use crate::ruby::dtype::Dtype;
+use crate::ruby::errors;
+use crate::ruby::gvl::Polls;
+use crate::ruby::heap::{self, Raw, Seen};
+use crate::section::collect::{
+    Given, all, at, clock_of, countable, fetched, float, on_host, picked, tell_of_list, working,
+};
+use crate::section::over::Placement;
+use ikra_core::backend::collective::Element;
+use ikra_core::backend::collective::exact_sum::ExactSum;
+use ikra_core::backend::collective::groups::{self, Grouped};
+use ikra_core::backend::collective::rows::Stretch;
+use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::room;
+use ikra_core::types::StrWord;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, RHash, Ruby, Value};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+/// Keys as words. Two words are equal exactly where Ruby's `eql?` finds the keys equal. So all keys must be Floats, or
+/// all must be immediate values: Integers, Symbols, true, false or nil. None where they are not, or where some are NaN.
+fn words(keys: RArray) -> Option<Vec<u64>> {
+    let raw = heap::elements(keys.as_raw());
+    if let Seen::Float(_) = heap::see(*raw.first()?) {
+        return all(raw, |key| float(key).map(groups::float_word));
+    }
+    all(raw, |key| is_itself(key).then_some(key))
+}
+
+/// Whether a value is equal only to itself, and is wholly described by its word.
+fn is_itself(raw: Raw) -> bool {
+    match heap::see(raw) {
+        Seen::Nil | Seen::False | Seen::True => true,
+        Seen::Int(_) => heap::is_fixnum(raw),
+        // Immediate Symbols end in these bits.
+        Seen::Symbol => raw & 0xff == 0x0c,
+        _ => false,
+    }
+}
+
+/// How many keys are looked at to estimate how many differ.
+const SAMPLE: usize = 1024;
+
+/// Whether most keys seem to occur once. Then making the Hash takes most of the time, and Ruby groups faster.
+fn mostly_differ(words: &[u64]) -> bool {
+    let step = (words.len() / SAMPLE).max(1);
+    let mut sample: Vec<u64> = words.iter().step_by(step).copied().collect();
+    let all = sample.len();
+    sample.sort_unstable();
+    sample.dedup();
+    all > 16 && sample.len() * 4 > all * 3
+}
+
+/// Which keys are equal. None where Ruby must decide, or is faster.
+fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
+    let words = clock.measure(Phase::Pack, || words(keys).filter(|w| countable(w.len()) && !mostly_differ(w)));
+    let Some(words) = words else { return Ok(None) };
+    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |workers| groups::of_words(workers, &words))).map(Some)
+}
+
+/// The same for numbers in a buffer, with the key of each group.
+fn grouping_of(
+    ruby: &Ruby,
+    clock: &mut Clock,
+    dtype: Dtype,
+    keys: &Arc<Buffer>,
+) -> Result<Option<(Grouped, RArray)>, Error> {
+    let (n, element, place) = (keys.len(), dtype.element(), Placement::as_left(ruby, keys)?);
+    place.tell(ruby, clock, "grouping", (dtype, keys), n, None)?;
+    if !place.is_device() && element.bytes() == size_of::<u64>() {
+        let rows = on_host(ruby, clock, keys)?;
+        if mostly_differ(rows.view()) {
+            return Ok(None);
+        }
+    }
+    let (grouped, keys) = place.over(ruby, clock, &[keys], n, |who, rows| {
+        let keys = || Stretch { element, rows: &rows[0], range: 0..n };
+        let Some(grouped) = who.groups(keys())? else { return Ok(None) };
+        let Some(firsts) = who.pick(keys(), &grouped.firsts)? else { return Ok(None) };
+        Ok(Some((grouped, firsts)))
+    })?;
+    let keys = fetched(ruby, clock, keys)?;
+    // A NaN is equal to no other.
+    if element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan()) {
+        return Ok(None);
+    }
+    let mut list = |rows| Ok::<_, Error>(room::copied(fetched(ruby, clock, rows)?.view()));
+    let (group_of, firsts, counts) = (list(grouped.group_of)?, list(grouped.firsts)?, list(grouped.counts)?);
+    let keys = crate::buffers::buffer::list(ruby, dtype, &Buffer::from_column(keys))?;
+    Ok(Some((Grouped { group_of, firsts, counts }, keys)))
+}
+
+/// Which keys are equal.
+enum Grouping {
+    /// The groups, and the key of each.
+    Known(Grouped, RArray),
+    /// Ruby must decide, or is faster. The keys as Ruby's values.
+    Rubys(RArray),
+}
+
+fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Error> {
+    let keys = match Given::of(keys)? {
+        Given::Numbers(dtype, buffer) => match grouping_of(ruby, clock, dtype, &buffer)? {
+            Some((grouped, firsts)) => return Ok(Grouping::Known(grouped, firsts)),
+            None => clock.measure(Phase::Unpack, || Given::Numbers(dtype, buffer).list(ruby))?,
+        },
+        Given::List(keys) => {
+            tell_of_list(ruby, clock, "grouping", keys)?;
+            keys
+        }
+    };
+    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Grouping::Rubys(keys)) };
+    let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
+    Ok(Grouping::Known(grouped, firsts))
+}
+
+/// `Ikra.__grouped(list, keys)`: a Hash from each key to the elements that have it, as `group_by` makes it.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
+pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
+    let mut clock = Clock::start(ruby);
+    let grouping = grouping(ruby, &mut clock, keys)?;
+    clock.measure(Phase::Unpack, || by_groups(ruby, list, grouping))
+}
+
+fn by_groups(ruby: &Ruby, list: RArray, grouping: Grouping) -> Result<RHash, Error> {
+    let (groups, polls) = (ruby.hash_new(), Polls::new());
+    let (Grouped { group_of, counts, .. }, keys) = match grouping {
+        Grouping::Known(grouped, keys) => (grouped, keys),
+        Grouping::Rubys(keys) => {
+            for index in 0..keys.len() {
+                polls.look(ruby)?;
+                let key = at(keys, index);
+                match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
+                    Some(group) => group.push(at(list, index))?,
+                    None => {
+                        let group = ruby.ary_new();
+                        group.push(at(list, index))?;
+                        groups.aset(key, group)?;
+                    }
+                }
+            }
+            return Ok(groups);
+        }
+    };
+    // The elements' indices, group by group.
+    let mut next = 0;
+    let start_of = |count: &u32| {
+        next += count;
+        next - count
+    };
+    let mut places: Vec<u32> = room::collect(counts.iter().map(start_of));
+    let mut members = room::filled(0, group_of.len());
+    for (index, group) in (0..).zip(&group_of) {
+        let place = &mut places[*group as usize];
+        members[*place as usize] = index;
+        *place += 1;
+    }
+    let mut rest = &members[..];
+    for (group, count) in counts.iter().enumerate() {
+        let (own, others) = rest.split_at(*count as usize);
+        rest = others;
+        polls.look(ruby)?;
+        groups.aset(at(keys, group), picked(ruby, list, own.iter().copied())?)?;
+    }
+    Ok(groups)
+}
+
+/// `Ikra.__tallied(list)`: a Hash from each element to the number of elements equal to it, as `tally` makes it. nil
+/// where the caller must use Ruby's method.
+///
+/// # Errors
+/// What interrupts raise.
+pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
+    let mut clock = clock_of(ruby, "grouping", list)?;
+    let Some(Grouped { firsts, counts, .. }) = grouping_in(ruby, &mut clock, list)? else {
+        clock.forget();
+        return Ok(None);
+    };
+    clock.measure(Phase::Unpack, || {
+        let (tally, polls) = (ruby.hash_new(), Polls::new());
+        for (first, count) in firsts.iter().zip(counts) {
+            polls.look(ruby)?;
+            tally.aset(at(list, *first as usize), count)?;
+        }
+        Ok(Some(tally))
+    })
+}
+
+/// `Ikra.__distinct(list, keys)`: the first element of each key.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
+pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error> {
+    let mut clock = Clock::start(ruby);
+    let grouping = grouping(ruby, &mut clock, keys)?;
+    clock.measure(Phase::Unpack, || {
+        let keys = match grouping {
+            Grouping::Known(Grouped { firsts, .. }, _) => return picked(ruby, list, firsts.into_iter()),
+            Grouping::Rubys(keys) => keys,
+        };
+        let (seen, out, polls) = (ruby.hash_new(), ruby.ary_new(), Polls::new());
+        for index in 0..keys.len() {
+            polls.look(ruby)?;
+            let key = at(keys, index);
+            if !seen.lookup2::<_, _, bool>(key, false)? {
+                seen.aset(key, true)?;
+                out.push(at(list, index))?;
+            }
+        }
+        Ok(out)
+    })
+}
+
+/// The members of each group.
+struct Members {
+    /// The elements, group by group, each group in order.
+    order: Vec<u32>,
+    /// The place in `order` of each group's first member, and at the end the number of elements.
+    starts: Vec<i64>,
+}
+
+impl Members {
+    /// A stable counting sort by group.
+    fn of(grouped: &Grouped) -> Self {
+        let mut starts: Vec<i64> = room::with_capacity(grouped.counts.len() + 1);
+        let mut next = 0;
+        for count in &grouped.counts {
+            starts.push(next);
+            next += i64::from(*count);
+        }
+        starts.push(next);
+        let mut places: Vec<u32> = room::collect(starts.iter().map(|start| *start as u32));
+        let mut order = room::filled(0, grouped.group_of.len());
+        for (element, group) in (0..).zip(&grouped.group_of) {
+            let place = &mut places[*group as usize];
+            order[*place as usize] = element;
+            *place += 1;
+        }
+        Self { order, starts }
+    }
+
+    /// The places of first members, as a buffer.
+    fn starts(&self, ruby: &Ruby) -> Value {
+        let mut column = HostColumn::zeroed(Dtype::I64.storage(), self.starts.len());
+        column.view_mut::<i64>().copy_from_slice(&self.starts);
+        numbers(ruby, Dtype::I64, column)
+    }
+}
+
+/// What the elements of a section emitted: `[keys, values]`, in order. With `grouped`: `[keys, values, starts]`, where
+/// each key occurs once, in the order of first pairs. The values of group `g` are those from `starts[g]` to
+/// `starts[g + 1]`, in order. Only [`by_hash`] can group keys whose own methods compare them: then `starts` is nil.
+/// `starts` is a buffer, and lists of numbers of one kind are. Keys of groups are an Array.
+///
+/// # Errors
+/// Rows that mean nothing; NoMemoryError; RangeError for more pairs than 32 bits can count; what interrupts raise.
+pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, grouped: bool) -> Result<RArray, Error> {
+    let (ruby, out) = (unpacker.ruby, unpacker.ruby.ary_new());
+    let Some(pairs) = unpacker.pairs(slot, len)? else {
+        out.push(ruby.ary_new())?;
+        out.push(ruby.ary_new())?;
+        return Ok(out);
+    };
+    let list = |slot, rows: &[u32]| match pairs.numbers(slot, rows) {
+        Some((dtype, column)) => Ok(numbers(ruby, dtype, column)),
+        None => pairs.values(slot, rows).map(|values| values.as_value()),
+    };
+    let known = if grouped { groups_of(ruby, &pairs)? } else { None };
+    let Some(groups) = known else {
+        out.push(list(pairs.key, &pairs.rows)?)?;
+        out.push(list(pairs.value, &pairs.rows)?)?;
+        return Ok(out);
+    };
+    let firsts: Vec<u32> = room::collect(groups.firsts.iter().map(|pair| pairs.rows[*pair as usize]));
+    let members = Members::of(&groups);
+    let rows: Vec<u32> = room::collect(members.order.iter().map(|pair| pairs.rows[*pair as usize]));
+    out.push(pairs.values(pairs.key, &firsts)?)?;
+    out.push(list(pairs.value, &rows)?)?;
+    out.push(members.starts(ruby))?;
+    Ok(out)
+}
+
+fn numbers(ruby: &Ruby, dtype: Dtype, column: HostColumn) -> Value {
+    buffer::wrap(ruby, dtype, Arc::new(Buffer::from_column(column))).as_value()
+}
+
+/// Which pairs have equal keys. None where Ruby's Hash must tell.
+fn groups_of(ruby: &Ruby, pairs: &Pairs<'_>) -> Result<Option<Grouped>, Error> {
+    if !countable(pairs.rows.len()) {
+        return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
+    }
+    if let Some(words) = pairs.words() {
+        return of_strings(ruby, &words, pairs.bytes()).map(Some);
+    }
+    pairs.numbers(pairs.key, &pairs.rows).map_or(Ok(None), |(dtype, column)| of_numbers(ruby, dtype, &column))
+}
+
+/// None where there is a NaN, which is equal to no other.
+fn of_numbers(ruby: &Ruby, dtype: Dtype, column: &HostColumn) -> Result<Option<Grouped>, Error> {
+    if dtype != Dtype::F64 {
+        let words = column.view::<u64>();
+        return working(ruby, words.len(), |workers| groups::of_words(workers, words)).map(Some);
+    }
+    let floats = column.view::<f64>();
+    if floats.iter().any(|key| key.is_nan()) {
+        return Ok(None);
+    }
+    let words: Vec<u64> = room::collect(floats.iter().map(|key| groups::float_word(*key)));
+    working(ruby, words.len(), |workers| groups::of_words(workers, &words)).map(Some)
+}
+
+/// Hashes of Strings differ from process to process, as Ruby's do.
+static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// Groups Strings by their bytes.
+fn of_strings(ruby: &Ruby, words: &[StrWord], bytes: &[u8]) -> Result<Grouped, Error> {
+    let text = |i: usize| &bytes[words[i].offset() as usize..][..words[i].length()];
+    let hashes: Vec<u64> = room::collect((0..words.len()).map(|i| SEED.hash_one(text(i))));
+    working(ruby, words.len(), |workers| groups::groups(workers, words.len(), |i| hashes[i], |i, j| text(i) == text(j)))
+}
+
+/// `Ikra.__by_hash(keys, values)`: pairs, grouped as [`pairs`] gives them. Ruby's own Hash groups them, unless all keys
+/// are immediate values.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; NoMemoryError; RangeError as [`pairs`]; what interrupts raise.
+pub fn by_hash(ruby: &Ruby, keys: Value, values: Value) -> Result<RArray, Error> {
+    let (keys, values) = (Given::of(keys)?.list(ruby)?, Given::of(values)?.list(ruby)?);
+    if !countable(keys.len()) {
+        return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
+    }
+    let (distinct, grouped) = match words(keys) {
+        Some(words) => {
+            let grouped = working(ruby, words.len(), |workers| groups::of_words(workers, &words))?;
+            (picked(ruby, keys, grouped.firsts.iter().copied())?, grouped)
+        }
+        None => grouped_by_ruby(ruby, keys)?,
+    };
+    let members = Members::of(&grouped);
+    let out = ruby.ary_new();
+    out.push(distinct)?;
+    out.push(picked(ruby, values, members.order.iter().copied())?)?;
+    out.push(members.starts(ruby))?;
+    Ok(out)
+}
+
+/// Each key once, and the groups, by Ruby's own Hash.
+fn grouped_by_ruby(ruby: &Ruby, keys: RArray) -> Result<(RArray, Grouped), Error> {
+    let (numbers, distinct, polls) = (ruby.hash_new(), ruby.ary_new(), Polls::new());
+    let mut grouped = Grouped::default();
+    for index in 0..keys.len() {
+        polls.look(ruby)?;
+        let key = at(keys, index);
+        let group = match numbers.lookup2::<_, _, Option<usize>>(key, ruby.qnil())? {
+            Some(group) => group,
+            None => {
+                numbers.aset(key, distinct.len())?;
+                distinct.push(key)?;
+                room::push(&mut grouped.counts, 0);
+                distinct.len() - 1
+            }
+        };
+        grouped.counts[group] += 1;
+        room::push(&mut grouped.group_of, group as u32);
+    }
+    Ok((distinct, grouped))
+}
+
+/// `Ikra.__group_sums(values, starts)`: the sum of the values of each group, which lie as [`pairs`] gives them. Sums of
+/// Floats are exact, but for one rounding at the end. So are mixed ones, which are Floats as in Ruby. nil where not all
+/// values are Integers of 64 bits or Floats.
+///
+/// # Errors
+/// IntegerOverflow for a sum beyond 64 bits; what interrupts raise.
+pub fn group_sums(ruby: &Ruby, values: Value, starts: Value) -> Result<Option<RArray>, Error> {
+    let Given::Numbers(_, starts) = Given::of(starts)? else { return Ok(None) };
+    let mut clock = Clock::start(ruby);
+    let starts = on_host(ruby, &mut clock, &starts)?;
+    let terms = match Given::of(values)? {
+        Given::Numbers(dtype, buffer) => Terms::Columns(dtype, on_host(ruby, &mut clock, &buffer)?),
+        Given::List(list) => Terms::List(list),
+    };
+    let (sums, polls) = (ruby.ary_new(), Polls::new());
+    for group in starts.view::<i64>().windows(2) {
+        polls.look(ruby)?;
+        let Some(sum) = terms.sum(group[0] as usize..group[1] as usize) else { return Ok(None) };
+        sums.push(match sum {
+            Sum::Float(sum) => ruby.into_value(sum),
+            Sum::Int(sum) => {
+                ruby.into_value(i64::try_from(sum).map_err(|_| errors::group_overflow(ruby))?)
+            }
+        })?;
+    }
+    Ok(Some(sums))
+}
+
+/// What the groups add.
+enum Terms {
+    Columns(Dtype, HostColumn),
+    List(RArray),
+}
+
+enum Sum {
+    Int(i128),
+    Float(f64),
+}
+
+impl Terms {
+    /// The sum of terms. None where one is no number of 64 bits.
+    fn sum(&self, range: Range<usize>) -> Option<Sum> {
+        match self {
+            Terms::Columns(Dtype::I64, column) => {
+                Some(Sum::Int(column.view::<i64>()[range].iter().map(|term| i128::from(*term)).sum()))
+            }
+            Terms::Columns(Dtype::F64, column) => {
+                let mut sum = ExactSum::default();
+                column.view::<f64>()[range].iter().for_each(|term| sum.add(*term));
+                Some(Sum::Float(sum.rounded()))
+            }
+            Terms::Columns(..) => None,
+            Terms::List(list) => {
+                let (mut whole, mut sum, mut floats) = (None::<i128>, ExactSum::default(), false);
+                for term in &heap::elements(list.as_raw())[range] {
+                    match heap::see(*term) {
+                        Seen::Int(term) => whole = Some(whole.unwrap_or(0) + i128::from(term)),
+                        Seen::Float(term) => {
+                            floats = true;
+                            sum.add(term);
+                        }
+                        _ => return None,
+                    }
+                }
+                if !floats {
+                    return whole.map(Sum::Int);
+                }
+                whole.iter().for_each(|whole| sum.add_int(*whole));
+                Some(Sum::Float(sum.rounded()))
+            }
+        }
+    }
+}

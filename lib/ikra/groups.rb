@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+module Ikra
+  # The result of {Parallel#pmap_reduce} with `lazy: true`: pairs of keys and values, in order.
+  #
+  # @example
+  #   counts = words.pmap_reduce(:+, lazy: true) { |word, out| out.emit(word, 1) }
+  #   counts.size    # => 2
+  #   counts["the"]  # => 3
+  #   counts.map_reduce(:+) { |(word, count), out| out.emit(word.size, count) }
+  class Groups
+    include Enumerable
+
+    # @api private
+    def initialize(pairs)
+      @pairs = pairs
+    end
+
+    # @return [Integer] the number of pairs
+    def size = @pairs.size
+
+    # @param key
+    # @return [Object, nil] the value of the key's group
+    def [](key) = @pairs.is_a?(Hash) ? @pairs[key] : @pairs.assoc(key)&.last
+
+    # @yieldparam pair [Array] a key and its value
+    # @return [self, Enumerator]
+    def each(&block)
+      return @pairs.to_a.each unless block
+
+      @pairs.to_a.each(&block)
+      self
+    end
+
+    # @return [Array<Array>] the +count+ pairs with the greatest values, the greatest first; of equal ones the first
+    def top(count) = Ikra.__top(@pairs.to_a, count)
+
+    # @return [Hash]
+    def to_h = @pairs.to_h
+
+    # A second pass, over the pairs.
+    #
+    # @param combine (see Parallel#pmap_reduce)
+    # @param reduce (see Parallel#pmap_reduce)
+    # @param order (see Parallel#pmap_reduce)
+    # @param lazy (see Parallel#pmap_reduce)
+    # @yieldparam pair [Array] a key and its value
+    # @yieldparam out [Emitter]
+    # @return (see Parallel#pmap_reduce)
+    def map_reduce(combine = nil, reduce: nil, order: :first, lazy: false, **options, &block)
+      Ikra.__map_reduce(@pairs.to_a, combine, reduce, order, lazy, options, block)
+    end
+
+    # Without the values.
+    def inspect = "#<#{self.class} of #{size}>"
+  end
+
+  # What Ikra adds to Hash.
+  module Tops
+    # @example
+    #   { "a" => 1, "b" => 3, "c" => 3 }.top(2) # => [["b", 3], ["c", 3]]
+    # @param count [Integer]
+    # @return [Array<Array>] the +count+ pairs with the greatest values, the greatest first; of equal ones the first
+    # @raise [ArgumentError] where values do not compare
+    def top(count) = Ikra.__top(to_a, count)
+  end
+  ::Hash.include(Tops)
+
+  class << self
+    # @api private
+    def __top(pairs, count)
+      count = __count(count) or raise ArgumentError, "no number of pairs"
+      values = pairs.map(&:last)
+      order = Operation.stable(values.size) { |i, j| Operation.compare(values[j], values[i]) { |one, other| one <=> other } }
+      order.first(count).map { |index| pairs[index] }
+    end
+  end
+end

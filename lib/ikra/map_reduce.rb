@@ -1,0 +1,180 @@
+# frozen_string_literal: true
+
+module Ikra
+  # What the block of {Parallel#pmap_reduce} emits pairs to. Kernels run this very code.
+  class Emitter
+    # @api private
+    # The last pair.
+    attr_reader :last
+
+    # @api private
+    def initialize
+      @last = nil
+    end
+
+    # Emits a pair.
+    #
+    # @param key what decides the pair's group: values with `eql?` keys are in one group
+    # @param value a value of the group
+    # @return [self]
+    def emit(key, value)
+      @last = Pair.new(key, value, @last)
+      self
+    end
+
+  end
+
+  # A pair that an element emitted, and the one before it.
+  # @api private
+  class Pair
+    attr_reader :key, :value, :previous
+
+    def initialize(key, value, previous)
+      @key = key
+      @value = value
+      @previous = previous
+    end
+  end
+  private_constant :Pair
+
+  # One call of {Parallel#pmap_reduce}: the sections that it runs, and the Hash that it makes of their results.
+  #
+  # A section runs the block and gives all pairs, with those of each key together. Then a section combines the values
+  # of each group, and another reduces them.
+  # @api private
+  class Reducing
+    # How the pairs of a result are ordered.
+    ORDERS = %i[first key none].freeze
+    # Operators of two values that are methods of neither.
+    OWN = { min: ->(a, b) { [a, b].min }, max: ->(a, b) { [a, b].max } }.freeze
+    private_constant :ORDERS, :OWN
+
+    # @param combine [Symbol, #to_proc, nil]
+    # @param reduce [#to_proc, nil]
+    # @param order [Symbol]
+    # @param options [Hash{Symbol => Object}] those of {Config}
+    def initialize(base, combine, reduce, order, options, block)
+      raise ArgumentError, "no block that emits pairs" unless block
+      raise ArgumentError, "order: #{order.inspect} is none of :first, :key, :none" unless ORDERS.include?(order)
+
+      Ikra.__check(options)
+      @base = base
+      @combine = callable(:combine, combine)
+      @reduce = callable(:reduce, reduce)
+      @order = order
+      @options = options
+      @block = block
+    end
+
+    # The result: a Hash, or the pairs themselves where nothing combines or reduces them.
+    def value
+      left = true
+      value = catch(self) { computed.tap { left = false } }
+      left ? value : ordered(value)
+    rescue CompileError => error
+      Fallback.run(error, @options) { ordered(plain) }
+    end
+
+    private
+
+    def callable(name, given)
+      return given if given.nil? || given.is_a?(Symbol)
+      raise TypeError, "#{name}: #{given.inspect} is neither a Symbol nor callable" unless given.respond_to?(:to_proc)
+
+      given.to_proc
+    end
+
+    def computed
+      grouped = @combine || @reduce
+      # Without elements there are no lists.
+      keys, values, starts = emitted(grouped)
+      return (keys ? Reducing.list(keys).zip(Reducing.list(values)) : []) unless grouped
+      return {} if keys.nil? || keys.size.zero?
+
+      keys, values, starts = Ikra.__by_hash(keys, values) unless starts
+      values = combined(values, starts) if @combine
+      return keys.zip(values).to_h unless @reduce
+
+      values, starts = Reducing.single(values) if @combine
+      keys.zip(section(@reduce, 0...keys.size, [:reduction, keys, values, starts])).to_h
+    end
+
+    # The pairs of all elements: those of a chain by the kernel that computes its values, where that is possible.
+    def emitted(grouped)
+      form = grouped ? :__groups : :__pairs
+      return section(@block, @base, [:emitted], form => true) unless @base.is_a?(Lazy)
+
+      within_chain(form) || section(@block, @base.to_a, [:emitted], form => true)
+    end
+
+    def within_chain(form)
+      @base.__send__(:emitted, @block, form)
+    rescue CompileError
+      # The two may compile apart. If not, the error is theirs.
+    end
+
+    def combined(values, starts)
+      sums = (Ikra.__group_sums(values, starts) if @combine == :+ && Ikra.__own?(:+))
+      sums || section(OWN.fetch(@combine) { @combine.to_proc }, 0...(starts.size - 1), [:group, values, starts])
+    end
+
+    # Runs a section within methods of the prelude. A `break` in the user's block ends the call with its value.
+    def section(block, base, *within, **more)
+      how, value = Ikra.__section(:pmap_reduce, :map, base, 1, { **@options, **more }, block, within)
+      throw(self, value) if how == :left
+
+      value
+    end
+
+    # Ruby's own methods, one element after the other.
+    def plain
+      pairs = []
+      @base.each_with_index do |element, index|
+        Thread.current[:__ikra_position] = Position.new(index, 0)
+        @block.call(element, out = Emitter.new)
+        pairs.concat(Reducing.chain(out.last))
+      end
+      return pairs unless @combine || @reduce
+
+      groups = pairs.each_with_object({}) { |(key, value), found| (found[key] ||= []) << value }
+      groups.transform_values! { |values| [values.reduce(&OWN.fetch(@combine) { @combine.to_proc })] } if @combine
+      @reduce ? groups.to_h { |key, values| [key, @reduce.call(key, values)] } : groups.transform_values!(&:first)
+    end
+
+    def ordered(pairs)
+      return pairs unless @order == :key && pairs.is_a?(Hash)
+
+      list = pairs.to_a
+      Operation.sorted(list, list.map(&:first)).to_h
+    end
+
+    class << self
+      def list(values) = values.is_a?(Buffer) ? values.to_list : values
+
+      # The pairs of a chain, the first one first.
+      def chain(pair)
+        pairs = []
+        while pair
+          pairs << [pair.key, pair.value]
+          pair = pair.previous
+        end
+        pairs.reverse
+      end
+
+      # Groups of one value each.
+      def single(values) = [values, Buffer.from_list(:i64, (0..values.size).to_a)]
+    end
+  end
+  private_constant :Reducing
+
+  class << self
+    # @api private
+    def __map_reduce(base, combine, reduce, order, lazy, options, block)
+      raise ArgumentError, "lazy: #{lazy.inspect} is neither true nor false" unless [true, false].include?(lazy)
+
+      reducing = Reducing.new(base, combine, reduce, order, options, block)
+      found = __measured(:pmap_reduce, base, block) { reducing.value }
+      lazy ? Groups.new(found) : found
+    end
+  end
+end
