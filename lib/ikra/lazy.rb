@@ -285,22 +285,26 @@ module Ikra
     #
     #   @yieldparam value
     #   @return [Array] without a block an Enumerator
-    # @!method group_by
-    #   All values by the block's values, as {Parallel#pgroup_by} groups them.
-    #
-    #   @yieldparam value
-    #   @return [Hash{Object => Array}] without a block an Enumerator
     # @!method partition
     #   The values for which the block is true, and the others.
     #
     #   @yieldparam value
     #   @return [Array(Array, Array)] without a block an Enumerator
-    %i[minmax_by sort_by group_by partition].each do |name|
+    %i[minmax_by sort_by partition].each do |name|
       define_method(name) { |&block| ::Ikra.__operate(to_a, :"p#{name}", options, block) }
     end
 
+    # All values by the block's values, as {Parallel#pgroup_by} groups them. The kernel that computes them also computes
+    # their keys.
+    #
+    # @yieldparam value
+    # @return [Hash{Object => Array}] without a block an Enumerator
+    def group_by(&block) = (block && ::Ikra.__grouping(self) { |groups| groups.group_by(self, block, &:itself) }) || ::Ikra.__operate(to_a, :pgroup_by, options, block)
+
     # @return [Array] the first value for each of the block's values; without a block each value once
-    def uniq(&block) = block ? ::Ikra.__operate(to_a, :puniq, options, block) : to_a.uniq
+    def uniq(&block)
+      ::Ikra.__grouping(self) { |groups| groups.uniq(self, block) } || (block ? ::Ikra.__operate(to_a, :puniq, options, block) : to_a.uniq)
+    end
 
     # {Parallel#pmap_reduce} over the values.
     #
@@ -316,7 +320,11 @@ module Ikra
     end
 
     # @return [Hash{Object => Integer}] how often each value occurs
-    def tally(*counts) = counts.empty? ? ::Ikra.__tally(to_a) : super
+    def tally(*counts)
+      return super unless counts.empty?
+
+      ::Ikra.__grouping(self) { |groups| groups.tally(self) } || ::Ikra.__tally(to_a)
+    end
 
     # @return [Integer, nil] the number of values, where that is known before any is computed
     def size
@@ -530,7 +538,7 @@ module Ikra
     end
 
     # What a block emits for all values, by the kernel that computes them. nil where they need a list first.
-    def emitted(block, form)
+    def emitted(block, form, _options)
       step = plan.steps.first
       return if plan.steps.size > 1 || step.ending || step.ended? || step.stages.any? { |stage| Text::LOOKING.include?(stage.name) }
 

@@ -102,15 +102,9 @@ module Ikra
     # The pairs of all elements: those of a chain by the kernel that computes its values, where that is possible.
     def emitted(grouped)
       form = grouped ? :__groups : :__pairs
-      return section(@block, @base, [:emitted], form => true) unless @base.is_a?(Lazy)
+      return section(@block, @base, [:emitted], form => true) if @base.is_a?(Array) || @base.is_a?(Range)
 
-      within_chain(form) || section(@block, @base.to_a, [:emitted], form => true)
-    end
-
-    def within_chain(form)
-      @base.__send__(:emitted, @block, form)
-    rescue CompileError
-      # The two may compile apart. If not, the error is theirs.
+      Reducing.within(@base, @block, form, @options) || section(@block, Reducing.elements(@base), [:emitted], form => true)
     end
 
     def combined(values, starts)
@@ -129,7 +123,7 @@ module Ikra
     # Ruby's own methods, one element after the other.
     def plain
       pairs = []
-      @base.each_with_index do |element, index|
+      Reducing.elements(@base).each_with_index do |element, index|
         Thread.current[:__ikra_position] = Position.new(index, 0)
         @block.call(element, out = Emitter.new)
         pairs.concat(Reducing.chain(out.last))
@@ -149,6 +143,66 @@ module Ikra
     end
 
     class << self
+      # What a block emits for the values of a chain or an MDArray, by the kernel that computes them. nil where they need
+      # a list first.
+      def within(base, block, form, options = {})
+        base.__send__(:emitted, block, form, options)
+      rescue CompileError
+        # The two may compile apart. If not, the error is theirs.
+      end
+
+      # The elements of a chain, an MDArray, an Array or a Range.
+      def elements(base)
+        case base
+        when MDArray then base.to_flat_a
+        when Lazy then base.to_a
+        else base
+        end
+      end
+
+      # The elements of a chain or an MDArray, grouped by themselves or by the values of a block: each key once, the
+      # elements of all groups, and where those of each begin. nil where this needs a list first.
+      def groups(base, key = nil)
+        block = key ? proc { |x, out| out.emit(key.call(x), x) } : proc { |x, out| out.emit(x, nil) }
+        found = within(base, block, :__groups) or return
+        keys, values, starts = found
+        return [[], [], [0]] if keys.nil? || keys.size.zero?
+
+        keys, values, starts = Ikra.__by_hash(keys, values) unless starts
+        [keys, values, list(starts)]
+      end
+
+      # How often each element occurs. The keys are the very elements.
+      def tally(base)
+        keys, _, starts = groups(base)
+        return unless keys
+
+        counts = keys.tally
+        keys.each_with_index { |key, group| counts[key] = starts[group + 1] - starts[group] }
+        counts
+      end
+
+      # The first element of each group. nil where this needs a list first.
+      def uniq(base, key)
+        keys, values, starts = groups(base, key)
+        return keys unless keys && key
+
+        values = list(values)
+        keys.each_index.map { |group| values[starts[group]] }
+      end
+
+      # Yields the elements of each group. Gives a Hash of what the block makes of them.
+      def group_by(base, key)
+        keys, values, starts = groups(base, key)
+        return unless keys
+
+        keys.each_index.to_h do |group|
+          from = starts[group]
+          count = starts[group + 1] - from
+          [keys[group], yield(values.is_a?(Buffer) ? values.to_list(from, count) : values[from, count])]
+        end
+      end
+
       def list(values) = values.is_a?(Buffer) ? values.to_list : values
 
       # The pairs of a chain, the first one first.
@@ -167,6 +221,70 @@ module Ikra
   end
   private_constant :Reducing
 
+  # A program of map and reduce as a class, which may have instance variables and run several times.
+  #
+  # A subclass defines +map+, which calls {#emit}. It may define +combine+ and +reduce+, as {Parallel#pmap_reduce} takes
+  # them. These read instance variables, but assign none: within +map+ the object is a frozen copy of its own.
+  #
+  # @example
+  #   class WordCount < Ikra::MapReduce
+  #     def map(line) = line.split.each { |word| emit(word, 1) }
+  #     def combine(a, b) = a + b
+  #   end
+  #   WordCount.new.run(Ikra.lines("book.txt")) # => { "the" => 6021, … }
+  class MapReduce
+    # @!method map(element)
+    #   Emits the pairs of an element. Subclasses define it.
+    #   @abstract
+    # @!method combine(one, other)
+    #   Makes one value of two. It must be associative. Subclasses may define it.
+    #   @abstract
+    # @!method reduce(key, values)
+    #   The result of a key and the Array of its values. Subclasses may define it.
+    #   @abstract
+
+    # Runs the program over all elements.
+    #
+    # @param source [Array, Range, Lazy, Groups, MDArray, #to_a] the elements
+    # @param order (see Parallel#pmap_reduce)
+    # @param lazy (see Parallel#pmap_reduce)
+    # @return (see Parallel#pmap_reduce)
+    # @raise [NoMethodError] where the class has no +map+
+    # @raise [FrozenError] where +map+ assigns instance variables
+    def run(source, order: :first, lazy: false, **options)
+      raise NoMethodError, "#{self.class} has no method map" unless respond_to?(:map, true)
+
+      job = self
+      combine = ->(one, other) { job.__send__(:combine, one, other) } if respond_to?(:combine, true)
+      reduce = ->(key, values) { job.__send__(:reduce, key, values) } if respond_to?(:reduce, true)
+      source = source.to_a unless [Array, Range, Lazy, MDArray].any? { |type| source.is_a?(type) }
+      Ikra.__map_reduce(source, combine, reduce, order, lazy, options, proc { |x, out| job.__emitting_to(out).__send__(:map, x) })
+    end
+
+    # Emits a pair, within +map+.
+    #
+    # @param key (see Emitter#emit)
+    # @param value (see Emitter#emit)
+    # @return [self]
+    def emit(key, value)
+      raise ArgumentError, "emit is called outside of map" if @__out.nil?
+
+      @__out.emit(key, value)
+      self
+    end
+
+    # @api private
+    # A frozen copy whose pairs go there.
+    def __emitting_to(out)
+      copy = dup
+      copy.__out = out
+      copy.freeze
+    end
+
+    # @api private
+    attr_writer :__out
+  end
+
   class << self
     # @api private
     def __map_reduce(base, combine, reduce, order, lazy, options, block)
@@ -175,6 +293,12 @@ module Ikra
       reducing = Reducing.new(base, combine, reduce, order, options, block)
       found = __measured(:pmap_reduce, base, block) { reducing.value }
       lazy ? Groups.new(found) : found
+    end
+
+    # @api private
+    # Groups the values of a chain or an MDArray. nil where they need a list first.
+    def __grouping(base)
+      __measured(:map_reduce, base) { yield(Reducing) }
     end
   end
 end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "stringio"
+
 module Ikra
   # Records of files and texts, as the base of a chain. A file is read when the chain is made.
   #
