@@ -64,7 +64,6 @@ module Ikra
     # @raise [ArgumentError] where values do not compare
     def top(count) = Ikra.__top(to_a, count)
   end
-  ::Hash.include(Tops)
 
   class << self
     # @api private

@@ -291,14 +291,14 @@ module Ikra
       raise ArgumentError, "lazy: #{lazy.inspect} is neither true nor false" unless [true, false].include?(lazy)
 
       reducing = Reducing.new(base, combine, reduce, order, options, block)
-      found = __measured(:pmap_reduce, base, block) { reducing.value }
+      found = __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }
       lazy ? Groups.new(found) : found
     end
 
     # @api private
     # Groups the values of a chain or an MDArray. nil where they need a list first.
     def __grouping(base)
-      __measured(:map_reduce, base) { yield(Reducing) }
+      __measured(:map_reduce, base.is_a?(Lazy) ? base.base : base) { yield(Reducing) }
     end
   end
 end

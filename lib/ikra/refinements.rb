@@ -13,6 +13,7 @@ module Ikra
     refine(Array) { import_methods Parallel, Parallel::OfArrays }
     refine(Array.singleton_class) { import_methods Parallel::Making }
     refine(Range) { import_methods Parallel }
+    refine(::Hash) { import_methods Tops }
     [::Hash, ::Set, ::Enumerator].each { |owner| refine(owner) { import_methods Parallel::Through } }
   end
 end
