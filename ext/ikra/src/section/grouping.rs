@@ -405,9 +405,7 @@ pub fn group_sums(ruby: &Ruby, values: Value, starts: Value) -> Result<Option<RA
         let Some(sum) = terms.sum(group[0] as usize..group[1] as usize) else { return Ok(None) };
         sums.push(match sum {
             Sum::Float(sum) => ruby.into_value(sum),
-            Sum::Int(sum) => {
-                ruby.into_value(i64::try_from(sum).map_err(|_| errors::group_overflow(ruby))?)
-            }
+            Sum::Int(sum) => ruby.into_value(i64::try_from(sum).map_err(|_| errors::group_overflow(ruby))?),
         })?;
     }
     Ok(Some(sums))

@@ -6,19 +6,18 @@
 //! Invariant: pairs come in the order in which sequential Ruby would have emitted them.
 
 use super::Unpacker;
-use crate::marshal::decode::Decoded;
+use crate::marshal::decode::Broken;
 use crate::marshal::made::{self, BATCH};
 use crate::marshal::plan::SlotPlan;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::heap;
+use crate::ruby::workers::{self, PIECE};
+use ikra_core::ir::ColumnId;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
-use ikra_core::types::{Encoding, Repr, StrWord};
+use ikra_core::types::{Encoding, Repr, Storage, StrWord, Tag, Unit};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray};
-
-/// How many elements are read between two looks at interrupts.
-const STRETCH: usize = 1 << 14;
 
 /// The pairs of all elements.
 pub struct Pairs<'a> {
@@ -42,27 +41,89 @@ impl Unpacker<'_> {
         let (Some(key), Some(value), Some(previous)) = (field("@key"), field("@value"), field("@previous")) else {
             return Err(self.broken("a pair without its parts"));
         };
-        let before = self.start(class, &previous.slot);
-        let mut rows: Vec<u32> = Vec::new();
-        for element in 0..len {
-            if element % STRETCH == 0 {
-                self.polls.look_now(self.ruby)?;
-            }
-            let first = rows.len();
-            let mut next = self.row(slot, element)?;
-            while let Decoded::Object(of, row) = next {
-                if of != class || u32::try_from(row).is_err() {
-                    return Err(self.broken("a pair of another class"));
+        let columns = [key, value, previous].map(|field| {
+            let start = self.start(class, &field.slot);
+            field.slot.value.map(|column| self.columns[column.index()].len() - start)
+        });
+        let all = columns.into_iter().flatten().min().unwrap_or(u32::MAX as usize) as u64;
+        let last = self.links(slot, class, 0, all).ok_or_else(|| self.broken("a last pair in no known form"))?;
+        let before = self.links(&previous.slot, class, self.start(class, &previous.slot), all);
+        let before = before.ok_or_else(|| self.broken("a pair before in no known form"))?;
+        let read = workers::map(len, (0..len).step_by(PIECE).collect(), |first: usize| {
+            let mut rows: Vec<u32> = Vec::new();
+            for element in first..len.min(first + PIECE) {
+                let first = rows.len();
+                let mut next = last.at(element)?;
+                while let Some(row) = next {
+                    room::push(&mut rows, row);
+                    next = before.at(row as usize)?;
                 }
-                room::push(&mut rows, row as u32);
-                next = self.row(&previous.slot, before + row)?;
+                rows[first..].reverse();
             }
-            if next != Decoded::Value(heap::NIL) {
-                return Err(self.broken("a pair that no kernel made"));
-            }
-            rows[first..].reverse();
+            Ok(rows)
+        });
+        let mut rows: Vec<u32> = Vec::new();
+        for piece in read {
+            self.polls.look_now(self.ruby)?;
+            room::extend(&mut rows, piece.map_err(|broken: Broken| self.broken(broken.0))?);
         }
         Ok(Some(Pairs { unpacker: self, key: &key.slot, value: &value.slot, class, rows }))
+    }
+
+    /// A slot of references to the pairs that the kernel made, of which there are at most `rows`. None where it may hold
+    /// others.
+    fn links(&self, slot: &SlotPlan, class: usize, start: usize, rows: u64) -> Option<Links<'_>> {
+        let column = |column: ColumnId| &self.columns[column.index()];
+        let tags = match (slot.tag.map(column), slot.repr) {
+            (Some(tags), _) if tags.storage() == Storage::U8 => Some(tags.view::<u8>()),
+            (None, Repr::Ref(_) | Repr::Unit(Unit::Nil)) => None,
+            _ => return None,
+        };
+        let ids = match slot.value.map(column) {
+            None => Ids::None,
+            Some(ids) if ids.storage() == Storage::U32 => Ids::Narrow(ids.view()),
+            Some(ids) => Ids::Wide(ids.view()),
+        };
+        let made = self.tables.classes[class].objects.is_empty();
+        made.then(|| Links { ids, tags, start, base: u64::from(self.tables.bases[class]), rows })
+    }
+}
+
+/// A column of references to pairs.
+struct Links<'a> {
+    ids: Ids<'a>,
+    /// None where none is nil.
+    tags: Option<&'a [u8]>,
+    /// The first row of the class in the column.
+    start: usize,
+    /// The id of its first row, and the number of rows.
+    base: u64,
+    rows: u64,
+}
+
+enum Ids<'a> {
+    /// All are nil.
+    None,
+    Narrow(&'a [u32]),
+    Wide(&'a [u64]),
+}
+
+impl Links<'_> {
+    /// The pair that a row refers to.
+    fn at(&self, row: usize) -> Result<Option<u32>, Broken> {
+        let row = self.start + row;
+        if self.tags.is_some_and(|tags| i32::from(tags[row]) < Tag::OBJECT) {
+            return Ok(None);
+        }
+        let id = match self.ids {
+            Ids::None => return Ok(None),
+            Ids::Narrow(ids) => u64::from(ids[row]),
+            Ids::Wide(ids) => ids[row],
+        };
+        match id.checked_sub(self.base).filter(|row| *row < self.rows) {
+            Some(row) => Ok(Some(row as u32)),
+            None => Err(Broken("a pair that is none")),
+        }
     }
 }
 
@@ -98,7 +159,10 @@ impl Pairs<'_> {
     fn read(&self, slot: &SlotPlan, rows: &[u32], out: &mut [u64]) -> Option<()> {
         let from = self.unpacker.columns[slot.value?.index()].view::<u64>();
         let start = self.unpacker.start(self.class, slot);
-        out.iter_mut().zip(rows).for_each(|(out, row)| *out = from[start + *row as usize]);
+        let pieces = out.chunks_mut(PIECE).zip(rows.chunks(PIECE)).collect();
+        workers::map(rows.len(), pieces, |(out, rows): (&mut [u64], &[u32])| {
+            out.iter_mut().zip(rows).for_each(|(out, row)| *out = from[start + *row as usize]);
+        });
         Some(())
     }
 
