@@ -1,24 +1,31 @@
-//! Scalar replacement: an object that never leaves a function becomes registers, one for each column.
+//! Scalar replacement: an object that never leaves a function becomes registers, one for each column. An array of
+//! constant length becomes registers, too, one for each element.
 //!
 //! Fires for a group of registers that only hold ids of rows that the function itself allocates. Their only uses are
-//! loads and stores of the rows' columns, and copies to each other. The row is then never allocated.
+//! loads and stores of the rows' columns, and copies to each other. The row is then never allocated. Of an array, all
+//! indices must be constants ([`views`]).
 //!
 //! A copy of an id is a second name of one object; a copy of its registers is a second object. The two behave alike as
 //! long as the program does not store through one name while it may still read through another. [`Aliases`] looks for
 //! such stores. A store right after the allocation, before the id is copied, is always fine. So values that `new` makes
-//! and that never change pay nothing.
+//! and that never change pay nothing. A register that is assigned once, from one that is assigned once, is no second
+//! name: it holds what the other holds wherever it is read ([`Roots`]).
 //!
-//! Not here: arrays, and ids that go through calls that were not inlined. The pass runs in rounds: an object whose id
-//! is stored in a field of another can only become registers once the other has.
+//! Not here: ids that go through calls that were not inlined. The pass runs in rounds: an object whose id is stored in
+//! a field of another can only become registers once the other has.
 
+mod views;
+
+use super::loops::Counts;
 use super::{Pass, dce, gvn};
 use crate::ir::{Column, ColumnId, Func, HeapId, LabelId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId, walk};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use views::{Views, length_of};
 
 pub const PASS: Pass = Pass { name: "scalar_replacement", description: "objects that stay inside are registers", run };
 
-/// The most columns of a group; more would not fit into registers.
-const MAX_COLUMNS: usize = 24;
+/// The most fields of a group; more would not fit into registers.
+const MAX_FIELDS: usize = 24;
 /// Rounds. Each round replaces what the round before made possible.
 const ROUNDS: usize = 12;
 
@@ -44,17 +51,69 @@ fn improve(func: &mut Func, columns: &[Column], spaces: &[Space]) -> bool {
     if !allocates {
         return false;
     }
-    let groups = Groups::of(func, columns, spaces);
+    let counts = Counts::of(func);
+    let rows = new_rows(func, &counts);
+    let mut body = std::mem::take(&mut func.body);
+    name_last(&mut body, &rows);
+    func.body = body;
+    let views = Views::of(func, spaces);
+    let roots = Roots::of(func, &views, &counts);
+    let groups = Groups::of(func, columns, spaces, &views);
     let mut found = false;
-    for group in groups.sound(func) {
-        let registers = group.registers(func);
+    for group in groups.sound(func, &roots) {
+        let registers = group.registers(func, &roots);
         let mut body = std::mem::take(&mut func.body);
-        replace(&mut body, &group, &registers);
+        Replacement { group: &group, views: &views, roots: &roots, registers: &registers }.list(&mut body);
         func.body = body;
         found = true;
     }
     found
 }
+
+/// The registers that are assigned once, a new row or the word of a new array.
+fn new_rows(func: &Func, counts: &Counts) -> HashSet<VarId> {
+    let mut rows = HashSet::new();
+    walk(&func.body, &mut |stmt| {
+        let (dst, is_row) = match stmt {
+            Stmt::Alloc { dst, .. } => (dst, true),
+            Stmt::Let { dst, op: Op::Copy | Op::Widen | Op::Narrow | Op::Shl | Op::Or | Op::Add, args } => {
+                (dst, matches!(args[0], Operand::Var(from) if rows.contains(&from)))
+            }
+            _ => return,
+        };
+        if is_row && counts.assigned(*dst) == 1 {
+            rows.insert(*dst);
+        }
+    });
+    rows
+}
+
+/// Gives a new row its further name after its first stores, not before: they are then stores through its only name.
+fn name_last(body: &mut [Stmt], rows: &HashSet<VarId>) {
+    let is_row = |operand: &Operand| matches!(operand, Operand::Var(v) if rows.contains(v));
+    for at in (0..body.len()).rev() {
+        body[at].bodies_mut().into_iter().flatten().for_each(|body| name_last(body, rows));
+        let Stmt::Let { dst, op: Op::Copy | Op::Widen | Op::Or, args } = &body[at] else { continue };
+        if rows.contains(dst) || !matches!(args[..], [row] | [row, Operand::I64(_)] if is_row(&row)) {
+            continue;
+        }
+        let (dst, mut last) = (*dst, at);
+        for (next, stmt) in body.iter().enumerate().skip(at + 1) {
+            let mut uses = stmt.assigns().contains(&dst);
+            stmt.reads(|operand| uses |= operand == dst.into());
+            if uses || !matches!(stmt, Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. }) {
+                break;
+            }
+            if matches!(stmt, Stmt::Store { row, .. } if is_row(row)) {
+                last = next;
+            }
+        }
+        body[at..=last].rotate_left(1);
+    }
+}
+
+/// What belongs to a row: a column of it, or of the row that is so many rows behind it.
+type Field = (ColumnId, i64);
 
 /// Registers that may hold the same ids.
 #[derive(Default)]
@@ -63,28 +122,68 @@ struct Group {
     heap: Option<HeapId>,
     /// The registers have a use that only a row can serve.
     broken: bool,
-    /// The columns that are loaded or stored, with the type of their values.
-    columns: BTreeMap<ColumnId, Scalar>,
+    /// The fields that are loaded or stored, with the type of their values.
+    fields: BTreeMap<Field, Scalar>,
 }
 
-struct Groups {
+struct Groups<'a> {
+    func: &'a Func,
+    columns: &'a [Column],
+    spaces: &'a [Space],
+    views: &'a Views,
     /// By register: the number of its group.
     of: Vec<usize>,
     all: Vec<Group>,
 }
 
-/// Whether the result of an operation is an id that it was given, in one width or another. If so, the first argument
-/// that may be the id.
-fn passes_on(op: Op) -> Option<usize> {
+/// Whether the result of an operation is an id that it was given, in one width or another. If so, the arguments that
+/// may be the id.
+fn passes_on<'a>(views: &Views, dst: VarId, op: Op, args: &'a [Operand]) -> Option<&'a [Operand]> {
     match op {
-        Op::Copy | Op::Widen | Op::Narrow => Some(0),
-        Op::Select => Some(1),
+        Op::Copy | Op::Widen | Op::Narrow => Some(args),
+        Op::Select => Some(&args[1..]),
+        Op::Shl | Op::Or | Op::UShr | Op::Add => {
+            let views = matches!(args[0], Operand::Var(from) if views.has(from) && views.has(dst));
+            views.then(|| &args[..1])
+        }
         _ => None,
     }
 }
 
-impl Groups {
-    fn of(func: &Func, columns: &[Column], spaces: &[Space]) -> Self {
+/// For registers that always hold what another holds: the register from which that came.
+struct Roots(HashMap<VarId, VarId>);
+
+impl Roots {
+    /// A definition comes before each use of a register that is assigned once. The definition of the register that it
+    /// was made from comes before that. So no repetition of a loop reaches a use between the two.
+    fn of(func: &Func, views: &Views, counts: &Counts) -> Self {
+        let mut sources = HashMap::new();
+        walk(&func.body, &mut |stmt| {
+            if let Stmt::Let { dst, op, args } = stmt
+                && *op != Op::Select
+                && counts.assigned(*dst) == 1
+                && let Some([Operand::Var(from)]) = passes_on(views, *dst, *op, args)
+                && counts.assigned(*from) == 1
+            {
+                sources.insert(*dst, *from);
+            }
+        });
+        let roots = sources.keys().map(|var| {
+            let mut root = *var;
+            while let Some(from) = sources.get(&root) {
+                root = *from;
+            }
+            (*var, root)
+        });
+        Self(roots.collect())
+    }
+    fn get(&self, var: VarId) -> VarId {
+        self.0.get(&var).copied().unwrap_or(var)
+    }
+}
+
+impl<'a> Groups<'a> {
+    fn of(func: &'a Func, columns: &'a [Column], spaces: &'a [Space], views: &'a Views) -> Self {
         let mut parents: Vec<usize> = (0..func.vars.len()).collect();
         fn find(parents: &mut [usize], mut at: usize) -> usize {
             while parents[at] != at {
@@ -96,10 +195,10 @@ impl Groups {
         let wide = |v: VarId| matches!(func.vars[v.index()].ty, Scalar::I32 | Scalar::I64);
         walk(&func.body, &mut |s| {
             if let Stmt::Let { dst, op, args } = s
-                && let Some(from) = passes_on(*op)
+                && let Some(sources) = passes_on(views, *dst, *op, args)
                 && wide(*dst)
             {
-                for arg in &args[from..] {
+                for arg in sources {
                     if let Operand::Var(v) = arg {
                         let (a, b) = (find(&mut parents, dst.index()), find(&mut parents, v.index()));
                         parents[a] = b;
@@ -112,9 +211,10 @@ impl Groups {
         for (v, group) in of.iter().enumerate() {
             all[*group].vars.insert(VarId::new(v));
         }
-        let mut groups = Self { of, all };
+        let mut groups = Self { func, columns, spaces, views, of, all };
         func.params.iter().for_each(|p| groups.group(*p).broken = true);
-        walk(&func.body, &mut |s| groups.look(s, func, columns, spaces));
+        views.mixed().for_each(|var| groups.group(var).broken = true);
+        walk(&func.body, &mut |s| groups.look(s));
         groups
     }
 
@@ -128,30 +228,36 @@ impl Groups {
         }
     }
 
-    fn touches(&mut self, row: Operand, column: ColumnId, ty: Scalar, space: Space, func: &Func) {
+    fn touches(&mut self, row: Operand, column: ColumnId, ty: Scalar) {
         let Operand::Var(v) = row else { return };
-        if !matches!(space, Space::Class { .. }) || func.ty(row) != Scalar::I32 {
-            self.group(v).broken = true;
-            return;
-        }
+        let at = match self.columns[column.index()].space {
+            Space::Class { .. } if self.func.ty(row) == Scalar::I32 => Some(0),
+            Space::Array(_) => self.views.element(v),
+            _ => None,
+        };
         let group = self.group(v);
-        if *group.columns.entry(column).or_insert(ty) != ty {
+        let Some(at) = at else { return group.broken = true };
+        if *group.fields.entry((column, at)).or_insert(ty) != ty {
             group.broken = true;
         }
     }
 
-    fn look(&mut self, stmt: &Stmt, func: &Func, columns: &[Column], spaces: &[Space]) {
+    fn look(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Alloc { dst, heap, count, .. } => {
                 self.breaks(*count);
-                let class = matches!(spaces[heap.index()], Space::Class { .. });
+                let fits = match self.spaces[heap.index()] {
+                    Space::Class { .. } => true,
+                    _ => self.views.has(*dst),
+                };
                 let group = self.group(*dst);
-                group.broken |= !class || group.heap.is_some_and(|known| known != *heap);
+                group.broken |= !fits || group.heap.is_some_and(|known| known != *heap);
                 group.heap = Some(*heap);
             }
-            Stmt::Let { dst, op, args } => match passes_on(*op) {
+            Stmt::Let { op, args, .. } if length_of(self.views, *op, args).is_some() => {}
+            Stmt::Let { dst, op, args } => match passes_on(self.views, *dst, *op, args) {
                 // A variable may hold a constant before it holds an id.
-                Some(from) => args[..from].iter().for_each(|a| self.breaks(*a)),
+                Some(_) => {}
                 None => {
                     self.group(*dst).broken = true;
                     args.iter().for_each(|a| self.breaks(*a));
@@ -159,12 +265,11 @@ impl Groups {
             },
             Stmt::Load { dst, column, row } => {
                 self.group(*dst).broken = true;
-                let ty = func.vars[dst.index()].ty;
-                self.touches(*row, *column, ty, columns[column.index()].space, func);
+                self.touches(*row, *column, self.func.vars[dst.index()].ty);
             }
             Stmt::Store { column, row, value } => {
                 self.breaks(*value);
-                self.touches(*row, *column, func.ty(*value), columns[column.index()].space, func);
+                self.touches(*row, *column, self.func.ty(*value));
             }
             other => {
                 other.reads(|o| self.breaks(o));
@@ -174,21 +279,22 @@ impl Groups {
     }
 
     /// The groups that may become registers.
-    fn sound(self, func: &Func) -> Vec<Group> {
-        let fits = |g: &Group| g.heap.is_some() && !g.broken && g.columns.len() <= MAX_COLUMNS;
-        self.all.into_iter().filter(|g| fits(g) && Aliases::allow(func, g)).collect()
+    fn sound(self, func: &Func, roots: &Roots) -> Vec<Group> {
+        let fits = |g: &Group| g.heap.is_some() && !g.broken && g.fields.len() <= MAX_FIELDS;
+        let views = self.views;
+        self.all.into_iter().filter(|g| fits(g) && Aliases::allow(func, g, views, roots)).collect()
     }
 }
 
 impl Group {
-    /// Makes a new register for each register of the group and each column.
-    fn registers(&self, func: &mut Func) -> HashMap<(VarId, ColumnId), VarId> {
+    /// Makes a new register for each register of the group that is a name of its own, and each field.
+    fn registers(&self, func: &mut Func, roots: &Roots) -> HashMap<(VarId, Field), VarId> {
         let mut registers = HashMap::new();
-        for var in &self.vars {
-            for (column, ty) in &self.columns {
+        for var in self.vars.iter().filter(|var| roots.get(**var) == **var) {
+            for (field, ty) in &self.fields {
                 let name = func.vars[var.index()].name.clone();
                 func.vars.push(Var { ty: *ty, name });
-                registers.insert((*var, *column), VarId::new(func.vars.len() - 1));
+                registers.insert((*var, *field), VarId::new(func.vars.len() - 1));
             }
         }
         registers
@@ -205,52 +311,74 @@ fn zero(ty: Scalar) -> Operand {
 }
 
 /// Replaces rows by registers.
-fn replace(body: &mut Vec<Stmt>, group: &Group, registers: &HashMap<(VarId, ColumnId), VarId>) {
-    let has = |o: Operand| matches!(o, Operand::Var(v) if group.vars.contains(&v));
-    let of = |o: Operand, column: ColumnId, ty: Scalar| match o {
-        Operand::Var(v) => registers.get(&(v, column)).map_or(zero(ty), |r| Operand::Var(*r)),
-        _ => zero(ty),
-    };
-    let mut out = Vec::with_capacity(body.len());
-    for mut stmt in std::mem::take(body) {
-        for nested in stmt.bodies_mut().into_iter().flatten() {
-            replace(nested, group, registers);
-        }
-        match &stmt {
-            Stmt::Alloc { dst, .. } if has((*dst).into()) => {
-                for (column, ty) in &group.columns {
-                    let Some(dst) = registers.get(&(*dst, *column)) else { continue };
-                    out.push(Stmt::Let { dst: *dst, op: Op::Copy, args: vec![zero(*ty)] });
-                }
-                continue;
-            }
-            Stmt::Let { dst, op, args } if has((*dst).into()) => {
-                for (column, ty) in &group.columns {
-                    let Some(to) = registers.get(&(*dst, *column)) else { continue };
-                    let from = passes_on(*op).unwrap_or(0);
-                    let mut fields = args[..from].to_vec();
-                    fields.extend(args[from..].iter().map(|a| of(*a, *column, *ty)));
-                    let op = if *op == Op::Select { Op::Select } else { Op::Copy };
-                    out.push(Stmt::Let { dst: *to, op, args: fields });
-                }
-                continue;
-            }
-            Stmt::Load { dst, column, row } if has(*row) => {
-                let field = of(*row, *column, group.columns[column]);
-                out.push(Stmt::Let { dst: *dst, op: Op::Copy, args: vec![field] });
-                continue;
-            }
-            Stmt::Store { column, row: Operand::Var(row), value } if has((*row).into()) => {
-                if let Some(field) = registers.get(&(*row, *column)) {
-                    out.push(Stmt::Let { dst: *field, op: Op::Copy, args: vec![*value] });
-                }
-                continue;
-            }
-            _ => {}
-        }
-        out.push(stmt);
+struct Replacement<'a> {
+    group: &'a Group,
+    views: &'a Views,
+    roots: &'a Roots,
+    registers: &'a HashMap<(VarId, Field), VarId>,
+}
+
+impl Replacement<'_> {
+    fn has(&self, var: VarId) -> bool {
+        self.group.vars.contains(&var)
     }
-    *body = out;
+
+    /// The register of a field.
+    fn register(&self, row: VarId, field: Field) -> Option<VarId> {
+        self.registers.get(&(self.roots.get(row), field)).copied()
+    }
+
+    fn value(&self, row: Operand, field: Field) -> Operand {
+        let register = match row {
+            Operand::Var(row) => self.register(row, field),
+            _ => None,
+        };
+        register.map_or_else(|| zero(self.group.fields[&field]), Operand::Var)
+    }
+
+    fn field(&self, row: VarId, column: ColumnId) -> Field {
+        (column, self.views.element(row).unwrap_or(0))
+    }
+
+    fn list(&self, body: &mut Vec<Stmt>) {
+        let copy = |dst, value| Stmt::Let { dst, op: Op::Copy, args: vec![value] };
+        let mut out = Vec::with_capacity(body.len());
+        for mut stmt in std::mem::take(body) {
+            stmt.bodies_mut().into_iter().flatten().for_each(|nested| self.list(nested));
+            match &stmt {
+                Stmt::Alloc { dst, .. } if self.has(*dst) => {
+                    for (field, ty) in &self.group.fields {
+                        out.extend(self.register(*dst, *field).map(|dst| copy(dst, zero(*ty))));
+                    }
+                }
+                Stmt::Let { dst, .. } if self.has(*dst) && self.roots.get(*dst) != *dst => {}
+                Stmt::Let { dst, op, args } if self.has(*dst) => {
+                    let sources = passes_on(self.views, *dst, *op, args).unwrap_or_default();
+                    let op = if *op == Op::Select { Op::Select } else { Op::Copy };
+                    for field in self.group.fields.keys() {
+                        let Some(dst) = self.register(*dst, *field) else { continue };
+                        let mut args = if op == Op::Select { vec![args[0]] } else { Vec::new() };
+                        args.extend(sources.iter().map(|source| self.value(*source, *field)));
+                        out.push(Stmt::Let { dst, op, args });
+                    }
+                }
+                Stmt::Let { dst, op, args }
+                    if matches!(args.first(), Some(Operand::Var(v)) if self.has(*v))
+                        && let Some(length) = length_of(self.views, *op, args) =>
+                {
+                    out.push(copy(*dst, Operand::I64(length)));
+                }
+                Stmt::Load { dst, column, row: Operand::Var(row) } if self.has(*row) => {
+                    out.push(copy(*dst, self.value((*row).into(), self.field(*row, *column))));
+                }
+                Stmt::Store { column, row: Operand::Var(row), value } if self.has(*row) => {
+                    out.extend(self.register(*row, self.field(*row, *column)).map(|dst| copy(dst, *value)));
+                }
+                _ => out.push(stmt),
+            }
+        }
+        *body = out;
+    }
 }
 
 /// For each register of a group, those that may name the same object.
@@ -259,6 +387,8 @@ type Names = BTreeMap<VarId, BTreeSet<VarId>>;
 /// Looks for stores through one name of an object while the program may still read another name.
 struct Aliases<'a> {
     group: &'a Group,
+    views: &'a Views,
+    roots: &'a Roots,
     /// By the address of a store statement: the registers that are read after it.
     read_after: HashMap<*const Stmt, BTreeSet<VarId>>,
     open: Vec<(LabelId, Option<Names>)>,
@@ -266,7 +396,7 @@ struct Aliases<'a> {
 }
 
 impl Aliases<'_> {
-    fn allow(func: &Func, group: &Group) -> bool {
+    fn allow(func: &Func, group: &Group, views: &Views, roots: &Roots) -> bool {
         let mut stores = false;
         walk(&func.body, &mut |s| {
             stores |= matches!(s, Stmt::Store { row: Operand::Var(v), .. } if group.vars.contains(v))
@@ -274,9 +404,10 @@ impl Aliases<'_> {
         if !stores {
             return true;
         }
-        let mut reads = Reads { group, read_after: HashMap::new(), at_end: HashMap::new() };
+        let mut reads = Reads { group, roots, read_after: HashMap::new(), at_end: HashMap::new() };
         reads.list(&func.body, BTreeSet::new());
-        let mut aliases = Aliases { group, read_after: reads.read_after, open: Vec::new(), fine: true };
+        let read_after = reads.read_after;
+        let mut aliases = Aliases { group, views, roots, read_after, open: Vec::new(), fine: true };
         aliases.list(&func.body, Some(Names::new()));
         aliases.fine
     }
@@ -285,12 +416,13 @@ impl Aliases<'_> {
         for stmt in body {
             let Some(now) = &mut names else { break };
             match stmt {
+                Stmt::Let { dst, .. } if self.roots.get(*dst) != *dst => {}
                 Stmt::Let { dst, op, args } if self.group.vars.contains(dst) => {
-                    let from = passes_on(*op).unwrap_or(0);
-                    let sources: Vec<VarId> = args[from..]
+                    let sources: Vec<VarId> = passes_on(self.views, *dst, *op, args)
+                        .unwrap_or_default()
                         .iter()
                         .filter_map(|a| match a {
-                            Operand::Var(v) => Some(*v),
+                            Operand::Var(v) => Some(self.roots.get(*v)),
                             _ => None,
                         })
                         .collect();
@@ -311,7 +443,7 @@ impl Aliases<'_> {
                 Stmt::Store { row: Operand::Var(row), .. } if self.group.vars.contains(row) => {
                     let read = self.read_after.get(&std::ptr::from_ref(stmt));
                     let seen = |v: &VarId| read.is_none_or(|read| read.contains(v));
-                    self.fine &= !now.get(row).is_some_and(|others| others.iter().any(seen));
+                    self.fine &= !now.get(&self.roots.get(*row)).is_some_and(|others| others.iter().any(seen));
                 }
                 Stmt::If { then, otherwise, .. } => {
                     let a = self.list(then, names.clone());
@@ -376,6 +508,7 @@ fn meet(a: Option<Names>, b: Option<Names>) -> Option<Names> {
 /// Walks backwards with the registers of a group that are read later.
 struct Reads<'a> {
     group: &'a Group,
+    roots: &'a Roots,
     read_after: HashMap<*const Stmt, BTreeSet<VarId>>,
     at_end: HashMap<LabelId, BTreeSet<VarId>>,
 }
@@ -411,6 +544,7 @@ impl Reads<'_> {
                     self.read_after.insert(std::ptr::from_ref(stmt), read.clone());
                     // A store alone does not read an object.
                 }
+                Stmt::Let { dst, .. } if self.roots.get(*dst) != *dst => {}
                 other => {
                     other.assigns().iter().for_each(|v| {
                         read.remove(v);
@@ -419,7 +553,7 @@ impl Reads<'_> {
                         if let Operand::Var(v) = o
                             && self.group.vars.contains(&v)
                         {
-                            read.insert(v);
+                            read.insert(self.roots.get(v));
                         }
                     });
                 }
@@ -499,6 +633,11 @@ mod tests {
                 let other = b.temp(Scalar::I32);
                 let id = car(b, Operand::float(1.0));
                 b.set(other, id);
+                let there = b.icmp(Cmp::Gt, index, Operand::I64(3));
+                b.when(there, |b| {
+                    let another = car(b, Operand::float(3.0));
+                    b.set(other, another);
+                });
                 b.store(SPEED, id, Operand::float(2.0));
                 let speed = b.load(Scalar::F64, SPEED, if late { other.into() } else { id });
                 b.store(OUT, index, speed);
@@ -506,6 +645,17 @@ mod tests {
         };
         assert!(allocates(change(true)), "it is read by its other name");
         assert!(!allocates(change(false)), "nobody reads its other name");
+    }
+
+    #[test]
+    fn a_name_that_is_never_another_object_is_no_second_name() {
+        assert!(!allocates(|b, index| {
+            let id = car(b, Operand::float(1.0));
+            let other = b.op(Scalar::I32, Op::Copy, &[id]);
+            b.store(SPEED, id, Operand::float(2.0));
+            let speed = b.load(Scalar::F64, SPEED, other);
+            b.store(OUT, index, speed);
+        }));
     }
 
     #[test]
