@@ -468,21 +468,23 @@ pub struct Heap {
 
 /// A column that the program only reads and that has a uniform stride. The host launches the program only if it has,
 /// and passes the stride in I64 parameters ([`crate::memory::uniform_stride`]).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum UniformStride {
     /// The array at row `r` begins at `start + r * step`, and all arrays are equally long.
     Arrays { column: ColumnId, start: ParamId, step: ParamId, length: ParamId },
     /// The reference at row `r` is to row `start + r`.
     References { column: ColumnId, start: ParamId },
+    /// The column has exactly these rows.
+    Constants { column: ColumnId, rows: Arc<[i64]> },
 }
 
 impl UniformStride {
-    pub fn column(self) -> ColumnId {
+    pub fn column(&self) -> ColumnId {
         match self {
-            Self::Arrays { column, .. } | Self::References { column, .. } => column,
+            Self::Arrays { column, .. } | Self::References { column, .. } | Self::Constants { column, .. } => *column,
         }
     }
-    pub fn is_of_references(self) -> bool {
+    pub fn is_of_references(&self) -> bool {
         matches!(self, Self::References { .. })
     }
 }

@@ -295,6 +295,15 @@ impl Parser {
 
     fn stride(&mut self) -> Parsed<UniformStride> {
         let column = ColumnId::new(self.id('c')?);
+        if self.takes_word("is") {
+            let mut rows = Vec::new();
+            self.mark('[')?;
+            while !self.takes_mark(']') {
+                rows.push(self.number()?);
+                self.takes_mark(',');
+            }
+            return Ok(UniformStride::Constants { column, rows: rows.into() });
+        }
         self.keyword("from")?;
         let start = ParamId::new(self.id('p')?);
         if !self.takes_word("step") {

@@ -57,6 +57,10 @@ impl Display for Program {
                     writeln!(f, "stride {column} from {start} step {step} length {length}")?;
                 }
                 UniformStride::References { column, start } => writeln!(f, "stride {column} from {start}")?,
+                UniformStride::Constants { column, rows } => {
+                    let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
+                    writeln!(f, "stride {column} is [{}]", rows.join(", "))?;
+                }
             }
         }
         for (i, site) in self.sites.iter().enumerate() {

@@ -142,6 +142,7 @@ fn check_stride(program: &Program, stride: &UniformStride) -> Check {
         UniformStride::References { start, .. } => {
             (column.storage == Storage::U32 && column.refers.is_some(), vec![start])
         }
+        UniformStride::Constants { .. } => (column.storage == Storage::I64, vec![]),
     };
     if !holds || column.written {
         return Err(format!("{:?} is no column of arrays or references that is only read", column.name));

@@ -484,11 +484,28 @@ impl Tables {
             let start = if by_id { None } else { Some((0, u32::MAX.into())) };
             let few = (0, ASSUMED_LIMIT - 1);
             let length = facts.length(kind).map_or(few, |length| (length as i64, length as i64));
+            let is_constant = facts.constants(kind).is_some() && facts.length(kind).is_some();
+            let (start, step) = if is_constant { (Some((0, 0)), length) } else { (start, few) };
             let (start, step, length) =
-                (param("start", start), param("step", Some(few)), param("length", Some(length)));
+                (param("start", start), param("step", Some(step)), param("length", Some(length)));
             UniformStride::Arrays { column, start, step, length }
         };
-        columns.into_iter().map(one).collect()
+        let mut strides: Vec<UniformStride> = columns.into_iter().map(one).collect();
+        strides.extend(self.constants(facts));
+        strides
+    }
+
+    /// The columns whose Integers are assumed to be those of constants.
+    fn constants(&self, facts: &Facts) -> Vec<UniformStride> {
+        let one = |array: &ArrayField| {
+            let rows = facts.constants(array.kind).filter(|_| array.slot.repr == Repr::Int)?;
+            let id = array.slot.value?;
+            let column = &self.columns[id.index()];
+            let fresh = self.heaps.iter().any(|heap| column.space.covers(heap.space));
+            let is_read = column.read && !column.written && column.storage == Storage::I64;
+            (is_read && !fresh).then(|| UniformStride::Constants { column: id, rows: rows.into() })
+        };
+        self.schema.arrays.iter().filter_map(one).collect()
     }
 
     /// Marks the columns with a value-range assumption. The program does not write them, and all their rows

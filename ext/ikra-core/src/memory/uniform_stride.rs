@@ -21,6 +21,8 @@ pub fn find(
         params[param.index()] = word;
         program.params[param.index()].takes(word)
     };
+    // Where arrays of constants lie is a part of the program, too.
+    let constant = program.strides.iter().any(|stride| matches!(stride, UniformStride::Constants { .. }));
     program.strides.iter().try_for_each(|stride| {
         let (column, bias) = (&columns[stride.column().index()], biases[stride.column().index()]);
         let wrong = match *stride {
@@ -36,6 +38,8 @@ pub fn find(
                 let uniform = same && fits && words.iter().enumerate().all(lies);
                 if uniform && is_long {
                     None
+                } else if constant && same {
+                    Some(StrideAssumption::Constants)
                 } else {
                     Some(if uniform { StrideAssumption::Lengths } else { StrideAssumption::Arrays })
                 }
@@ -46,6 +50,9 @@ pub fn find(
                 let follows = |(row, word): (usize, &u32)| *word == first.wrapping_add(row as u32);
                 let uniform = set(start, u64::from(*first).wrapping_sub(bias)) && words.iter().enumerate().all(follows);
                 (!uniform).then_some(StrideAssumption::References)
+            }
+            UniformStride::Constants { ref rows, .. } => {
+                (*column.view::<i64>() != **rows).then_some(StrideAssumption::Constants)
             }
         };
         wrong.map_or(Ok(()), Err)
@@ -145,6 +152,23 @@ mod tests {
         assert_eq!(first(&[]), Ok([0]));
         for rows in [[4, 6, 7], [4, 5, 5], [6, 5, 4], [u32::MAX, 0, 1]] {
             assert_eq!(first(&rows), Err(StrideAssumption::References), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn constants_are_exactly_what_they_were() {
+        let mut program = program(|_, _| ());
+        program.strides.push(UniformStride::Constants { column: INPUT, rows: [3, -1, 4].into() });
+        let find = |rows: &[i64]| {
+            let mut columns: Vec<HostColumn> =
+                program.columns.iter().map(|column| HostColumn::zeroed(column.storage, 0)).collect();
+            columns[INPUT.index()] = HostColumn::zeroed(Storage::I64, rows.len());
+            columns[INPUT.index()].view_mut::<i64>().copy_from_slice(rows);
+            super::find(&program, &columns, &vec![0; columns.len()], &mut [])
+        };
+        assert_eq!(find(&[3, -1, 4]), Ok(()));
+        for rows in [&[][..], &[3, -1], &[3, -1, 5], &[3, -1, 4, 0]] {
+            assert_eq!(find(rows), Err(StrideAssumption::Constants), "{rows:?}");
         }
     }
 }

@@ -38,16 +38,21 @@ pub enum StrideAssumption {
     Lengths,
     /// References that were to consecutive objects still are.
     References,
+    /// Arrays that constants hold have the Integers that were seen.
+    Constants,
 }
 
 impl StrideAssumption {
-    pub const ALL: [Self; 3] = [Self::Arrays, Self::Lengths, Self::References];
+    pub const ALL: [Self; 4] = [Self::Arrays, Self::Lengths, Self::References, Self::Constants];
 }
 
 type Interval = (i64, i64);
 
 /// Arrays up to this length are unrolled: a program assumes their common length, and has no loop over their elements.
 const MAX_UNROLLED_LENGTH: usize = 16;
+
+/// The most Integers in the arrays of a kind that are a part of the program.
+const MAX_CONSTANTS: usize = 64;
 
 /// The limit of the Integers, counts and indices in an assumed range: sums of four of them fit into 32 bits.
 pub const ASSUMED_LIMIT: i64 = 1 << 29;
@@ -85,6 +90,8 @@ pub struct Facts {
     storages: BTreeMap<ArrayKind, Option<Storage>>,
     /// By kind: the length of arrays. None: they are not all equally long.
     lengths: BTreeMap<ArrayKind, Option<usize>>,
+    /// By kind: the elements of all arrays, one array after the other. None: they are many, or no Integers.
+    contents: BTreeMap<ArrayKind, Option<Vec<i64>>>,
     /// Whether the references at a place are to consecutive objects, in the order in which scanning found these.
     in_order: BTreeMap<Place, bool>,
     /// Assumptions that a launch has refuted.
@@ -134,6 +141,9 @@ impl Facts {
         if let Some(length) = self.lengths.remove(&gone) {
             let known = self.lengths.entry(keep).or_insert(length);
             *known = known.filter(|known| Some(*known) == length);
+        }
+        if self.contents.remove(&gone).is_some() {
+            self.contents.insert(keep, None);
         }
         if [gone, keep].iter().any(|kind| self.in_order.remove(&Place::Elements(*kind)).is_some()) {
             self.saw_in_order(&Place::Elements(keep), false);
@@ -234,6 +244,10 @@ impl Facts {
                 let alone = self.places().all(|(p, ty)| ty.array != Some(kind) || *p == Place::Root(root.clone()));
                 // otherwise the word also contains the offset, which is small, so that rows of its elements fit into 32
                 // bits
+                let length = self.length(kind).filter(|_| alone && matches!(root, Root::Const(_)));
+                if let Some(length) = length {
+                    return Some((length as i64, length as i64));
+                }
                 Some(if alone { ASSUMED_RANGE } else { (0, ASSUMED_RANGE.1 << 32 | ASSUMED_RANGE.1) })
             }
             None => self.integers.get(root).copied(),
@@ -294,6 +308,43 @@ impl Facts {
     pub fn length(&self, kind: ArrayKind) -> Option<usize> {
         let known = self.lengths.get(&self.find(kind)).copied().flatten();
         known.filter(|length| self.takes(StrideAssumption::Lengths) && *length <= MAX_UNROLLED_LENGTH)
+    }
+    /// Notes the elements of an array of a kind, in the order in which arrays are found. None: they are not all Integers.
+    pub fn saw_contents(&mut self, kind: ArrayKind, integers: Option<&[i64]>) {
+        let kind = self.find(kind);
+        let known = self.contents.entry(kind).or_insert_with(|| Some(Vec::new()));
+        match (known.as_mut(), integers) {
+            (Some(all), Some(integers)) if all.len() + integers.len() <= MAX_CONSTANTS => all.extend(integers),
+            _ => *known = None,
+        }
+    }
+    /// Whether the elements of arrays of a kind may still be few Integers.
+    pub fn may_be_constant(&self, kind: ArrayKind) -> bool {
+        self.contents.get(&self.find(kind)).is_none_or(Option::is_some)
+    }
+    /// The assumed elements of all arrays of a kind, in the order of their column. Only constants hold the arrays, so a
+    /// launch with other elements is rare.
+    pub fn constants(&self, kind: ArrayKind) -> Option<&[i64]> {
+        let known = self.contents.get(&self.find(kind))?.as_deref()?;
+        let holds = self.takes(StrideAssumption::Constants) && self.is_of_constants(kind, &mut Vec::new());
+        holds.then_some(known)
+    }
+    fn is_of_constants(&self, kind: ArrayKind, within: &mut Vec<ArrayKind>) -> bool {
+        let kind = self.find(kind);
+        if within.contains(&kind) {
+            return false;
+        }
+        within.push(kind);
+        let holds = self.places().all(|(place, ty)| {
+            ty.array != Some(kind)
+                || match place {
+                    Place::Root(Root::Const(_)) => true,
+                    Place::Elements(outer) => self.is_of_constants(*outer, within),
+                    _ => false,
+                }
+        });
+        within.pop();
+        holds
     }
     /// Notes whether the references at a place that were just seen are to consecutive objects, in the order in which
     /// scanning found these.

@@ -658,6 +658,7 @@ impl Observer {
             let lists = room::copied(&self.kinds[&kind.0].arrays[end..]);
             end += lists.len();
             let lengths = lengths(&mut scan, kind, &lists);
+            tell_contents(scan.facts, kind, &lists);
             self.lists(&mut scan, &lists, &lengths)?;
         }
         self.kinds.get_mut(&kind.0).expect("the caller names a table").cursor = end;
@@ -742,6 +743,21 @@ fn lengths(scan: &mut Scan, kind: ArrayKind, arrays: &[Raw]) -> Vec<u32> {
         rows.push(length.unwrap_or_default() as u32);
     }
     rows
+}
+
+/// Notes what arrays contain, as long as it is little.
+fn tell_contents(facts: &mut Facts, kind: ArrayKind, arrays: &[Raw]) {
+    for array in arrays {
+        if !facts.may_be_constant(kind) {
+            return;
+        }
+        let integer = |value: &Raw| if let Seen::Int(i) = heap::see(*value) { Some(i) } else { None };
+        let integers: Option<Vec<i64>> = match heap::see(*array) {
+            Seen::Array => heap::elements(*array).iter().map(integer).collect(),
+            _ => None,
+        };
+        facts.saw_contents(kind, integers.as_deref());
+    }
 }
 
 fn is_out_of_range(i: i64) -> bool {
