@@ -42,6 +42,7 @@ mod strip_mine;
 mod ticks;
 mod uniform_stride;
 mod unify_loop_exits;
+mod unroll;
 mod unwind;
 mod whole;
 mod widths;
@@ -107,6 +108,8 @@ pub const COMMON: &[Pass] = &[
     dce::PASS,
     // Before the passes over loops, so that these know which lengths all arrays share.
     uniform_stride::PASS,
+    // Before `scalar_replacement`, which knows constant indices only.
+    unroll::PASS,
     // Inlining shows which objects never leave a function.
     scalar_replacement::PASS,
     // Before `ranges`, which follows branches.

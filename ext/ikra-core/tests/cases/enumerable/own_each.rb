@@ -3,7 +3,7 @@
 # a = Bag(list: [5, 3, 9])
 # elements = [1, 4]
 # gives: [67, 50]
-# checks: 12
+# checks: 8
 
 class Bag
   include Enumerable

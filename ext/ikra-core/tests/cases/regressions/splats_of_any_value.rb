@@ -2,7 +2,7 @@
 #
 # elements = [1, 2]
 # gives: [[3, [1, 2, 9], [9], [nil, nil], [1, nil], [7, 8, 1]], [4, [2, 2, 9], [9], [nil, nil], [2, nil], [7, 8, 2]]]
-# checks: 19
+# checks: 15
 
 Point = Struct.new(:x, :y)
 

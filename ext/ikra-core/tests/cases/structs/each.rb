@@ -2,7 +2,7 @@
 #
 # elements = [Point(x: 1, y: 2.5, z: 3), Point(x: 4, y: 2, z: 0), Point(x: nil, y: 7, z: 3)]
 # gives: [265.0, 1850, 1153.25]
-# checks: 10
+# checks: 8
 #
 # elements = []
 # gives: []
