@@ -511,6 +511,9 @@ impl<'a> Walker<'a> {
                 | Op::Widen,
             ) => self.define(*op, args),
             (None, Op::Add | Op::Sub) if self.moves_exactly(*op, args) => self.define(*op, args),
+            (None, Op::Add) if ty == Scalar::I64 && exact(*op, self.range(args[0]), self.range(args[1])).1 => {
+                self.define(*op, args)
+            }
             _ => 0,
         };
         let operands: Vec<Interval> = args.iter().map(|a| self.range(*a)).collect();
@@ -643,6 +646,30 @@ impl<'a> Walker<'a> {
     /// Whether the operation adds or subtracts a constant, and does not wrap.
     fn moves_exactly(&self, op: Op, args: &[Operand]) -> bool {
         matches!(args[1], Operand::I64(_)) && exact(op, self.range(args[0]), self.range(args[1])).1
+    }
+
+    /// Whether the operand is `(a ^ sum) & (b ^ sum)`, whose sign says that `sum = a + b` wraps, and it does not.
+    fn is_of_exact_sum(&self, operand: Operand) -> bool {
+        let parts = |operand: Operand, op: Op| match self.definition(operand)? {
+            Definition { op: found, args } if *found == op => match args[..] {
+                [(a, _), (b, _)] => Some([self.origin(a), self.origin(b)]),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some([[a, b], [c, d]]) =
+            parts(operand, Op::And).and_then(|[left, right]| Some([parts(left, Op::Xor)?, parts(right, Op::Xor)?]))
+        else {
+            return false;
+        };
+        // additions are only noted if they do not wrap
+        let is_sum = |sum: Operand, of: [Operand; 2]| {
+            parts(sum, Op::Add).is_some_and(|found| found == of || found == [of[1], of[0]])
+        };
+        (a == c && is_sum(a, [b, d]))
+            || (a == d && is_sum(a, [b, c]))
+            || (b == c && is_sum(b, [a, d]))
+            || (b == d && is_sum(b, [a, c]))
     }
 
     /// The register from which an operand has a constant distance, and that distance.
@@ -900,6 +927,7 @@ impl<'a> Walker<'a> {
             Op::Clz => (0, 64),
             Op::ICmp(Cmp::Lt) | Op::UCmp(Cmp::Lt) if self.is_remainder(args[0], args[1]) => (1, 1),
             Op::ICmp(Cmp::Ge) | Op::UCmp(Cmp::Ge) if self.is_remainder(args[0], args[1]) => (0, 0),
+            Op::ICmp(Cmp::Lt) if args[1] == Operand::I64(0) && self.is_of_exact_sum(args[0]) => (0, 0),
             Op::ICmp(cmp) => self.compare(cmp, args[0], args[1]),
             Op::FCmp(cmp) => floats::compare(cmp, at(0), at(1)).map_or(full, |holds| (holds.into(), holds.into())),
             Op::UCmp(cmp) => match (at(0), at(1)) {
@@ -1181,6 +1209,51 @@ mod tests {
         assert!(counting(Operand::I64(1), true).contains("checked"));
         assert!(counting(Operand::I64(1 << 40), false).contains("checked"));
         assert!(counting(Operand::Var(VarId(0)), false).contains("checked"));
+    }
+
+    #[test]
+    fn one_of_several_constants_is_counted_as_if_it_were_the_greatest() {
+        let counting = |other: Option<i64>| {
+            let mut program = program(|b, index| {
+                let n = b.i64(Op::Param(ParamId(0)), &[]);
+                let count = b.var(Scalar::I64, Some("count".into()));
+                b.set(count, Operand::I64(0));
+                counted(b, Operand::I64(0), n, |b, i| {
+                    let x = b.load(Scalar::I64, INPUT, i);
+                    let some = b.icmp(Cmp::Gt, x, Operand::I64(7));
+                    let by = b.temp(Scalar::I64);
+                    let (then, other) = (Operand::I64(1), other.map_or(x, Operand::I64));
+                    let set = |value| vec![Stmt::Let { dst: by, op: Op::Copy, args: vec![value] }];
+                    b.push(Stmt::If { cond: some, then: set(then), otherwise: set(other) });
+                    let more = b.checked(CheckedOp::Add, count.into(), by.into(), OVERFLOW);
+                    b.set(count, more);
+                });
+                b.store(INTS, index, count.into());
+            });
+            program.params[0].range = Some((0, 1 << 29));
+            after(&[PASS, gvn::PASS, dce::PASS], program)
+        };
+        assert!(!counting(Some(0)).contains("checked"));
+        assert!(counting(Some(1 << 40)).contains("checked"));
+        assert!(counting(None).contains("checked"), "it may be anything");
+    }
+
+    #[test]
+    fn a_sum_that_stays_within_64_bits_is_not_tested() {
+        let tested = |mask: i64| {
+            check(|b, index| {
+                let x = b.load(Scalar::I64, INPUT, index);
+                let x = b.i64(Op::And, &[x, Operand::I64(mask)]);
+                let sum = b.i64(Op::Add, &[x, index]);
+                let (left, right) = (b.i64(Op::Xor, &[x, sum]), b.i64(Op::Xor, &[index, sum]));
+                let signs = b.i64(Op::And, &[left, right]);
+                let wraps = b.icmp(Cmp::Lt, signs, Operand::I64(0));
+                b.trap_if(wraps, ZERO, Vec::new());
+                store(b, sum);
+            })
+        };
+        assert!(!tested(0xffff).contains("trap"));
+        assert!(tested(i64::MAX).contains("trap"));
     }
 
     #[test]
