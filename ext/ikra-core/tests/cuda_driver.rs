@@ -160,6 +160,8 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         storage,
         refers: None,
         ranged: false,
+        roundable: false,
+        marks: None,
         read,
         written,
     };

@@ -10,7 +10,7 @@ use crate::backend::FusedTicks;
 use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::infer::{self, BlockSource};
-use crate::ir::{ColumnId, Lowered, ParamId, Program, verify};
+use crate::ir::{ColumnId, Lowered, ParamId, Program, Storage, verify};
 use crate::layout::Layout;
 use crate::layout::schema::{Schema, Slot};
 use crate::lower::section;
@@ -125,7 +125,7 @@ fn fused(
     first: Option<ParamId>,
 ) -> Option<FusedTicks> {
     let is_plain = single.surely_ends() && !ticks.asks_tick() && ticks.funcs.iter().all(|func| func.stage.is_none());
-    let (params, there) = (single.params.len(), uses(single));
+    let (params, there, stored) = (single.params.len(), uses(single), forms(single).collect::<Vec<_>>());
     is_plain.then(|| {
         Box::new(move || {
             let mut program = passes::run(passes::COMMON, ticks)?;
@@ -136,9 +136,15 @@ fn fused(
             }
             // a launch provides what the program for a single tick needs, and nothing else
             let has_all = uses(&program).iter().zip(&there).all(|(used, there)| !used || *there);
+            let has_all = has_all && forms(&program).eq(stored);
             Ok((has_all && program.params.len() == params && program.each_tick_surely_ends()).then_some(program))
         }) as FusedTicks
     })
+}
+
+/// How programs store each column. A pass may have made a column narrower, and added marks.
+fn forms(program: &Program) -> impl Iterator<Item = (Storage, Option<ColumnId>)> + '_ {
+    program.columns.iter().map(|column| (column.storage, column.marks))
 }
 
 /// Two flags for each column: whether a program uses it, and whether it writes it.

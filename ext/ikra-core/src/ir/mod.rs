@@ -500,8 +500,26 @@ pub struct Column {
     /// For a column of I64 that the program only reads: all rows are within [`ASSUMED_ROWS`]. The host launches the
     /// program only if they are.
     pub ranged: bool,
+    /// For a column of F64: the host could as well fill it with Floats of 32 bits. A pass that does not need the others
+    /// makes it a column of F32.
+    pub roundable: bool,
+    /// For such a column that the program writes: the column of U8 that has a 1 for each row that the program has
+    /// stored. All other values stay as the host has them, with all their bits.
+    pub marks: Option<ColumnId>,
     pub read: bool,
     pub written: bool,
+}
+
+impl Column {
+    /// Whether it holds rounded values of the host, and nothing else.
+    pub fn is_only_rounded(&self) -> bool {
+        self.storage == Storage::F32 && !self.written
+    }
+    /// Whether a load gives exactly the bits that were stored.
+    pub fn is_exact(&self) -> bool {
+        // where stores are marked, each value has 32 bits
+        self.storage.is_exact() || self.marks.is_some()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -284,13 +284,17 @@ impl Parser {
         self.keyword("in")?;
         let space = self.space()?;
         let refers = if self.takes_word("to") { Some(self.space()?) } else { None };
-        let (mut read, mut written, mut ranged) = (false, false, false);
+        let (mut read, mut written, mut ranged, mut roundable, mut marks) = (false, false, false, false, None);
         while self.takes_mark(',') {
             read |= self.takes_word("read");
             written |= self.takes_word("written");
             ranged |= self.takes_word("ranged");
+            roundable |= self.takes_word("roundable");
+            if self.takes_word("marks") {
+                marks = Some(ColumnId::new(self.id('c')?));
+            }
         }
-        Ok(Column { name, space, storage, refers, ranged, read, written })
+        Ok(Column { name, space, storage, refers, ranged, roundable, marks, read, written })
     }
 
     fn stride(&mut self) -> Parsed<UniformStride> {

@@ -345,7 +345,13 @@ impl Display for Column {
             (false, true) => f.write_str(", written"),
             (false, false) => Ok(()),
         }?;
-        if self.ranged { f.write_str(", ranged") } else { Ok(()) }
+        if self.ranged {
+            f.write_str(", ranged")?;
+        }
+        if self.roundable {
+            f.write_str(", roundable")?;
+        }
+        if let Some(marks) = self.marks { write!(f, ", marks {marks}") } else { Ok(()) }
     }
 }
 

@@ -102,7 +102,17 @@ pub fn generate(seed: u64) -> Generated {
     }
     let column = |(i, (storage, space)): (usize, (Storage, Space))| {
         let written = i > SPEED.index();
-        Column { name: format!("column{i}"), space, storage, refers: None, ranged: false, read: true, written }
+        Column {
+            name: format!("column{i}"),
+            space,
+            storage,
+            refers: None,
+            ranged: false,
+            roundable: false,
+            marks: None,
+            read: true,
+            written,
+        }
     };
     let objects = Space::Class { hierarchy: 0, first: 0, last: 0 };
     let spaces = READ.iter().map(|c| (c.0, Space::Element)).chain([(Storage::F64, objects)]);

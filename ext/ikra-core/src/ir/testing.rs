@@ -91,6 +91,8 @@ pub fn heaps(program: &mut Program) {
             storage: Storage::I64,
             refers: None,
             ranged: false,
+            roundable: false,
+            marks: None,
             read: true,
             written: true,
         });
@@ -114,6 +116,8 @@ pub fn over_elements(columns: &[(&str, Storage, bool, bool)], body: impl FnOnce(
         storage,
         refers: None,
         ranged: false,
+        roundable: false,
+        marks: None,
         read,
         written,
     };
@@ -132,6 +136,8 @@ pub fn shell(funcs: Vec<Func>) -> Program {
         storage,
         refers: None,
         ranged: false,
+        roundable: false,
+        marks: None,
         read: true,
         written: true,
     };

@@ -39,8 +39,8 @@
 //! `uses_random`.
 
 use super::{
-    AtomicOp, ColumnId, Ctx, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId, Program, Scalar,
-    SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, UniformStride, VarId, walk,
+    AtomicOp, Column, ColumnId, Ctx, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId, Program,
+    Scalar, SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, UniformStride, VarId, walk,
 };
 use crate::error::{Error, Result};
 use crate::types::Repr;
@@ -99,6 +99,18 @@ fn check_program(program: &Program) -> Check {
     }
     if let Some(column) = program.columns.iter().find(|c| c.ranged && (c.written || c.storage != Storage::I64)) {
         return Err(format!("{:?} does not stay in its range", column.name));
+    }
+    let is_float = |column: &&Column| !column.roundable || column.storage == Storage::F64;
+    if let Some(column) = program.columns.iter().find(|column| !is_float(column)) {
+        return Err(format!("{:?} holds no Floats of 64 bits", column.name));
+    }
+    let are_marks = |column: &Column, marks: ColumnId| {
+        let marks = program.columns.get(marks.index());
+        let fits = |marks: &Column| marks.storage == Storage::U8 && marks.space == column.space;
+        column.storage == Storage::F32 && marks.is_some_and(fits)
+    };
+    if let Some(column) = program.columns.iter().find(|c| c.marks.is_some_and(|marks| !are_marks(c, marks))) {
+        return Err(format!("{:?} has no marks", column.name));
     }
     program.heaps.iter().enumerate().try_for_each(|(i, heap)| {
         check_heap(program, heap).map_err(|detail| format!("{}: {detail}", HeapId::new(i)))

@@ -7,7 +7,7 @@ use super::body::{Body, Contributions, Frame};
 use super::tables::{Form, Tables};
 use super::value::Val;
 use super::{Lowered, Shared};
-use crate::config::CodeOptions;
+use crate::config::{CodeOptions, Precision};
 use crate::error::Result;
 use crate::infer::{Analysis, Base, Binding, SectionOp, SpecId};
 use crate::ir::stages::Stage;
@@ -90,6 +90,9 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     let strides = if options.races { Vec::new() } else { t.uniform_strides(an.facts) };
     if !options.races {
         t.mark_ranged(an.facts);
+    }
+    if options.precision == Precision::Single && !options.races && !an.facts.keeps_all_bits() {
+        t.mark_roundable(an.facts);
     }
     let program = Program {
         name: name.into(),

@@ -190,6 +190,8 @@ impl Tables {
             storage,
             refers: None,
             ranged: false,
+            roundable: false,
+            marks: None,
             read: false,
             written: false,
         });
@@ -528,6 +530,17 @@ impl Tables {
             let fresh = self.heaps.iter().any(|heap| column.space.covers(heap.space));
             let is_read = column.read && !column.written && column.storage == Storage::I64;
             column.ranged = ranged == Some(true) && is_read && !fresh;
+        }
+    }
+
+    /// Marks the columns of Floats that the host can fill with Floats of 32 bits: those of fields and of Ruby's own
+    /// Arrays.
+    pub fn mark_roundable(&mut self, facts: &Facts) {
+        let Schema { fields, arrays, .. } = &self.schema;
+        let arrays = arrays.iter().filter(|array| !facts.are_buffers(array.kind)).map(|array| &array.slot);
+        for slot in fields.iter().map(|field| &field.slot).chain(arrays).filter(|slot| slot.repr == Repr::Float) {
+            let column = slot.value.map(|column| &mut self.columns[column.index()]);
+            column.into_iter().for_each(|column| column.roundable = column.storage == Storage::F64);
         }
     }
 

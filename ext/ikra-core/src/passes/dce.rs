@@ -36,7 +36,9 @@ pub fn renumbered(mut program: Program) -> (Program, Vec<Option<VarId>>) {
     let left = program.effects();
     for (i, column) in program.columns.iter_mut().enumerate() {
         column.read &= left.iter().any(|e| e.reads[i]);
-        column.written &= left.iter().any(|e| e.writes[i]);
+        // A row that was only marked holds the rounded value that it had.
+        let marked = column.marks.is_some_and(|marks| left.iter().any(|e| e.writes[marks.index()]));
+        column.written &= marked || left.iter().any(|e| e.writes[i]);
     }
     program.uses_random &= left.iter().any(|e| e.draws);
     (program, numbers)

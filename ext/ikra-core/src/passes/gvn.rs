@@ -18,7 +18,9 @@ use super::algebra::{Simpler, simplify};
 use super::facts::{Fact, Facts};
 use crate::ir::effects::Effects;
 use crate::ir::visit::breaks_to;
-use crate::ir::{CheckedOp, Cmp, ColumnId, Ctx, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use crate::ir::{
+    CheckedOp, Cmp, Column, ColumnId, Ctx, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk,
+};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -26,7 +28,7 @@ pub const PASS: Pass = Pass { name: "gvn", description: "every value computed, l
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
-    let exact: Vec<bool> = program.columns.iter().map(|c| c.storage.is_exact()).collect();
+    let exact: Vec<bool> = program.columns.iter().map(Column::is_exact).collect();
     let entry = program.entry.index();
     for (i, func) in program.funcs.iter_mut().enumerate() {
         let body = std::mem::take(&mut func.body);

@@ -27,6 +27,7 @@ mod licm;
 mod load_pipelining;
 pub(crate) mod loops;
 mod merge_checks;
+mod narrow_floats;
 mod partial_redundancy;
 mod polls;
 mod ranges;
@@ -125,6 +126,8 @@ pub const COMMON: &[Pass] = &[
     // Loops are rotated now: a body begins with its work, not with its condition.
     licm::PASS,
     gvn::PASS,
+    // Before fields are in registers: there, a value that was only loaded may be what is stored.
+    narrow_floats::PASS,
     register_promotion::PASS,
     // So that a register that holds a field has the same number as the row that the field refers to.
     gvn::PASS,

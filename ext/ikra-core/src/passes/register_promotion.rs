@@ -180,7 +180,7 @@ impl Promoter<'_> {
             }
             let [row] = used.rows[..] else { continue };
             // A register would not round the value as the column does.
-            let rounds = used.stored && !column.storage.is_exact();
+            let rounds = used.stored && !column.is_exact();
             if rounds || self.atomic[id.index()] || matches!(row, Operand::Var(v) if varies.contains(&v)) {
                 continue;
             }

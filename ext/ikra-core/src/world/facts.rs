@@ -88,6 +88,10 @@ pub struct Facts {
     /// By kind: how arrays store their elements, if they are not Ruby's own arrays. None: not all arrays of the kind
     /// store them alike.
     storages: BTreeMap<ArrayKind, Option<Storage>>,
+    /// Kinds of which some array is a buffer.
+    buffers: BTreeSet<ArrayKind>,
+    /// Whether columns of Floats have all bits, even where the program rounds each that it loads.
+    all_bits: bool,
     /// By kind: the length of arrays. None: they are not all equally long.
     lengths: BTreeMap<ArrayKind, Option<usize>>,
     /// By kind: the elements of all arrays, one array after the other. None: they are many, or no Integers.
@@ -134,6 +138,9 @@ impl Facts {
         }
         if self.fresh.contains(&Place::Elements(gone)) {
             self.fresh.insert(Place::Elements(keep));
+        }
+        if self.buffers.remove(&gone) {
+            self.buffers.insert(keep);
         }
         if let Some(storage) = self.storages.remove(&gone) {
             self.saw_storage(keep, storage);
@@ -284,10 +291,24 @@ impl Facts {
     /// Notes how an array of a kind stores its elements. None: as Ruby's arrays do.
     pub fn saw_storage(&mut self, kind: ArrayKind, storage: Option<Storage>) {
         let kind = self.find(kind);
+        if storage.is_some() {
+            self.buffers.insert(kind);
+        }
         let known = self.storages.entry(kind).or_insert(storage);
         if *known != storage {
             *known = None;
         }
+    }
+    /// Whether some array of a kind is a buffer.
+    pub fn are_buffers(&self, kind: ArrayKind) -> bool {
+        self.buffers.contains(&self.find(kind))
+    }
+    /// Columns of Floats get all bits from now on: other programs read them, too.
+    pub fn keep_all_bits(&mut self) {
+        self.all_bits = true;
+    }
+    pub fn keeps_all_bits(&self) -> bool {
+        self.all_bits
     }
     /// How all arrays of a kind store their elements, if they do so otherwise than Ruby's arrays.
     pub fn storage(&self, kind: ArrayKind) -> Option<Storage> {

@@ -5,7 +5,7 @@
 
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord};
 use ikra_core::id::{ArrayKind, ClassId};
-use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
+use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
 use ikra_core::layout::schema::{Accumulator, Slot};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::{uniform_stride, value_range};
@@ -663,6 +663,15 @@ impl<'a> Machine<'a> {
         let schema = &self.lowered.schema;
         for field in schema.fields.iter().filter(|f| f.written) {
             for (object, id) in self.objects_of(field.class) {
+                // The program did not store it, and the column may have rounded it.
+                let column = field.slot.value.map(|column| &self.lowered.program.columns[column.index()]);
+                let marks = column.and_then(|column| column.marks);
+                let is_old = !self.new_objects.contains(&object);
+                if column.is_some_and(Column::is_only_rounded)
+                    || marks.is_some_and(|marks| is_old && self.get_word(marks, u64::from(id)) == 0)
+                {
+                    continue;
+                }
                 let value = self.get(&field.slot, u64::from(id));
                 let object = &mut self.section.world.heap.objects[object.index()];
                 // An ivar that is not there and still nil stays away.
@@ -672,6 +681,10 @@ impl<'a> Machine<'a> {
             }
         }
         for field in schema.arrays.iter().filter(|f| f.written) {
+            let column = field.slot.value.map(|column| &self.lowered.program.columns[column.index()]);
+            if column.is_some_and(Column::is_only_rounded) {
+                continue;
+            }
             for (array, offset) in self.arrays_of(field.kind) {
                 for i in 0..self.section.world.heap.array(array).values.len() {
                     let value = self.get(&field.slot, offset + i as u64);

@@ -144,6 +144,8 @@ fn columns() -> Vec<Column> {
         storage,
         refers: None,
         ranged: false,
+        roundable: false,
+        marks: None,
         read: true,
         written,
     };

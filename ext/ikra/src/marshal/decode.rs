@@ -154,6 +154,11 @@ impl Decoder<'_> {
                     *out = heap::fixnum_of(*i).unwrap_or(heap::UNDEF);
                 }
             }
+            (Repr::Float, Some(column)) if column.storage() == Storage::F32 => {
+                for (out, f) in out.iter_mut().zip(&column.view::<f32>()[first..]) {
+                    *out = heap::flonum_of(f64::from(*f)).unwrap_or(heap::UNDEF);
+                }
+            }
             (Repr::Float, Some(column)) => {
                 for (out, f) in out.iter_mut().zip(&column.view::<f64>()[first..]) {
                     *out = heap::flonum_of(*f).unwrap_or(heap::UNDEF);
@@ -187,6 +192,12 @@ impl Decoder<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// Which rows from `first` on the program may have stored.
+    pub fn stored(&self, slot: &SlotPlan, first: usize) -> impl Fn(usize) -> bool + use<'_> {
+        let marks = slot.marks.map(|column| &self.columns[column.index()].view::<u8>()[first..]);
+        move |at| marks.is_none_or(|marks| marks[at] != 0)
     }
 
     /// The values of rows from `first` on. Each is an object, nil, true or false.

@@ -411,6 +411,17 @@ impl<'a> Packer<'a> {
                     return Err(GuardFailure::Value);
                 }
             }
+            // The program rounds each Float that it loads.
+            (Repr::Float, Cells::Halves(out)) => {
+                let round = |f: f64| (f as f32).to_bits();
+                let other = |value| match heap::see(value) {
+                    Seen::Float(f) => Some(round(f)),
+                    _ => None,
+                };
+                if lines::floats(values, out, round, other).is_some() {
+                    return Err(GuardFailure::Value);
+                }
+            }
             (Repr::Int, Cells::Words(out)) => {
                 let other = |value| match heap::see(value) {
                     Seen::Int(i) => Some(i as u64),

@@ -9,7 +9,7 @@ use crate::ruby::reflect;
 use crate::ruby::registry::classes;
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId, ProcId};
-use ikra_core::ir::{ColumnId, Jobs, Program, Space};
+use ikra_core::ir::{Column, ColumnId, Jobs, Program, Space};
 use ikra_core::layout::schema::{Schema, Slot};
 use ikra_core::types::{Prims, Repr, Tag, Ty};
 use ikra_core::world::{Facts, Place};
@@ -32,6 +32,8 @@ pub struct SlotPlan {
     pub repr: Repr,
     pub value: Option<ColumnId>,
     pub tag: Option<ColumnId>,
+    /// The column that tells which rows the program stored, where only these may differ from what was packed.
+    pub marks: Option<ColumnId>,
 }
 
 impl SlotPlan {
@@ -217,8 +219,10 @@ impl Plan {
             let at = plan.kind(array.kind);
             let mut slot = plan.slot(&array.slot)?;
             slot.owned = slot.leads_on() && !array.written && facts.must_be_owned(&Place::Elements(array.kind));
+            // Passes may have found that nothing is written, and then rounded what is there.
+            let rounded = slot.value.is_some_and(|column| program.columns[column.index()].is_only_rounded());
             plan.kinds[at].slot = Some(slot);
-            plan.kinds[at].written = array.written;
+            plan.kinds[at].written = array.written && !rounded;
             plan.kinds[at].overwritten = array.overwritten;
             plan.kinds[at].frozen = array.frozen;
             plan.kinds[at].freezes = array.frozen.is_some_and(|column| program.columns[column.index()].written);
@@ -228,6 +232,7 @@ impl Plan {
             let mut slot = plan.slot(&field.slot)?;
             // A program assumes nothing about places that it is known to write.
             let place = Place::Field(field.class, field.ivar.clone());
+            slot.marks = slot.value.and_then(|column| program.columns[column.index()].marks);
             slot.owned = slot.leads_on() && !field.written && facts.must_be_owned(&place);
             let class = plan.class(field.class)?;
             let fields = &mut plan.classes[class];
@@ -240,7 +245,8 @@ impl Plan {
                 .map_err(|e| CoreError::Internal { stage: "pack", detail: e.to_string() })?;
             fields.laid_out |= matches!(name, Field::Part(_));
             let columns = || slot.value.iter().chain(&slot.tag).map(|c| &program.columns[c.index()]);
-            let written = field.written || columns().any(|c| c.written);
+            // As for arrays.
+            let written = (field.written || columns().any(|c| c.written)) && !columns().any(Column::is_only_rounded);
             // A slot without columns has only one value, which must be checked.
             // The host says where its arrays are.
             let strided = program.strides.iter().any(|stride| slot.value == Some(stride.column()));
@@ -343,6 +349,7 @@ impl Plan {
             repr: slot.repr,
             value: slot.value,
             tag: slot.tag,
+            marks: None,
         })
     }
 

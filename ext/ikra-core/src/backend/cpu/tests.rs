@@ -5,13 +5,14 @@ use crate::backend::reference::ReferenceBackend;
 use crate::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings, own, philox};
 use crate::config::CodeOptions;
 use crate::ir::build::Builder;
-use crate::ir::random;
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, MathFn, Op, Operand, Param, ParamId, Program,
-    Scalar, Site, SiteId, Space, Stmt, Storage, Trap,
+    Scalar, Site, SiteId, Space, Stmt, Storage, Trap, Var, VarId,
 };
+use crate::ir::{random, verify};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
+use crate::passes;
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ fn column(storage: Storage) -> Column {
         storage,
         refers: None,
         ranged: false,
+        roundable: false,
+        marks: None,
         read: true,
         written: true,
     }
@@ -504,6 +507,83 @@ proptest! {
         let (outcome, columns) = answer(&generated.program, &generated, &*BACKEND);
         prop_assert_eq!(outcome, expected.0, "{}", generated.program);
         prop_assert!(outcome != Outcome::Done || random::same(&columns, &expected.1), "{}", generated.program);
+    }
+}
+
+/// Rounds what a random program loads from its columns of 64-bit Floats and stores there, as with `precision: :f32`.
+fn with_rounded_columns(program: &mut Program) {
+    fn list(func: &mut Func, body: &mut Vec<Stmt>, rounds: &dyn Fn(ColumnId) -> bool) {
+        for mut stmt in std::mem::take(body) {
+            stmt.bodies_mut().into_iter().flatten().for_each(|inner| list(func, inner, rounds));
+            let mut exact = || {
+                func.vars.push(Var { ty: Scalar::F64, name: None });
+                VarId::new(func.vars.len() - 1)
+            };
+            match stmt {
+                Stmt::Load { dst, column, row } if rounds(column) => {
+                    let loaded = exact();
+                    body.push(Stmt::Load { dst: loaded, column, row });
+                    body.push(Stmt::Let { dst, op: Op::FSingle, args: vec![loaded.into()] });
+                }
+                Stmt::Store { column, row, value } if rounds(column) => {
+                    let rounded = exact();
+                    body.push(Stmt::Let { dst: rounded, op: Op::FSingle, args: vec![value] });
+                    body.push(Stmt::Store { column, row, value: rounded.into() });
+                }
+                other => body.push(other),
+            }
+        }
+    }
+    program.columns.iter_mut().for_each(|column| column.roundable = column.storage == Storage::F64);
+    let roundable: Vec<bool> = program.columns.iter().map(|column| column.roundable).collect();
+    for func in &mut program.funcs {
+        let mut body = std::mem::take(&mut func.body);
+        list(func, &mut body, &|column| roundable[column.index()]);
+        func.body = body;
+    }
+}
+
+proptest! {
+    /// The host fills and reads narrowed columns as the bridge does. More programs with `PROPTEST_CASES=50000`.
+    #[test]
+    fn random_programs_with_narrowed_columns_do_the_same(seed in any::<u64>()) {
+        let mut generated = random::generate(seed);
+        with_rounded_columns(&mut generated.program);
+        let expected = answer(&generated.program, &generated, &ReferenceBackend::default());
+        let pass = passes::COMMON.iter().find(|pass| pass.name == "narrow_floats").expect("a common pass");
+        let program = (pass.run)(generated.program.clone());
+        let mut narrow = random::Generated { program, ..random::generate(seed) };
+        let program = &narrow.program;
+        verify::verify(program).unwrap_or_else(|e| panic!("{e}"));
+        for (at, column) in program.columns.iter().enumerate() {
+            if at >= narrow.columns.len() {
+                narrow.columns.push(HostColumn::zeroed(column.storage, generated.columns[0].len()));
+                let owner = program.columns.iter().position(|other| other.marks == Some(ColumnId::new(at)));
+                narrow.biases.push(narrow.biases[owner.expect("all new columns are marks")]);
+            } else if column.storage != narrow.columns[at].storage() {
+                let rows: Vec<f32> = narrow.columns[at].view::<f64>().iter().map(|x| *x as f32).collect();
+                narrow.columns[at] = HostColumn::zeroed(Storage::F32, rows.len());
+                narrow.columns[at].view_mut::<f32>().copy_from_slice(&rows);
+            }
+        }
+        for backend in [&ReferenceBackend::default() as &dyn Backend, &*BACKEND] {
+            let (outcome, mut columns) = answer(&narrow.program, &narrow, backend);
+            for (at, before) in generated.columns.iter().enumerate() {
+                if columns[at].storage() == before.storage() {
+                    continue;
+                }
+                let mut wide = before.clone();
+                if let Some(marks) = program.columns[at].marks {
+                    let rows = columns[at].view::<f32>().iter().zip(columns[marks.index()].view::<u8>());
+                    for (wide, (row, _)) in wide.view_mut::<f64>().iter_mut().zip(rows).filter(|(_, (_, mark))| **mark != 0) {
+                        *wide = f64::from(*row);
+                    }
+                }
+                columns[at] = wide;
+            }
+            prop_assert_eq!(&outcome, &expected.0, "{}", program);
+            prop_assert!(outcome != Outcome::Done || random::same(&columns, &expected.1), "{}", program);
+        }
     }
 }
 

@@ -38,6 +38,8 @@ fn program(funcs: Vec<Func>) -> Program {
         storage,
         refers: None,
         ranged: false,
+        roundable: false,
+        marks: None,
         read: true,
         written,
     };

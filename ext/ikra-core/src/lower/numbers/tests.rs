@@ -185,6 +185,8 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         read: true,
         refers: None,
         ranged: false,
+        roundable: false,
+        marks: None,
         written: true,
     };
     Program {

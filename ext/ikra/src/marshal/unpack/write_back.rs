@@ -261,10 +261,11 @@ impl<'a> Unpacker<'a> {
     ) -> Result<()> {
         let (slot, first) = (&field.plan.slot, field.start + places.row);
         let mut values = [heap::NIL; CHUNK];
-        let values = self.decoder().rows(slot, first, &mut values[..objects.len()])?;
+        let decoder = self.decoder();
+        let (stored, values) = (decoder.stored(slot, first), decoder.rows(slot, first, &mut values[..objects.len()])?);
         for (i, (object, new)) in objects.iter().zip(values).enumerate() {
             let old = field.reader.get(*object, class);
-            if *new == old {
+            if *new == old || !stored(i) {
                 continue;
             }
             let new = if *new == heap::UNDEF { self.row(slot, first + i)? } else { Decoded::Value(*new) };
@@ -346,8 +347,10 @@ impl Class<'_> {
     fn has_values(&self, rows: &Range<usize>, decoder: &Decoder<'_>) -> bool {
         let mut new = [heap::NIL; CHUNK];
         let has_values = |field: &Field<'_>| {
-            let rows = decoder.rows(&field.plan.slot, field.start + rows.start, &mut new[..rows.len()]);
-            rows.is_ok_and(|new| !new.contains(&heap::UNDEF))
+            let (slot, first) = (&field.plan.slot, field.start + rows.start);
+            let stored = decoder.stored(slot, first);
+            let rows = decoder.rows(slot, first, &mut new[..rows.len()]);
+            rows.is_ok_and(|new| !new.iter().enumerate().any(|(i, new)| *new == heap::UNDEF && stored(i)))
         };
         self.fields.iter().all(has_values)
     }
@@ -359,11 +362,12 @@ impl Class<'_> {
         let (mut held, mut new) = ([heap::NIL; CHUNK], [heap::NIL; CHUNK]);
         let (held, new) = (&mut held[..objects.len()], &mut new[..objects.len()]);
         for (number, field) in self.fields.iter().enumerate() {
-            let is_read = field.reader.peek_all(objects, self.raw, held)
-                && decoder.rows(&field.plan.slot, field.start + rows.start, new).is_ok();
+            let (slot, first) = (&field.plan.slot, field.start + rows.start);
+            let is_read = field.reader.peek_all(objects, self.raw, held) && decoder.rows(slot, first, new).is_ok();
             debug_assert!(is_read, "somebody looked at these");
+            let stored = decoder.stored(slot, first);
             for (i, ((object, old), new)) in objects.iter().zip(&*held).zip(&*new).enumerate() {
-                if old == new {
+                if old == new || !stored(i) {
                     continue;
                 }
                 if !field.reader.put(*object, self.raw, *new) {

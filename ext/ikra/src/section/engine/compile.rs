@@ -92,6 +92,7 @@ impl Section<'_> {
             again: flags.has(Flag::Again),
             compacts: flags.has(Flag::Holes) || self.request.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
+            all_bits: self.scope.as_ref().is_some_and(|scope| scope.all_bits()),
             resources: Resources {
                 shared_memory: self.backend.target().shared_memory,
                 apart: flags.has(Flag::Apart),
@@ -173,6 +174,9 @@ impl Section<'_> {
         StrideAssumption::ALL.into_iter().filter(refuted).for_each(|what| facts.refute_stride(what));
         if state.column_out_of_range || form.stays {
             facts.saw_column_out_of_range();
+        }
+        if form.all_bits {
+            facts.keep_all_bits();
         }
         (facts, form.single && !state.scattered)
     }

@@ -44,7 +44,7 @@ use crate::world::large_stack;
 use arrays::Arrays;
 use ikra_core::backend::doubled::Doubled;
 use ikra_core::backend::resident::{Resident, Write};
-use ikra_core::ir::{Column, ColumnId, Space};
+use ikra_core::ir::{Column, ColumnId, Space, Storage};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr};
@@ -64,8 +64,18 @@ mod arrays;
 mod inside;
 mod slots;
 
-/// The classes and names of an ivar, and whether the column is the tag of its union.
-type Key = (Vec<(Raw, String)>, bool);
+/// The classes and names of an ivar, and what the column holds of it.
+type Key = (Vec<(Raw, String)>, Part);
+
+/// What a column holds of an ivar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Part {
+    Value,
+    /// The tag of its union.
+    Tag,
+    /// Which rows programs have stored.
+    Marks,
+}
 
 /// What a scope keeps of one compiled block over one list.
 pub(super) struct State {
@@ -136,6 +146,8 @@ pub(super) struct Scope {
     fiber: Number,
     /// The program changes no Array while the scope is open.
     fixed: bool,
+    /// Whether columns of Floats have all bits. So it is once programs of both precisions have one in common.
+    all_bits: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -182,7 +194,7 @@ pub fn open(ruby: &Ruby, fixed: bool) -> Result<(), Error> {
     let_gone_go(ruby)?;
     let fiber = fiber::current(ruby)?;
     // A scope within another is the same scope.
-    let new = || Arc::new(Scope { fiber, fixed, inner: Mutex::default() });
+    let new = || Arc::new(Scope { fiber, fixed, all_bits: AtomicBool::new(false), inner: Mutex::default() });
     let scope = scope(ruby).unwrap_or_else(new);
     SCOPES.count.fetch_add(1, Ordering::Relaxed);
     SCOPES.open.lock().push(scope);
@@ -307,6 +319,11 @@ fn let_go(states: Vec<Arc<State>>) {
 }
 
 impl Scope {
+    /// Whether columns of Floats have all bits.
+    pub(super) fn all_bits(&self) -> bool {
+        self.all_bits.load(Ordering::Relaxed)
+    }
+
     /// Makes all states void.
     pub fn changed(&self) {
         let mut inner = self.inner.lock();
@@ -401,7 +418,11 @@ impl Scope {
             let from = states.iter().filter(has).find_map(|other| {
                 let lacking = other.versions.lock().get(key).is_some_and(|(_, lacking)| *lacking);
                 let theirs = other.kept.iter().flatten().find(|theirs| theirs.key.as_ref() == Some(key))?;
-                let fits = theirs.buffer.storage() == kind.buffer.storage() && theirs.buffer.len() == kind.buffer.len();
+                let alike = theirs.buffer.storage() == kind.buffer.storage();
+                if !alike && [theirs, kind].iter().any(|kind| kind.buffer.storage() == Storage::F32) {
+                    self.all_bits.store(true, Ordering::Relaxed);
+                }
+                let fits = alike && theirs.buffer.len() == kind.buffer.len();
                 (fits && state.numbers_as(other, key)).then(|| (theirs.buffer.clone(), lacking))
             });
             let Some((from, lacking)) = from else { return false };
@@ -410,7 +431,11 @@ impl Scope {
         // A version is newer where another block wrote the ivar after this state was packed. This state may have the
         // ivar in another column (of other classes, with a tag), or treat it as a constant.
         let is_new = |key: &Key, version: u64| version > state.packed_at.get(key).copied().unwrap_or(0);
-        let lacks = |key: &Key| !state.versions.lock().contains_key(key) && key.0.iter().any(|part| state.knows(part));
+        // The values themselves tell whether a state needs others, so marks need not.
+        let lacks = |key: &Key| {
+            let known = key.1 == Part::Marks || state.versions.lock().contains_key(key);
+            !known && key.0.iter().any(|part| state.knows(part))
+        };
         if newest.iter().any(|(key, version)| is_new(key, *version) && lacks(key)) {
             return false;
         }
@@ -692,18 +717,19 @@ impl Section<'_> {
         };
         let key = |at: usize| -> Option<Key> {
             let mut parts: Vec<(Raw, String)> = Vec::new();
-            let mut tag = false;
+            let mut part = Part::Value;
             for class in &variant.plan.classes {
                 for field in &class.fields {
-                    let column = Some(ColumnId::new(at));
-                    if field.slot.value == column || field.slot.tag == column {
-                        tag = field.slot.tag == column;
+                    let SlotPlan { value, tag, marks, .. } = field.slot;
+                    let all = [(value, Part::Value), (tag, Part::Tag), (marks, Part::Marks)];
+                    if let Some((_, own)) = all.iter().find(|(column, _)| *column == Some(ColumnId::new(at))) {
+                        part = *own;
                         parts.push((class.raw, field.name.clone()));
                     }
                 }
             }
             parts.sort();
-            (!parts.is_empty()).then_some((parts, tag))
+            (!parts.is_empty()).then_some((parts, part))
         };
         let base = self.request.range.is_none().then(|| self.request.base.as_raw());
         let kept_base = base.map(|base| Kept::new(reflect::value(base)));

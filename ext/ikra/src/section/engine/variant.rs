@@ -49,6 +49,8 @@ pub(super) struct Form {
     pub(super) compacts: bool,
     /// The section runs in a scope that keeps its columns. Nothing looks at their contents before each launch.
     pub(super) stays: bool,
+    /// Columns of Floats have all bits, because programs of other precisions read them.
+    pub(super) all_bits: bool,
     /// The resources for which a strategy of stencils is chosen.
     pub(super) resources: Resources,
 }

@@ -4,13 +4,14 @@
 //! packed. So it is compared with a copy, whose elements Ruby shares with the list until one of the two is written:
 //! then the address of the elements changes. Not here: when Arrays are compared ([`super`]).
 
-use crate::marshal::decode::{Decoder, same};
+use crate::marshal::decode::{Decoded, Decoder, same};
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::trace::{KindRows, Tables};
-use crate::ruby::heap::{self, Raw};
+use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::holder::LazyHolder;
 use crate::ruby::reflect;
 use crate::ruby::workers::{self, GROUP, Lists};
+use ikra_core::types::{Repr, Storage};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Value};
@@ -95,9 +96,18 @@ fn holds(
         }
         let Some(slot) = slot else { return true };
         let start = rows.offsets[list] as usize + from;
+        let column = slot.value.map(|column| &packed.columns[column.index()]);
+        let rounds = slot.repr == Repr::Float && column.is_some_and(|column| column.storage() == Storage::F32);
         let (now, then) = (&elements[from..from + len], &values[start - first..][..len]);
         let of_each = |(i, (now, then)): (usize, (&Raw, &Raw))| {
-            now == then || packed.row(slot, start + i).is_ok_and(|then| same(*now, then))
+            // The column may have rounded the Float.
+            let now = match heap::see(*now) {
+                Seen::Float(f) if rounds => {
+                    return packed.row(slot, start + i).is_ok_and(|then| is_float(then, f as f32));
+                }
+                _ => *now,
+            };
+            now == *then || packed.row(slot, start + i).is_ok_and(|then| same(now, then))
         };
         now == then || now.iter().zip(then).enumerate().all(of_each)
     };
@@ -110,6 +120,19 @@ fn holds(
         }
         _ => lists.spans(&rows.lengths).all(|span| is_same(rows.arrays[span.list], span.list, span.from, span.len)),
     }
+}
+
+/// Whether a row holds this Float.
+fn is_float(decoded: Decoded, float: f32) -> bool {
+    let held = match decoded {
+        Decoded::Float(f) => f,
+        Decoded::Value(raw) => match heap::see(raw) {
+            Seen::Float(f) => f,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    held.to_bits() == f64::from(float).to_bits()
 }
 
 impl Copied {

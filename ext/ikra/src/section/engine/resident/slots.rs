@@ -62,8 +62,8 @@ struct Found<'a> {
 enum Known {
     /// In the object. `plain`: it is a number or the like, from which no other object can be reached.
     There { plain: bool },
-    /// In a row of a column of a state.
-    In(Arc<State>, ColumnId, usize, Repr),
+    /// In a row of a column of a state, or in the object if this row has no mark in the second column.
+    In(Arc<State>, ColumnId, Option<ColumnId>, usize, Repr),
     /// Not known: everything must be written back.
     Unknown,
 }
@@ -93,11 +93,18 @@ pub fn slot(ruby: &Ruby, object: Value, ivar: Symbol) -> Result<Option<Value>, E
             }
             Ok(None)
         }
-        Known::In(state, column, row, repr)
-            if state.fetched.one_more(state.launches.load(Ordering::Relaxed))
-                && let Some(value) = state.fetch(ruby, column, row, repr)? =>
+        Known::In(state, column, marks, row, repr)
+            if state.fetched.one_more(state.launches.load(Ordering::Relaxed)) =>
         {
-            Ok(Some(value))
+            if let Some(marks) = marks
+                && state.word(ruby, marks, row)? == Some(0)
+            {
+                return Ok(None);
+            }
+            match state.fetch(ruby, column, row, repr)? {
+                Some(value) => Ok(Some(value)),
+                None => super::read(ruby).map(|()| None),
+            }
         }
         Known::In(..) | Known::Unknown => {
             super::read(ruby)?;
@@ -181,6 +188,8 @@ impl Scope {
             (inner.states.clone(), inner.changes)
         };
         let mut is_plain_there = false;
+        // The newest version of a column in which values are rounded, and that does not tell which of them are new.
+        let mut rounded = 0;
         let mut found: Option<(Key, u64, Known)> = None;
         for state in states.iter().filter(|state| state.ahead.load(Ordering::Relaxed)) {
             let Some(Found { written, slot, class, row }) = state.find(object, ivar) else { continue };
@@ -193,13 +202,21 @@ impl Scope {
             if known(slot.tag).is_some_and(|(_, _, lacking)| lacking) || state.seen != changes {
                 return Known::Unknown;
             }
+            let is_rounded = |column: ColumnId| {
+                let kind = state.kept[column.index()].as_ref();
+                slot.marks.is_none() && kind.is_some_and(|kind| kind.buffer.storage() == Storage::F32)
+            };
             match (slot.value, of_value) {
+                (Some(column), Some((_, version, true))) if is_rounded(column) => rounded = rounded.max(version),
                 (Some(column), Some((key, version, true))) if is_plain(slot) => {
                     let row = row + state.first_row(column, class);
                     match &found {
                         Some((other, ..)) if other != key => return Known::Unknown,
                         Some((_, later, _)) if *later >= version => {}
-                        _ => found = Some((key.clone(), version, Known::In(state.clone(), column, row, slot.repr))),
+                        _ => {
+                            let known = Known::In(state.clone(), column, slot.marks, row, slot.repr);
+                            found = Some((key.clone(), version, known));
+                        }
                     }
                 }
                 (_, Some((_, _, false))) => is_plain_there |= is_plain(slot),
@@ -208,7 +225,11 @@ impl Scope {
                 _ => return Known::Unknown,
             }
         }
-        found.map_or(Known::There { plain: is_plain_there }, |(_, _, known)| known)
+        match found {
+            Some((_, version, known)) if version >= rounded => known,
+            None if rounded == 0 => Known::There { plain: is_plain_there },
+            _ => Known::Unknown,
+        }
     }
 }
 
@@ -217,6 +238,9 @@ fn bytes_of(value: Seen, repr: Repr, storage: Storage) -> Option<[u8; 8]> {
     Some(match (value, repr, storage) {
         (Seen::Int(i), Repr::Int, Storage::I64) => i.to_le_bytes(),
         (Seen::Float(f), Repr::Float, Storage::F64) => f.to_bits().to_le_bytes(),
+        (Seen::Float(f), Repr::Float, Storage::F32) if f64::from(f as f32).to_bits() == f.to_bits() => {
+            u64::from((f as f32).to_bits()).to_le_bytes()
+        }
         (Seen::True, Repr::Bool, Storage::U8) => [1; 8],
         (Seen::False, Repr::Bool, Storage::U8) => [0; 8],
         _ => return None,
@@ -238,17 +262,7 @@ impl State {
 
     /// One row of a column as a Ruby value. None where an object for it does not exist yet.
     fn fetch(&self, ruby: &Ruby, column: ColumnId, row: usize, repr: Repr) -> Result<Option<Value>, Error> {
-        let Some(kind) = &self.kept[column.index()] else { return Ok(None) };
-        let storage = kind.buffer.storage();
-        let mut bytes = [0u8; 8];
-        let size = storage.bytes();
-        let read = gvl::released(|| kind.buffer.read(row * size, &mut bytes[..size]));
-        read.map_err(|error| errors::core(ruby, error))?;
-        let payload = match storage {
-            Storage::I32 => i64::from(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])) as u64,
-            Storage::F32 => f64::from(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).to_bits(),
-            _ => u64::from_le_bytes(bytes),
-        };
+        let Some(payload) = self.word(ruby, column, row)? else { return Ok(None) };
         let decoder = Decoder { plan: &self.variant.plan, tables: &self.tables, columns: &[] };
         let decoded = decoder.decode(repr, None, 0, payload).map_err(|b| errors::internal(ruby, b.0))?;
         Ok(match decoded {
@@ -257,5 +271,20 @@ impl State {
             Decoded::Value(raw) => Some(reflect::value(raw)),
             _ => None,
         })
+    }
+
+    /// One row of a column, if the state keeps the column.
+    fn word(&self, ruby: &Ruby, column: ColumnId, row: usize) -> Result<Option<u64>, Error> {
+        let Some(kind) = &self.kept[column.index()] else { return Ok(None) };
+        let storage = kind.buffer.storage();
+        let mut bytes = [0u8; 8];
+        let size = storage.bytes();
+        let read = gvl::released(|| kind.buffer.read(row * size, &mut bytes[..size]));
+        read.map_err(|error| errors::core(ruby, error))?;
+        Ok(Some(match storage {
+            Storage::I32 => i64::from(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])) as u64,
+            Storage::F32 => f64::from(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).to_bits(),
+            _ => u64::from_le_bytes(bytes),
+        }))
     }
 }
