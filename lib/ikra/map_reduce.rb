@@ -143,8 +143,8 @@ module Ikra
     end
 
     class << self
-      # What a block emits for the values of a chain or an MDArray, by the kernel that computes them. nil where they need
-      # a list first.
+      # What a block emits for the values of a chain or an MDArray, by the kernel that computes them. nil where they
+      # need a list first.
       def within(base, block, form, options = {})
         base.__send__(:emitted, block, form, options)
       rescue CompileError
@@ -160,8 +160,8 @@ module Ikra
         end
       end
 
-      # The elements of a chain or an MDArray, grouped by themselves or by the values of a block: each key once, the
-      # elements of all groups, and where those of each begin. nil where this needs a list first.
+      # The elements of a chain or an MDArray, grouped by themselves or by the values of a block. Gives each key once,
+      # the elements of all groups, and where those of each begin. nil where this needs a list first.
       def groups(base, key = nil)
         block = key ? proc { |x, out| out.emit(key.call(x), x) } : proc { |x, out| out.emit(x, nil) }
         found = within(base, block, :__groups) or return

@@ -42,7 +42,7 @@ module Ikra
       chain(parts, options)
     end
 
-    # A chain over arrays of +count+ bytes, or over the bytes themselves. An array at the end of an input may be shorter.
+    # A chain over arrays of +count+ bytes, or over the bytes themselves. The last array of an input may be shorter.
     def bytes(count, options)
       data = []
       each_input do |input|

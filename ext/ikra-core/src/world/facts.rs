@@ -330,7 +330,8 @@ impl Facts {
         let known = self.lengths.get(&self.find(kind)).copied().flatten();
         known.filter(|length| self.takes(StrideAssumption::Lengths) && *length <= MAX_UNROLLED_LENGTH)
     }
-    /// Notes the elements of an array of a kind, in the order in which arrays are found. None: they are not all Integers.
+    /// Notes the elements of an array of a kind, in the order in which arrays are found. None: they are not all
+    /// Integers.
     pub fn saw_contents(&mut self, kind: ArrayKind, integers: Option<&[i64]>) {
         let kind = self.find(kind);
         let known = self.contents.entry(kind).or_insert_with(|| Some(Vec::new()));

@@ -4,8 +4,9 @@
 //! longer than the section. A native reads all numbers off the heap once. The core's collective operations then process
 //! them in threads, without the GVL, and can be interrupted. Elements of a result are the very objects of the list.
 //!
-//! Not here: grouping by keys ([`super::grouping`]); which operation is used. Sums of lists stay with Ruby (`lib/ikra/operation.rb`), so that every digit
-//! agrees. So do the least and the greatest of Integers: Ruby compares them faster than they can be read out.
+//! Not here: grouping by keys ([`super::grouping`]); which operation is used. Sums of lists stay with Ruby
+//! (`lib/ikra/operation.rb`), so that every digit agrees. So do the least and the greatest of Integers: Ruby compares
+//! them faster than they can be read out.
 //!
 //! Invariant: an answer is Ruby's own or none. Where keys are neither all Integers nor all Floats that compare, the
 //! caller uses Ruby's method.

@@ -70,8 +70,8 @@ impl Unpacker<'_> {
         Ok(Some(Pairs { unpacker: self, key: &key.slot, value: &value.slot, class, rows }))
     }
 
-    /// A slot of references to the pairs that the kernel made, of which there are at most `rows`. None where it may hold
-    /// others.
+    /// A slot of references to the pairs that the kernel made, of which there are at most `rows`. None where it may
+    /// hold others.
     fn links(&self, slot: &SlotPlan, class: usize, start: usize, rows: u64) -> Option<Links<'_>> {
         let column = |column: ColumnId| &self.columns[column.index()];
         let tags = match (slot.tag.map(column), slot.repr) {
@@ -140,7 +140,8 @@ impl Pairs<'_> {
         Some((dtype, column))
     }
 
-    /// The keys, where all are Strings in UTF-8 whose bytes were copied. Such Strings are `eql?` if their bytes are equal.
+    /// The keys, where all are Strings in UTF-8 whose bytes were copied. Such Strings are `eql?` if their bytes are
+    /// equal.
     pub fn words(&self) -> Option<Vec<StrWord>> {
         if self.key.repr != Repr::Str {
             return None;
