@@ -33,7 +33,7 @@ RSpec.describe "An exception in a block" do
        -> { [2**63 - 1].pmap(backend:, &:succ) }].each do |call|
         place = "#{__FILE__}:#{call.source_location[1]}:"
         expect(&call).to raise_error(Ikra::IntegerOverflow) { |error| expect(error.backtrace.first).to start_with(place) }
-        expect { [1].pmap(backend:, &:to_s) }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:1: kernels do not know Integer#to_s/)
+        expect { [1].pmap(backend:, &:singleton_methods) }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:1: kernels do not know \w+#singleton_methods/)
       end
     end
 

@@ -66,8 +66,12 @@ RSpec.describe "The text of a block" do
       two "quoted"
     TWO
     expect([1]).to map_same_as_ruby { |x| Sources.heredoc(x) }
-    expect { [1].pmap(backend: :cpu) { |x| x.foo(<<~ONE) } }.to refused(/sources_spec.rb:#{__LINE__}:\d+: kernels do not know a string with/)
-      #{1 + 2}
+    expect([1]).to map_same_as_ruby { |x| [<<-ONE, x] }
+      #{x + 2} and
+      #{x}
+    ONE
+    expect { [1].pmap(backend: :cpu) { |x| [<<~ONE, x] } }.to refused(/sources_spec.rb:#{__LINE__}:\d+: kernels do not know an indented heredoc with/)
+      #{1 + 2} and
     ONE
   end
 

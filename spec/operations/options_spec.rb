@@ -55,7 +55,7 @@ RSpec.describe "options of operations" do
   end
 
   it "point at the user's line for what does not compile and for what an argument holds" do
-    expect { [1].pselect { |x| x.to_s } }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:\d+: kernels do not know Integer#to_s/)
+    expect { [1].pselect { |x| [x].pack("C") } }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:\d+: kernels do not know Array#pack/)
     expect { [1].pcombine([$stdout]) { |x, y| x + (y ? 1 : 2) } }
       .to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__ - 1}:\d+: kernels cannot hold an IO/)
     expect { [1].pselect { |_x| return 1 } }.to raise_error(Ikra::CompileError, /return would leave the method/)

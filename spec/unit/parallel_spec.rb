@@ -111,6 +111,6 @@ RSpec.describe Ikra::Parallel do
   end
 
   it "raises a CompileError from where the user called" do
-    expect { [1].pmap { |x| x.to_s } }.to raise_error(Ikra::CompileError) { |error| expect(error.backtrace.first).to start_with(__FILE__) }
+    expect { [1].pmap { |x| [x].pack("C") } }.to raise_error(Ikra::CompileError) { |error| expect(error.backtrace.first).to start_with(__FILE__) }
   end
 end

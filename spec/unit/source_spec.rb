@@ -143,7 +143,7 @@ RSpec.describe "The source of a block" do
   it "refuses what is not written in Ruby" do
     expect { [1].pmap(&{ 1 => 2 }) }.to raise_error(Ikra::CompileError, /has no source to compile: it is made of a Hash/)
     expect { [1].pmap(&STDOUT.method(:puts)) }.to raise_error(Ikra::CompileError, /kernels cannot hold an IO/)
-    expect { [1].pmap(&1.method(:to_s)) }.to raise_error(Ikra::CompileError, /kernels do not know Integer#to_s/)
+    expect { [1].pmap(&1.method(:singleton_methods)) }.to raise_error(Ikra::CompileError, /kernels do not know \w+#singleton_methods/)
   end
 
   it "refuses a method where several stand, and one that was made of a block" do

@@ -218,7 +218,10 @@ fn statics(text: &str) -> Vec<&str> {
     for (_, code) in code_lines(text) {
         let code = code.trim();
         of_threads = (of_threads || code.starts_with("thread_local!")) && code != "}";
-        let behind = code.split_once("static ").filter(|(before, _)| before.is_empty() || before.starts_with("pub"));
+        let behind = code.split_once("static ").filter(|(before, _)| {
+            // `&'static` in the head of a function is none
+            before.is_empty() || before.starts_with("pub") && !before.contains("fn ")
+        });
         let found = behind.and_then(|(_, rest)| rest.split_once(':'));
         names.extend(found.filter(|(_, ty)| !of_threads && !ty.contains("LazyId")).map(|(name, _)| name));
     }

@@ -21,6 +21,8 @@ module Ikra
       REDUCE = %i[sum min max minmax count].to_h { |operation| [operation, { __reduce: operation }.freeze] }.freeze
       # A section whose block runs in no other method.
       NOWHERE = [].freeze
+      # The method that gives a block an emitter.
+      EMITTED = [:emitted].freeze
       # The methods that make elements of values, by kind.
       AS = (DType::SIZES.keys + %i[object]).to_h { |dtype| [dtype, [:"as_#{dtype}"].freeze] }.freeze
 
@@ -101,7 +103,7 @@ module Ikra
       def objects(count, *within, base: 0...count) = count.zero? ? [] : section(:map, base, within)
 
       # What the block emits for all elements (`__pairs` and `__groups` of `Ikra.__section`).
-      def emitted(count, form, *within, base: 0...count) = count.zero? ? [] : section(:map, base, [*within, [:emitted]], nil, { form => true })
+      def emitted(count, form, *within, base: 0...count) = count.zero? ? [] : section(:map, base, [*within, EMITTED], nil, { form => true })
 
       # Runs the block for its effects.
       def each(count, *within, base: 0...count) = count.zero? ? nil : section(:each, base, within)

@@ -82,6 +82,14 @@ impl Uses {
     }
 }
 
+/// How a repetition surely ends.
+enum After {
+    Leaves,
+    Repeats,
+    /// By an exception. Then its count is not what ends the loop: an index beyond an array is known, and no more.
+    Raises,
+}
+
 struct Unroll<'a> {
     func: &'a mut Func,
     columns: &'a [Column],
@@ -114,7 +122,7 @@ impl Unroll<'_> {
                 known.retain(|var, _| !assigned.contains(var));
                 self.nested(&mut stmt, known);
                 if let Stmt::Loop { label, body } = &stmt
-                    && let Some(repetitions) = self.repetitions(*label, body, &before)
+                    && let Some(repetitions) = self.repetitions(body, &before)
                 {
                     self.uses.count(body, -1);
                     self.uses.count(&repetitions, 1);
@@ -173,10 +181,10 @@ impl Unroll<'_> {
     }
 
     /// The repetitions of a loop, if it surely ends soon and this pays.
-    fn repetitions(&mut self, label: LabelId, body: &[Stmt], known: &Known) -> Option<Vec<Stmt>> {
+    fn repetitions(&mut self, body: &[Stmt], known: &Known) -> Option<Vec<Stmt>> {
         let mut begins = false;
         walk(body, &mut |stmt| begins |= matches!(stmt, Stmt::Begin { .. }));
-        if begins || !self.pays(label, body) {
+        if begins || !self.pays(body) {
             return None;
         }
         let mut once = body.to_vec();
@@ -188,10 +196,12 @@ impl Unroll<'_> {
             if repetition > 0 {
                 self.rename(&mut copy, &temporaries);
             }
-            let left = self.follow(&mut copy, &mut known);
+            let after = self.follow(&mut copy, &mut known);
             all.append(&mut copy);
-            if left {
-                return Some(all);
+            match after {
+                After::Leaves => return Some(all),
+                After::Raises => break,
+                After::Repeats => {}
             }
             if size(&all) > STATEMENTS.min(self.room) {
                 break;
@@ -226,8 +236,8 @@ impl Unroll<'_> {
         });
     }
 
-    /// Takes the branches of a repetition's list that are known. Whether the repetition surely leaves the loop.
-    fn follow(&self, body: &mut Vec<Stmt>, known: &mut Known) -> bool {
+    /// Takes the branches of a repetition's list that are known.
+    fn follow(&self, body: &mut Vec<Stmt>, known: &mut Known) -> After {
         let mut left: Vec<Stmt> = std::mem::take(body);
         left.reverse();
         while let Some(stmt) = left.pop() {
@@ -247,34 +257,41 @@ impl Unroll<'_> {
                 }
                 Stmt::Break(to) => {
                     body.push(Stmt::Break(to));
-                    return true;
+                    return After::Leaves;
                 }
                 stmt => {
-                    let ends = stmt.ends_list();
+                    let (ends, raises) = (stmt.ends_list(), matches!(stmt, Stmt::Trap { .. }));
                     let assigned = assigned(&stmt);
                     known.retain(|var, _| !assigned.contains(var));
                     body.push(stmt);
                     if ends {
-                        return true;
+                        return if raises { After::Raises } else { After::Leaves };
                     }
                 }
             }
         }
-        false
+        After::Repeats
     }
 
     /// Whether something in a loop is cheaper if the count is constant.
-    fn pays(&self, label: LabelId, body: &[Stmt]) -> bool {
+    fn pays(&self, body: &[Stmt]) -> bool {
         let mut depends: HashSet<VarId> = body.iter().filter_map(counts).collect();
         if depends.is_empty() {
             return false;
         }
+        let mut inside = HashSet::new();
+        walk(body, &mut |stmt| {
+            if let Stmt::Block { label, .. } | Stmt::Loop { label, .. } = stmt {
+                inside.insert(*label);
+            }
+        });
         let mut pays = false;
-        self.follow_counts(label, body, &mut depends, &mut pays);
+        self.follow_counts(&inside, body, &mut depends, &mut pays);
         pays
     }
 
-    fn follow_counts(&self, label: LabelId, body: &[Stmt], depends: &mut HashSet<VarId>, pays: &mut bool) {
+    /// `inside` are the labels of the loop's body. A branch that only leaves the loop is what each loop has.
+    fn follow_counts(&self, inside: &HashSet<LabelId>, body: &[Stmt], depends: &mut HashSet<VarId>, pays: &mut bool) {
         let on =
             |operand: &Operand, depends: &HashSet<VarId>| matches!(operand, Operand::Var(var) if depends.contains(var));
         for stmt in body {
@@ -291,13 +308,13 @@ impl Unroll<'_> {
                     *pays |= self.rows(*column).is_some() || matches!(of.space, Space::Array(_)) && of.written;
                 }
                 Stmt::If { cond, then, otherwise } => {
-                    let leaves = |side: &[Stmt]| matches!(side, [Stmt::Break(to)] if *to == label);
+                    let leaves = |side: &[Stmt]| matches!(side, [Stmt::Break(to)] if !inside.contains(to));
                     *pays |= on(cond, depends) && !leaves(then) && !leaves(otherwise);
                 }
                 _ => {}
             }
             for nested in stmt.bodies() {
-                self.follow_counts(label, nested, depends, pays);
+                self.follow_counts(inside, nested, depends, pays);
             }
         }
     }
@@ -332,7 +349,7 @@ mod tests {
     use super::PASS;
     use crate::ir::build::Builder;
     use crate::ir::testing::{INTS, program};
-    use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, VarId};
+    use crate::ir::{Cmp, Op, Operand, Scalar, SiteId, Stmt, VarId};
     use crate::passes::testing::after;
 
     /// The program after the pass: a loop from -1 that ends after `last`.
@@ -374,6 +391,22 @@ mod tests {
             b.store(INTS, index, sum);
         };
         assert!(counting(1, adds).contains("loop"));
+    }
+
+    #[test]
+    fn a_loop_that_only_an_exception_is_known_to_end_stays() {
+        let program = program(|b, index| {
+            let i = b.var(Scalar::I64, Some("i".into()));
+            b.set(i, Operand::I64(0));
+            b.repeat(|b, done| {
+                let beyond = b.icmp(Cmp::Ge, i.into(), index);
+                b.when(beyond, |b| b.push(Stmt::Break(done)));
+                let outside = b.icmp(Cmp::Ge, i.into(), Operand::I64(3));
+                b.when(outside, |b| b.push(Stmt::Trap { site: SiteId::new(0), operands: Vec::new() }));
+                b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+            });
+        });
+        assert!(after(&[PASS], program).contains("loop"));
     }
 
     #[test]

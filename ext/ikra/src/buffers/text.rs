@@ -5,9 +5,11 @@
 
 use crate::buffers::buffer;
 use crate::ruby::dtype::Dtype;
+use crate::ruby::heap;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
+use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RString, Ruby};
 use std::sync::Arc;
 
@@ -17,9 +19,8 @@ use std::sync::Arc;
 /// # Errors
 /// NoMemoryError.
 pub fn lines(ruby: &Ruby, text: RString, chomp: bool) -> Result<RArray, Error> {
-    // SAFETY: no Ruby code runs, and nothing changes the String, until all lines are found.
-    #[allow(unsafe_code)]
-    let bytes = unsafe { text.as_slice() };
+    // No Ruby code runs, and nothing changes the String, until all lines are found.
+    let bytes = heap::bytes(text.as_raw());
     let (mut starts, mut sizes): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);

@@ -390,15 +390,19 @@ fn grouped_by_ruby(ruby: &Ruby, keys: RArray) -> Result<(RArray, Grouped), Error
 /// values are Integers of 64 bits or Floats.
 ///
 /// # Errors
-/// IntegerOverflow for a sum beyond 64 bits; what interrupts raise.
+/// IntegerOverflow for a sum beyond 64 bits; ArgumentError for groups beyond all values; what interrupts raise.
 pub fn group_sums(ruby: &Ruby, values: Value, starts: Value) -> Result<Option<RArray>, Error> {
-    let Given::Numbers(_, starts) = Given::of(starts)? else { return Ok(None) };
+    let Given::Numbers(Dtype::I64, starts) = Given::of(starts)? else { return Ok(None) };
     let mut clock = Clock::start(ruby);
     let starts = on_host(ruby, &mut clock, &starts)?;
-    let terms = match Given::of(values)? {
-        Given::Numbers(dtype, buffer) => Terms::Columns(dtype, on_host(ruby, &mut clock, &buffer)?),
-        Given::List(list) => Terms::List(list),
+    let (terms, all) = match Given::of(values)? {
+        Given::Numbers(dtype, buffer) => (Terms::Columns(dtype, on_host(ruby, &mut clock, &buffer)?), buffer.len()),
+        Given::List(list) => (Terms::List(list), list.len()),
     };
+    let in_order = starts.view::<i64>().windows(2).all(|group| (0..=group[1]).contains(&group[0]));
+    if !in_order || starts.view::<i64>().last().is_some_and(|last| *last as usize > all) {
+        return Err(Error::new(ruby.exception_arg_error(), "groups are not in order"));
+    }
     let (sums, polls) = (ruby.ary_new(), Polls::new());
     for group in starts.view::<i64>().windows(2) {
         polls.look(ruby)?;

@@ -19,6 +19,10 @@ impl Lower<'_> {
             Ruby::Str(_) | Ruby::Dstr(_) | Ruby::Heredoc(_) if self.source.foreign_strings => refuse::FOREIGN_STRING,
             Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
             Ruby::Dstr(s) => self.string(&s.parts, span),
+            // The parser takes indentation off all parts, also off those that begin in the middle of a line.
+            Ruby::Heredoc(s) if self.source.slice(span).starts_with("<<~") && joined(&s.parts).is_none() => {
+                refuse::INDENTED_HEREDOC
+            }
             Ruby::Heredoc(s) => self.string(&s.parts, span),
             Ruby::Sym(s) => symbol(&s.name.raw),
             Ruby::Dsym(s) => match joined(&s.parts) {

@@ -10,6 +10,8 @@ pub(super) const fn refuse(what: &'static str, advice: &'static str) -> Kind {
     Kind::Unsupported { what, advice }
 }
 
+pub(super) const INDENTED_HEREDOC: Kind =
+    refuse("an indented heredoc with interpolation", "write it between quotes, or with <<-");
 pub(super) const INTERPOLATED_SYMBOL: Kind =
     refuse("a symbol with interpolation", "choose between plain symbols with `case` or `if`");
 pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");

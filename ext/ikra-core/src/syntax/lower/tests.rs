@@ -101,7 +101,7 @@ fn literals() {
         ("'it''s'", "\"its\""),
         ("?a", "\"a\""),
         ("%w[a b]", "(array \"a\" \"b\")"),
-        ("\"a#{x}\"", "(dstr \"a\" x)"),
+        ("\"a#{x}\"", "(call %__join1 \"a\" (call %__to_text x))"),
         (":\"a#{x}\"", "(unsupported \"a symbol with interpolation\")"),
         ("[1, *x]", "(call @+ (array 1) (call %__splat x))"),
         ("{a: 1, \"b\" => 2, 3 => 4}", "(hash (:a 1) (\"b\" 2) (3 4))"),
