@@ -12,6 +12,7 @@ require_relative "version"
 require_relative "error"
 require "ikra/ikra" # the native extension
 require_relative "lock"
+require_relative "memo"
 require_relative "config"
 require_relative "position"
 require_relative "memory"

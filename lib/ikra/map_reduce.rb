@@ -21,7 +21,6 @@ module Ikra
       @last = Pair.new(key, value, @last)
       self
     end
-
   end
 
   # A pair that an element emitted, and the one before it.
@@ -59,7 +58,8 @@ module Ikra
 
       Ikra.__check(options)
       @base = base
-      @combine = callable(:combine, combine)
+      # Some operators are not combined by calling them.
+      @combine = combine.is_a?(Symbol) ? combine : callable(:combine, combine)
       @reduce = callable(:reduce, reduce)
       @order = order
       @options = options
@@ -78,7 +78,7 @@ module Ikra
     private
 
     def callable(name, given)
-      return given if given.nil? || given.is_a?(Symbol)
+      return if given.nil?
       raise TypeError, "#{name}: #{given.inspect} is neither a Symbol nor callable" unless given.respond_to?(:to_proc)
 
       given.to_proc

@@ -21,24 +21,19 @@ module Ikra
       # Every size but the first. Then for each dimension the range of indices where all neighbours exist.
       attr_reader :bounds
 
-      @known = {}
+      @known = Memo.new(MAX_KNOWN)
 
       class << self
         # The neighbours with an offset for each dimension, and the grids of them by their sizes.
         def known(offsets)
           @known[offsets] || begin
-            places = yield
-            @known.shift if @known.size >= MAX_KNOWN
-            # Another thread, or a signal handler, may have been first.
-            @known[offsets.map { |offset| offset.is_a?(Array) ? offset.dup.freeze : offset }.freeze] ||= [places, {}]
+            key = offsets.map { |offset| offset.is_a?(Array) ? offset.dup.freeze : offset }.freeze
+            @known.keep(key, [yield, Memo.new(MAX_KNOWN)])
           end
         end
 
         def of((places, grids), sizes)
-          grids[sizes] || begin
-            grids.shift if grids.size >= MAX_KNOWN
-            grids[sizes.dup.freeze] ||= new(places, sizes)
-          end
+          grids[sizes] || grids.keep(sizes.dup.freeze, new(places, sizes))
         end
       end
 

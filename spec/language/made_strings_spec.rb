@@ -94,7 +94,7 @@ RSpec.describe "Strings that a block makes" do
     MadeTexts::OPERATIONS.each do |name, operation|
       it "by #{name} are Ruby's, or refused" do
         texts = MadeTexts::ALL + MadeTexts.random(40, Random.new(name.sum))
-        # whatever is in them, kernels know Strings of ASCII
+        # kernels know every String of ASCII
         ascii, others = texts.partition { |text| text.ascii_only? && text.encoding != Encoding::BINARY }
         expect(MadeTexts.form(ascii.pmap(backend:, &operation))).to eq(ascii.map { |text| MadeTexts.ruby(text, operation) })
         got = others.each_slice(3).flat_map do |slice|

@@ -49,6 +49,8 @@ RSpec.describe "pmap_reduce" do
     expect(orders).to(reduce_as_ruby(reduce: average) { |o, out| out.emit(o.city, o.price) })
     expect(orders).to(reduce_as_ruby(reduce: ->(city, prices) { [city, prices.max, prices.size] }) { |o, out| out.emit(o.city, o.price) })
     expect(orders).to(reduce_as_ruby(:+, reduce: ->(_city, sums) { sums[0] * 2 }) { |o, out| out.emit(o.city, o.price) })
+    expect(1..20).to(reduce_as_ruby(reduce: :eql?.to_proc) { |x, out| out.emit(x % 3, x) })
+    expect((1..20).pmap_reduce(reduce: :eql?) { |x, out| out.emit(x % 3, x) }).to eq(1 => false, 2 => false, 0 => false)
     expect(1..20).to(reduce_as_ruby(reduce: ->(k, vs) { k.nil? ? vs.first : vs.last }) { |x, out| out.emit(x.even? ? x % 3 : nil, x) })
   end
 

@@ -15,7 +15,7 @@ module Ikra
       # The most texts that are remembered.
       MAX_TEXTS = 1_000
 
-      @known = {}.freeze
+      @known = Memo.new(MAX_TEXTS)
 
       class << self
         # @param stages [Array<Stage>]
@@ -29,7 +29,7 @@ module Ikra
         # @param folder [Stage, nil] what combines two of them, or emits pairs for one
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
-          @known[shape] || new(stages, abreast, base, ending, folder).tap { |text| remember(shape, text) }
+          @known[shape] || @known.keep(shape, new(stages, abreast, base, ending, folder))
         end
 
         # Whether the values of a chain are the joined arrays of its last stage.
@@ -37,16 +37,6 @@ module Ikra
 
         # Whether kernels of these stages compute by position, and not from element to element.
         def by_position?(stages, ending) = FOLDS.include?(ending) || stages.any? { |stage| LOOKING.include?(stage.name) }
-
-        private
-
-        # A Hash with the text takes the place of the one before. A Hash that changes while another thread compares keys
-        # gives that thread a wrong value. Of threads that come between, each makes a text, and these mean the same.
-        def remember(shape, text)
-          known = @known
-          known = known.drop(MAX_TEXTS / 2).to_h if known.size >= MAX_TEXTS
-          @known = known.merge(shape => text).freeze
-        end
       end
 
       # The lines of a text. Their loops are all closed together at the end.

@@ -19,7 +19,7 @@ module Ikra
       # The file name of a lambda. It raises at its call, as Ruby's own methods do.
       INTERNAL = "<internal:ikra/mdarray>"
 
-      @known = {}
+      @known = Memo.new(MAX_TEXTS)
       @elements = {}
 
       class << self
@@ -63,12 +63,7 @@ module Ikra
 
         # The function that makes the block of a text. `yield` writes the text when it is not known.
         def of(key, file = INTERNAL)
-          @known[key] || begin
-            made = make(*yield, file)
-            @known.shift if @known.size >= MAX_TEXTS
-            # Another thread, or a signal handler, may have been first.
-            @known[key] ||= made
-          end
+          @known[key] || @known.keep(key, make(*yield, file))
         end
 
         private

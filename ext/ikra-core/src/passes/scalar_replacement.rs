@@ -112,7 +112,7 @@ fn name_last(body: &mut [Stmt], rows: &HashSet<VarId>) {
     }
 }
 
-/// What belongs to a row: a column of it, or of the row that is so many rows behind it.
+/// A field of a row: its column, and the distance from the row to the row that has it. Fields of the row itself have 0.
 type Field = (ColumnId, i64);
 
 /// Registers that may hold the same ids.

@@ -143,7 +143,7 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
 
 fn by_groups(ruby: &Ruby, list: RArray, grouping: Grouping) -> Result<RHash, Error> {
     let (groups, polls) = (ruby.hash_new(), Polls::new());
-    let (Grouped { group_of, counts, .. }, keys) = match grouping {
+    let (grouped, keys) = match grouping {
         Grouping::Known(grouped, keys) => (grouped, keys),
         Grouping::Rubys(keys) => {
             for index in 0..keys.len() {
@@ -161,24 +161,10 @@ fn by_groups(ruby: &Ruby, list: RArray, grouping: Grouping) -> Result<RHash, Err
             return Ok(groups);
         }
     };
-    // The elements' indices, group by group.
-    let mut next = 0;
-    let start_of = |count: &u32| {
-        next += count;
-        next - count
-    };
-    let mut places: Vec<u32> = room::collect(counts.iter().map(start_of));
-    let mut members = room::filled(0, group_of.len());
-    for (index, group) in (0..).zip(&group_of) {
-        let place = &mut places[*group as usize];
-        members[*place as usize] = index;
-        *place += 1;
-    }
-    let mut rest = &members[..];
-    for (group, count) in counts.iter().enumerate() {
-        let (own, others) = rest.split_at(*count as usize);
-        rest = others;
+    let Members { order, starts } = Members::of(&grouped);
+    for (group, bounds) in starts.windows(2).enumerate() {
         polls.look(ruby)?;
+        let own = &order[bounds[0] as usize..bounds[1] as usize];
         groups.aset(at(keys, group), picked(ruby, list, own.iter().copied())?)?;
     }
     Ok(groups)

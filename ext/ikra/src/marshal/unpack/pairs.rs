@@ -158,8 +158,10 @@ impl Pairs<'_> {
     }
 
     fn read(&self, slot: &SlotPlan, rows: &[u32], out: &mut [u64]) -> Option<()> {
-        let from = self.unpacker.columns[slot.value?.index()].view::<u64>();
-        let start = self.unpacker.start(self.class, slot);
+        // Floats of a column may have 32 bits.
+        let column =
+            Some(&self.unpacker.columns[slot.value?.index()]).filter(|column| column.storage().bytes() == 8)?;
+        let (from, start) = (column.view::<u64>(), self.unpacker.start(self.class, slot));
         let pieces = out.chunks_mut(PIECE).zip(rows.chunks(PIECE)).collect();
         workers::map(rows.len(), pieces, |(out, rows): (&mut [u64], &[u32])| {
             out.iter_mut().zip(rows).for_each(|(out, row)| *out = from[start + *row as usize]);
