@@ -27,8 +27,9 @@ module Ikra
         # The neighbours with an offset for each dimension, and the grids of them by their sizes.
         def known(offsets)
           @known[offsets] || begin
+            places = yield # raises for what is no list of offsets
             key = offsets.map { |offset| offset.is_a?(Array) ? offset.dup.freeze : offset }.freeze
-            @known.keep(key, [yield, Memo.new(MAX_KNOWN)])
+            @known.keep(key, [places, Memo.new(MAX_KNOWN)])
           end
         end
 
