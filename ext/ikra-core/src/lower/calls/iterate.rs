@@ -83,6 +83,16 @@ impl Body<'_, '_> {
                 self.check_range_float_step(step);
                 self.float_steps(from, to, step, exclusive, receiver, block, span, place)?;
             }
+            // a Range that excludes its end counts as Integer#times does
+            (RangeEach | RangeEachWithIndex, Val::IntRange { from, to, exclusive: Operand::Bool(true) }) => {
+                self.counted(from, to, true, one, receiver, place, |s, i| {
+                    let mut values = vec![(Val::Int(i), int())];
+                    if builtin == RangeEachWithIndex {
+                        values.push((Val::Int(s.cx.b.i64(Op::Sub, &[i, from])), int()));
+                    }
+                    s.each_round(block, &values, span)
+                })?;
+            }
             (RangeEach | RangeReverseEach | RangeEachWithIndex, Val::IntRange { from, to, exclusive }) => {
                 let last = self.last(to, exclusive);
                 let empty = self.empty_least(to, exclusive);
@@ -158,6 +168,9 @@ impl Body<'_, '_> {
     ) -> Result<()> {
         let one = Operand::I64(1);
         match (atom, val) {
+            (_, Val::IntRange { from, to, exclusive: Operand::Bool(true) }) => {
+                self.counted(from, to, true, one, val, place, |s, i| s.round_body(|s| each(s, Val::Int(i), &Ty::int())))
+            }
             (_, Val::IntRange { from, to, exclusive }) => {
                 let last = self.last(to, exclusive);
                 let empty = self.empty_least(to, exclusive);
