@@ -12,7 +12,7 @@ use crate::diagnostic::Span;
 use crate::error::Error;
 use crate::id::{ClassId, MethodId, ProcId};
 use crate::source::Source;
-use crate::syntax::ast::{Arg, Call, Name, Node, Params, plain, primitive};
+use crate::syntax::ast::{Arg, Call, Name, Node, Params, listed, plain, primitive};
 use crate::types::numeric::{Kind, Unsupported};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, values, well_known};
@@ -474,8 +474,7 @@ impl Analysis<'_> {
                 return Ok(Target::Reader((*part).into()));
             }
             // the program defines a method of that name, which the parser did not know
-            if let Some(written) =
-                name.strip_prefix("__list_").or_else(|| name.strip_prefix("__cycle_").and(Some("cycle")))
+            if let Some(written) = listed(name).or_else(|| name.strip_prefix("__cycle_").and(Some("cycle")))
                 && matches!(self.method(receiver_of(atom), written), MethodFact::Ruby { .. })
             {
                 return self.target(from, atom, written, on_self);
@@ -515,7 +514,7 @@ impl Analysis<'_> {
                     .advise("write numerator and denominator as two Integers"));
             }
             // the parser did not know the type
-            if let Some(written) = name.strip_prefix("__list_") {
+            if let Some(written) = listed(name) {
                 return self.target(from, atom, written, on_self);
             }
             if let Some(written) = name.strip_prefix("__").and_then(|n| n.strip_suffix("_with_index")) {

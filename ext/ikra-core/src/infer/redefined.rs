@@ -295,7 +295,8 @@ impl Analysis<'_> {
             "splat" | "rest" if !matches!(atom, Atom::Array(_)) => vec!["to_a", "each", "respond_to?"],
             "nth" if range => vec!["each"],
             "keys?" => vec!["deconstruct_keys"],
-            _ => match (short.strip_prefix("list_"), short.strip_suffix("_with_index")) {
+            _ => match (short.strip_prefix("list_").or(short.strip_prefix("span_")), short.strip_suffix("_with_index"))
+            {
                 (Some("with_index"), _) => return Ok(()),
                 (Some(written), _) => vec![written, "each"],
                 (_, Some(written)) => vec![written, "each", "each_with_index"],
@@ -317,7 +318,7 @@ impl Analysis<'_> {
     /// Such a method.
     pub(super) fn list_is_an_enumerator(&mut self, atom: Atom, name: &str) -> Answer<()> {
         let name = plain(name);
-        if !matches!(atom, Atom::Array(_)) || primitive(name).is_some() {
+        if !matches!(atom, Atom::Array(_) | Atom::IntRange) || primitive(name).is_some() {
             return Ok(());
         }
         self.enumerables_is_unaltered(name, "an iterator has it")?;

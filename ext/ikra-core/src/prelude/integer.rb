@@ -113,6 +113,15 @@ class Integer
     (0...self).to_a
   end
 
+  # The same as Ranges, where only their numbers matter.
+  def __span_times
+    0...self
+  end
+
+  def __span_upto(last)
+    last.is_a?(Integer) ? self..last : (self..last).to_a
+  end
+
   def __list_upto(last)
     (self..last).to_a
   end

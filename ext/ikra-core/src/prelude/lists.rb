@@ -36,6 +36,10 @@ module List
     __build(size) { |i| i }
   end
 
+  def __span_each_index
+    0...size
+  end
+
   def __list_reverse_each
     to_a.reverse
   end

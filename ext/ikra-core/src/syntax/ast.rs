@@ -306,6 +306,11 @@ pub enum Kind {
 /// The prefix of primitives' names, which the prelude writes as `__name`. No method of a program has such a name.
 pub const PRIMITIVE: &str = "%__";
 
+/// The name of the iterator whose values a primitive gives as a list, or as a Range of them.
+pub fn listed(primitive: &str) -> Option<&str> {
+    primitive.strip_prefix("__list_").or_else(|| primitive.strip_prefix("__span_"))
+}
+
 /// A primitive's name as the prelude writes it. None: the name is not a primitive's.
 pub fn primitive(name: &str) -> Option<&str> {
     name.starts_with(PRIMITIVE).then(|| &name[1..])

@@ -11,7 +11,7 @@ use crate::infer::blocks::ProcKind;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{self, Args, Literal, RangeForm, Target, of_range};
 use crate::infer::keys::{DUG, Keyed};
-use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, marked_as, plain};
+use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, listed, marked_as, plain};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, Root, well_known};
 use std::sync::Arc;
@@ -744,7 +744,7 @@ impl Walker<'_, '_> {
 
 /// Whether a node is the list of the values that an iterator yields.
 fn stands_for_enumerator(node: &Node) -> bool {
-    matches!(&node.kind, Kind::Call(list) if list.name.starts_with("%__list_"))
+    matches!(&node.kind, Kind::Call(list) if list.name.strip_prefix('%').is_some_and(|name| listed(name).is_some()))
 }
 
 /// Whether a bare `super` passes on more than parameters with names.

@@ -3,7 +3,7 @@
 use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
 use crate::diagnostic::Span;
 use crate::syntax::ast::{
-    ASKED, Arg, Block, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, PRIMITIVE, Pattern, Target,
+    ASKED, Arg, Block, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, PRIMITIVE, Pattern, Target, listed,
 };
 use lib_ruby_parser::{Loc, Node as Ruby, nodes};
 use std::sync::Arc;
@@ -666,6 +666,26 @@ const OF_ENUMERATORS: [&str; 62] = [
     "lazy",
 ];
 
+/// Those whose result with a block is the same on a Range as on an Enumerator of the same Integers. No list is made.
+const OF_SPANS: [&str; 16] = [
+    "all?",
+    "any?",
+    "collect",
+    "count",
+    "detect",
+    "each_with_object",
+    "find",
+    "find_index",
+    "inject",
+    "map",
+    "max_by",
+    "min_by",
+    "none?",
+    "one?",
+    "reduce",
+    "sum",
+];
+
 /// A call on the Enumerator that an iterator without a block returns. The Enumerator is never made.
 /// `map.with_index(1) { … }` becomes one call, and `each_slice(2).sum { … }` a call on the list of the yielded values.
 fn over_enumerator(call: &mut Call) {
@@ -721,6 +741,10 @@ fn over_enumerator(call: &mut Call) {
         }
         // an Enumerator is not an Array, and has no other methods
         (_, name) if !(OF_ENUMERATORS.contains(&name) || &*inner.name == "step" && name == "last") => return,
+        ("times" | "upto" | "each_index", name) if OF_SPANS.contains(&name) && given => {
+            inner.name = format!("{PRIMITIVE}span_{}", inner.name).as_str().into();
+            return;
+        }
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
         | (
             "each_with_index"
@@ -772,5 +796,5 @@ fn into_variable(call: &mut Call) -> Option<(LocalId, Node)> {
 
 /// Whether the receiver of a call becomes the list of the values that an iterator yields.
 fn over_list(call: &Call) -> bool {
-    matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Call(list)) if list.name.starts_with("%__list_"))
+    matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Call(list)) if list.name.strip_prefix('%').is_some_and(|name| listed(name).is_some()))
 }
