@@ -179,6 +179,7 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         params: Vec::new(),
         heaps: Vec::new(),
         strides: Vec::new(),
+        extents: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+")), site(Trap::StackOverflow)],
         jobs: Jobs::Identity,
         few: false,

@@ -489,6 +489,14 @@ impl UniformStride {
     }
 }
 
+/// What the host promises of a column of arrays' elements: the rows below the parameter, an I64, exist. A captured array
+/// of so many elements is there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extent {
+    pub column: ColumnId,
+    pub rows: ParamId,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// For listings: `Actor@progress`.
@@ -752,6 +760,7 @@ pub struct Program {
     pub params: Vec<Param>,
     pub heaps: Vec<Heap>,
     pub strides: Vec<UniformStride>,
+    pub extents: Vec<Extent>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
     /// Whether the host launches it only for fewer than [`ASSUMED_LIMIT`] elements.

@@ -6,9 +6,9 @@
 use super::print::PLAIN_OPS;
 use super::stages::Stage;
 use super::{
-    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn,
-    Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId, Space,
-    Stmt, Storage, Trap, UniformStride, Var, VarId,
+    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Extent, Func, FuncId, Heap, HeapId, Jobs, LabelId,
+    MathFn, Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId,
+    Space, Stmt, Storage, Trap, UniformStride, Var, VarId,
 };
 use crate::id::{ArrayKind, ClassId};
 use crate::types::{Repr, Unit};
@@ -209,6 +209,12 @@ impl Parser {
         while self.takes_word("stride") {
             strides.push(self.stride()?);
         }
+        let mut extents = Vec::new();
+        while self.takes_word("extent") {
+            let column = ColumnId::new(self.id('c')?);
+            self.keyword("rows")?;
+            extents.push(Extent { column, rows: ParamId::new(self.id('p')?) });
+        }
         while self.takes_word("site") {
             self.id('s')?;
             sites.push(self.site_description()?);
@@ -269,6 +275,7 @@ impl Parser {
             params,
             heaps,
             strides,
+            extents,
             sites,
             jobs,
             few,

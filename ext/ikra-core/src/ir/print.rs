@@ -21,7 +21,7 @@
 //! suffix are I64. A Float has a point or an exponent; a NaN or an infinity shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
+    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Extent, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
     Operand, Part, Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, UniformStride, VarId,
 };
 use crate::types::{Repr, Unit};
@@ -62,6 +62,9 @@ impl Display for Program {
                     writeln!(f, "stride {column} is [{}]", rows.join(", "))?;
                 }
             }
+        }
+        for Extent { column, rows } in &self.extents {
+            writeln!(f, "extent {column} rows {rows}")?;
         }
         for (i, site) in self.sites.iter().enumerate() {
             writeln!(f, "site s{i} {site}")?;

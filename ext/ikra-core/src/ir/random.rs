@@ -133,6 +133,7 @@ pub fn generate(seed: u64) -> Generated {
             .into(),
         heaps: Vec::new(),
         strides: Vec::new(),
+        extents: Vec::new(),
         sites: vec![
             site(Trap::IntegerOverflow("+"), vec![]),
             site(Trap::FloatDomain, vec![Repr::Int, Repr::Bool]),

@@ -163,6 +163,7 @@ pub fn shell(funcs: Vec<Func>) -> Program {
         ],
         heaps: Vec::new(),
         strides: Vec::new(),
+        extents: Vec::new(),
         sites: vec![
             site(Trap::IntegerOverflow("*"), vec![]),
             site(Trap::FloatDomain, vec![Repr::Int]),

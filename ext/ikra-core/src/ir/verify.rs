@@ -39,8 +39,8 @@
 //! `uses_random`.
 
 use super::{
-    AtomicOp, Column, ColumnId, Ctx, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId, Program,
-    Scalar, SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, UniformStride, VarId, walk,
+    AtomicOp, Column, ColumnId, Ctx, Extent, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId,
+    Program, Scalar, SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, UniformStride, VarId, walk,
 };
 use crate::error::{Error, Result};
 use crate::types::Repr;
@@ -116,6 +116,12 @@ fn check_program(program: &Program) -> Check {
         check_heap(program, heap).map_err(|detail| format!("{}: {detail}", HeapId::new(i)))
     })?;
     program.strides.iter().try_for_each(|stride| check_stride(program, stride))?;
+    program.extents.iter().try_for_each(|Extent { column, rows }| {
+        let space = program.columns.get(column.index()).map(|c| c.space);
+        let wide = program.params.get(rows.index()).map(|p| p.ty) == Some(Scalar::I64);
+        let holds = matches!(space, Some(Space::Array(_))) && wide;
+        if holds { Ok(()) } else { Err(format!("{column} has no extent {rows}")) }
+    })?;
     check_recursion(program)?;
     for (i, func) in program.funcs.iter().enumerate() {
         Checker::new(program, func, program.entry.index() == i)

@@ -94,6 +94,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     if options.precision == Precision::Single && !options.races && !an.facts.keeps_all_bits() {
         t.mark_roundable(an.facts);
     }
+    let extents = t.extents();
     let program = Program {
         name: name.into(),
         funcs: shared.funcs,
@@ -102,6 +103,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         params: t.params,
         heaps: t.heaps,
         strides,
+        extents,
         sites: shared.sites,
         jobs,
         few: shape.few,

@@ -8,7 +8,7 @@ use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
 use crate::ir::stages::Stage;
 use crate::ir::{
-    ASSUMED_LIMIT, Column, ColumnId, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
+    ASSUMED_LIMIT, Column, ColumnId, Extent, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
     UniformStride,
 };
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
@@ -508,6 +508,19 @@ impl Tables {
             (is_read && !fresh).then(|| UniformStride::Constants { column: id, rows: rows.into() })
         };
         self.schema.arrays.iter().filter_map(one).collect()
+    }
+
+    /// The rows that captured arrays surely have, in columns that the program changes. An array whose word is assumed
+    /// to be less than 2³² begins at row 0.
+    pub fn extents(&self) -> Vec<Extent> {
+        let of = |root: &RootParam| {
+            let (Repr::Array(kind), Some(rows)) = (root.repr, root.value) else { return None };
+            let column = self.schema.arrays.iter().find(|a| a.kind == kind)?.slot.value?;
+            let (least, most) = self.params[rows.index()].range?;
+            let first = least >= 0 && most <= u32::MAX.into();
+            (first && self.columns[column.index()].written).then_some(Extent { column, rows })
+        };
+        self.schema.roots.iter().filter_map(of).collect()
     }
 
     /// Marks the columns with a value-range assumption. The program does not write them, and all their rows

@@ -28,6 +28,7 @@ mod load_pipelining;
 pub(crate) mod loops;
 mod merge_checks;
 mod narrow_floats;
+mod owned_sums;
 mod partial_redundancy;
 mod polls;
 mod ranges;
@@ -128,6 +129,7 @@ pub const COMMON: &[Pass] = &[
     gvn::PASS,
     // Before fields are in registers: there, a value that was only loaded may be what is stored.
     narrow_floats::PASS,
+    owned_sums::PASS,
     register_promotion::PASS,
     // So that a register that holds a field has the same number as the row that the field refers to.
     gvn::PASS,

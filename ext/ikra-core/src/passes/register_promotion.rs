@@ -10,7 +10,8 @@
 //! The program must not load a row that does not exist. A row exists if a load or store of it surely runs whenever the
 //! loop runs (see [`super::rotate`]), in the same space or a smaller one. Such an access stands before the loop, or in
 //! the body before anything that can end the job because of what the element computes. A row also exists if its id came
-//! from a column that refers to the space.
+//! from a column that refers to the space. Of a captured array the host says how many rows it has. Then a loop is there
+//! twice: with the row in a register, and as it was, for rows of which that does not tell.
 //!
 //! # Why a store may wait until the loop ends
 //!
@@ -19,11 +20,14 @@
 //! every written column is each element's own. Or the loop stores the row in any case. Where the job ends early, its
 //! columns are not read, except in a section that is left by `break`. In such programs stores stay where they are.
 
-use super::Pass;
 use super::loops::{Counts, References, assigned_in, completes, leaves_otherwise};
+use super::ticks::{self, Uses};
+use super::{Pass, owned_sums};
 use crate::ir::effects::Effects;
 use crate::ir::visit::walk_mut;
-use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Space, Stmt, Trap, Var, VarId, walk};
+use crate::ir::{
+    Cmp, Column, ColumnId, Extent, Func, Op, Operand, ParamId, Program, Scalar, Space, Stmt, Trap, Var, VarId, walk,
+};
 use std::collections::BTreeMap;
 
 pub const PASS: Pass = Pass { name: "register_promotion", description: "fields in registers while a loop runs", run };
@@ -38,11 +42,13 @@ fn run(mut program: Program) -> Program {
             }
         });
     }
+    let owned = if program.fused_ticks { vec![true; program.columns.len()] } else { owned_sums::columns(&program) };
     let has_break = program.sites.iter().any(|s| s.trap == Trap::Break);
     for func in &mut program.funcs {
         let counts = Counts::of(func);
         let references = References::of(func, &program.columns);
         let mut body = std::mem::take(&mut func.body);
+        let uses = Uses::of(&body, func.vars.len());
         let mut pass = Promoter {
             func,
             counts,
@@ -51,7 +57,9 @@ fn run(mut program: Program) -> Program {
             effects: &effects,
             atomic: &atomic,
             may_store: !has_break,
-            owned: program.fused_ticks,
+            owned: &owned,
+            uses,
+            extents: &program.extents,
             there: Vec::new(),
         };
         pass.list(&mut body);
@@ -69,10 +77,24 @@ struct Promoter<'a> {
     /// Columns that some atomic names.
     atomic: &'a [bool],
     may_store: bool,
-    /// Each row that is stored is stored only by the element that owns it.
-    owned: bool,
+    /// By column: whether each row that is stored is stored only by the element that owns it.
+    owned: &'a [bool],
+    uses: Uses,
+    extents: &'a [Extent],
     /// Rows that are known to exist: the space, and a register that is assigned once, or a constant.
     there: Vec<(Space, Operand)>,
+}
+
+/// What becomes of a loop.
+struct Promoted {
+    /// Computes `exist`.
+    tests: Vec<Stmt>,
+    /// Whether all the rows exist. None: they do. Otherwise the loop stays as it was, and mostly ends the job.
+    exist: Option<Operand>,
+    /// The loads to put before the loop.
+    before: Vec<Stmt>,
+    /// The stores to put after the loop.
+    after: Vec<Stmt>,
 }
 
 /// How a loop uses a column.
@@ -91,11 +113,20 @@ impl Promoter<'_> {
             self.learn(&stmt);
             if let Stmt::Loop { label, body } = &mut stmt {
                 let leaves = leaves_otherwise(body, *label);
-                let (before, after) = self.promote(body, leaves);
+                let original = (!self.extents.is_empty()).then(|| Stmt::Loop { label: *label, body: body.clone() });
+                let Promoted { tests, exist, before, after } = self.promote(body, leaves);
                 self.list(body);
-                out.extend(before);
-                out.push(stmt);
-                out.extend(after);
+                let mut promoted = before;
+                promoted.push(stmt);
+                promoted.extend(after);
+                match (exist, original) {
+                    (Some(exist), Some(original)) => {
+                        out.extend(tests);
+                        let otherwise = vec![self.copy(&original)];
+                        out.push(Stmt::If { cond: exist, then: promoted, otherwise });
+                    }
+                    _ => out.extend(promoted),
+                }
             } else {
                 for nested in stmt.bodies_mut().into_iter().flatten() {
                     self.list(nested);
@@ -126,10 +157,22 @@ impl Promoter<'_> {
         self.references.is_in(row, space) || self.there.iter().any(|(proven, r)| *r == row && space.covers(*proven))
     }
 
-    /// The loads to put before a loop and the stores to put after it. Changes the loop's body to use registers.
-    fn promote(&mut self, body: &mut [Stmt], leaves: bool) -> (Vec<Stmt>, Vec<Stmt>) {
+    /// A copy of a loop, with labels and private registers of its own.
+    fn copy(&mut self, stmt: &Stmt) -> Stmt {
+        let known = self.func.vars.len();
+        let mut private = self.uses.private(stmt);
+        private.resize(known, false);
+        let copy = ticks::copy(stmt, self.func, &mut private);
+        // Nothing is learned from these.
+        (known..self.func.vars.len()).for_each(|_| self.counts.add(2));
+        copy
+    }
+
+    /// Changes a loop's body to use registers.
+    fn promote(&mut self, body: &mut [Stmt], leaves: bool) -> Promoted {
         let varies = assigned_in(body);
         let (mut before, mut after) = (Vec::new(), Vec::new());
+        let (mut tests, mut exist) = (Vec::new(), None);
         // The rows that exist because the first repetition surely accesses them before anything else.
         let known = self.there.len();
         let mut first: BTreeMap<ColumnId, bool> = BTreeMap::new();
@@ -185,13 +228,18 @@ impl Promoter<'_> {
                 continue;
             }
             let stored_anyway = stored_anyway.contains(&id);
-            let fits = !used.stored || (self.may_store && !leaves && (self.owned || stored_anyway));
+            let fits = !used.stored || (self.may_store && !leaves && (self.owned[id.index()] || stored_anyway));
             let loads = first.get(&id) != Some(&true);
-            let loadable = !loads || (column.read && self.is_there(column.space, row));
+            let there = self.is_there(column.space, row);
+            let loadable = !loads || (column.read && there);
             // A store after the loop needs a row that exists, too.
-            let storable = !used.stored || stored_anyway || self.is_there(column.space, row);
-            if !fits || !loadable || !storable {
+            let storable = !used.stored || stored_anyway || there;
+            if !fits || loads && !column.read {
                 continue;
+            }
+            if !(loadable && storable) {
+                let Some(extent) = self.extents.iter().find(|extent| extent.column == id) else { continue };
+                exist = Some(self.exists(row, extent.rows, exist, &mut tests));
             }
             let register = self.register(column, ty, if used.stored { 2 } else { 1 });
             registers.push((id, row, register));
@@ -204,7 +252,7 @@ impl Promoter<'_> {
         }
         self.there.truncate(known);
         replace(body, &registers);
-        (before, after)
+        Promoted { tests, exist, before, after }
     }
 
     fn register(&mut self, column: &Column, ty: Scalar, assigned: u32) -> VarId {
@@ -213,6 +261,22 @@ impl Promoter<'_> {
         let register = VarId::new(self.func.vars.len() - 1);
         self.counts.add(assigned);
         register
+    }
+
+    /// Whether a row is one of a captured array, and `others` holds.
+    fn exists(&mut self, row: Operand, rows: ParamId, others: Option<Operand>, tests: &mut Vec<Stmt>) -> Operand {
+        let mut register = |ty| {
+            self.func.vars.push(Var { ty, name: None });
+            self.counts.add(1);
+            VarId::new(self.func.vars.len() - 1)
+        };
+        let (count, exists) = (register(Scalar::I64), register(Scalar::Bool));
+        tests.push(Stmt::Let { dst: count, op: Op::Param(rows), args: vec![] });
+        tests.push(Stmt::Let { dst: exists, op: Op::UCmp(Cmp::Lt), args: vec![row, count.into()] });
+        let Some(others) = others else { return exists.into() };
+        let all = register(Scalar::Bool);
+        tests.push(Stmt::Let { dst: all, op: Op::And, args: vec![exists.into(), others] });
+        all.into()
     }
 
     /// Columns that the list uses by loads and stores alone.
@@ -266,9 +330,10 @@ fn replace(body: &mut [Stmt], registers: &[(ColumnId, Operand, VarId)]) {
 #[cfg(test)]
 mod tests {
     use super::PASS;
+    use crate::id::ArrayKind;
     use crate::ir::build::Builder;
     use crate::ir::testing::{INPUT, INTS, OUT, SPEED, ZERO, program};
-    use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, Trap};
+    use crate::ir::{Cmp, Extent, Op, Operand, ParamId, Program, Scalar, Space, Stmt, Trap};
     use crate::passes::testing::after;
     use crate::passes::{dce, gvn, rotate};
 
@@ -395,26 +460,29 @@ mod tests {
     }
 
     /// A store in a branch: other elements may store the same row, unless every element owns what it stores.
-    fn stored_sometimes() -> Program {
+    fn stored_sometimes(row: impl FnOnce(&mut Builder, Operand) -> Operand) -> Program {
         program(|b, index| {
+            let row = row(b, index);
             counted(b, |b, i| {
                 let big = b.icmp(Cmp::Gt, i, Operand::I64(100));
-                b.when(big, |b| add(b, INTS, index, i));
+                b.when(big, |b| add(b, INTS, row, i));
             })
         })
     }
 
     #[test]
     fn a_store_that_may_not_happen_is_not_made_up() {
-        let program = stored_sometimes();
+        let program = stored_sometimes(|b, index| b.i64(Op::Shr, &[index, Operand::I64(1)]));
         assert_eq!(check(program.clone()), after(&[gvn::PASS, rotate::PASS, gvn::PASS, dce::PASS], program));
     }
 
     #[test]
     fn an_owned_row_is_stored_in_any_case() {
-        let mut program = stored_sometimes();
-        program.fused_ticks = true;
-        insta::assert_snapshot!(check(program), @r#"
+        let own = stored_sometimes(|_, index| index);
+        let mut fused = own.clone();
+        fused.fused_ticks = true;
+        assert_eq!(check(fused), check(own.clone()));
+        insta::assert_snapshot!(check(own), @r#"
         entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
           begin check job.0, first.1
           v3: i64 = param p0 "n"
@@ -490,13 +558,13 @@ mod tests {
                 trap s3
               }
               v8: f64 = load Car@speed[v4]
-              store out[job.0] = v8
               i.5 = add i.5, 1
               v9: bool = icmp.ge i.5, v3
               if v9 {
                 break L0
               }
             }
+            store out[job.0] = v8
           }
         }
         "#);
@@ -527,6 +595,62 @@ mod tests {
               v8: bool = icmp.ge i.4, v3
               if v8 {
                 break L0
+              }
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_row_that_may_not_exist_is_touched_only_if_it_does() {
+        let mut program = program(|b, index| {
+            counted(b, |b, i| {
+                let bad = b.icmp(Cmp::Gt, i, Operand::I64(100));
+                b.trap_if(bad, ZERO, vec![]);
+                add(b, INTS, index, i);
+            })
+        });
+        program.columns[INTS.index()].space = Space::Array(ArrayKind(0));
+        program.extents.push(Extent { column: INTS, rows: ParamId(0) });
+        insta::assert_snapshot!(check(program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          v5: bool = icmp.gt v3, 0
+          if v5 {
+            v6: bool = ucmp.lt job.0, v3
+            if v6 {
+              v7: i64 = load ints[job.0]
+              loop L0 {
+                v8: bool = icmp.gt i.4, 100
+                if v8 {
+                  trap s3
+                }
+                v9: i64 = add v7, i.4
+                v7 = copy v9
+                i.4 = add i.4, 1
+                v10: bool = icmp.ge i.4, v3
+                if v10 {
+                  break L0
+                }
+              }
+              store ints[job.0] = v9
+            } else {
+              loop L1 {
+                v11: bool = icmp.gt i.4, 100
+                if v11 {
+                  trap s3
+                }
+                v12: i64 = load ints[job.0]
+                v13: i64 = add v12, i.4
+                store ints[job.0] = v13
+                i.4 = add i.4, 1
+                v10 = icmp.ge i.4, v3
+                if v10 {
+                  break L1
+                }
               }
             }
           }

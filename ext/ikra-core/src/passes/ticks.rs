@@ -28,13 +28,13 @@ fn run(mut program: Program) -> Program {
 }
 
 /// How often each register is assigned and read.
-struct Uses {
+pub struct Uses {
     assigned: Vec<u32>,
     read: Vec<u32>,
 }
 
 impl Uses {
-    fn of(list: &[Stmt], vars: usize) -> Self {
+    pub fn of(list: &[Stmt], vars: usize) -> Self {
         let mut uses = Self { assigned: vec![0; vars], read: vec![0; vars] };
         walk(list, &mut |s| {
             s.assigns().iter().for_each(|v| uses.assigned[v.index()] += 1);
@@ -45,6 +45,23 @@ impl Uses {
             });
         });
         uses
+    }
+
+    /// By register: whether nothing but the statement assigns or reads it, where these are the uses of all of a
+    /// function.
+    pub fn private(&self, stmt: &Stmt) -> Vec<bool> {
+        let vars = self.read.len();
+        let mut inside = Uses { assigned: vec![0; vars], read: vec![0; vars] };
+        let count = |list: &mut Vec<u32>, v: VarId| list.get_mut(v.index()).into_iter().for_each(|n| *n += 1);
+        walk(std::slice::from_ref(stmt), &mut |s| {
+            s.assigns().iter().for_each(|v| count(&mut inside.assigned, *v));
+            s.reads(|o| {
+                if let Operand::Var(v) = o {
+                    count(&mut inside.read, v);
+                }
+            });
+        });
+        (0..vars).map(|v| inside.assigned[v] == self.assigned[v] && inside.read[v] == self.read[v]).collect()
     }
 }
 
@@ -108,7 +125,7 @@ fn split(stmt: Stmt, func: &mut Func, variant: &[bool], private: &mut Vec<bool>,
 }
 
 /// A copy of a loop with labels and private registers of its own.
-fn copy(stmt: &Stmt, func: &mut Func, private: &mut Vec<bool>) -> Stmt {
+pub fn copy(stmt: &Stmt, func: &mut Func, private: &mut Vec<bool>) -> Stmt {
     let mut renamed: HashMap<VarId, VarId> = HashMap::new();
     for (v, assigned) in assigned(stmt, func.vars.len()).into_iter().enumerate() {
         if assigned && private[v] {

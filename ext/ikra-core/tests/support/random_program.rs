@@ -113,6 +113,7 @@ fn generate(choices: &[u16], rows: Rows, wandering: bool) -> Program {
             })
             .collect(),
         strides: Vec::new(),
+        extents: Vec::new(),
         sites: [
             (Trap::IntegerOverflow("*"), vec![]),
             (Trap::FloatDomain, vec![Repr::Float, Repr::Int]),

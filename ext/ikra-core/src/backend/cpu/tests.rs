@@ -46,6 +46,7 @@ fn program(funcs: Vec<Func>, columns: &[Storage], fused_ticks: bool) -> Program 
         params: Vec::new(),
         heaps: Vec::new(),
         strides: Vec::new(),
+        extents: Vec::new(),
         sites: (0..8).map(|_| site()).collect(),
         jobs: Jobs::Identity,
         few: false,

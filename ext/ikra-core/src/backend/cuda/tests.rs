@@ -56,6 +56,7 @@ fn program(funcs: Vec<Func>) -> Program {
         params: vec![Param::new("n", Scalar::I64)],
         heaps: Vec::new(),
         strides: Vec::new(),
+        extents: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+"), 12), site(Trap::ZeroDivision, 13), site(Trap::StackOverflow, 14)],
         jobs: Jobs::Identity,
         few: false,

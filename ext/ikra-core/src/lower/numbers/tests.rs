@@ -197,6 +197,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         params: vec![],
         heaps: Vec::new(),
         strides: Vec::new(),
+        extents: Vec::new(),
         sites: shared.sites,
         jobs: Jobs::Identity,
         few: false,
