@@ -19,6 +19,7 @@ mod gvn;
 mod if_combine;
 mod if_convert;
 mod if_convert_sums;
+mod inclusive_ends;
 mod induction_steps;
 mod inline;
 pub mod jam;
@@ -120,6 +121,8 @@ pub const COMMON: &[Pass] = &[
     ranges::PASS,
     gvn::PASS,
     dce::PASS,
+    // The form of loops that all passes below know.
+    inclusive_ends::PASS,
     licm::PASS,
     // The branches are settled, so what is left in the loop over ticks is worth copying.
     ticks::PASS,
