@@ -446,8 +446,9 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             Kind::Const(_) => self.constant(node, &ty)?,
             Kind::Range { from, to, exclusive } => {
+                // the Range stays as it is, even if a block that it iterates assigns these variables
                 let end =
-                    |s: &mut Self, end: &Option<Box<Node>>| end.as_ref().map_or(Ok(Val::NIL), |node| s.eval(node));
+                    |s: &mut Self, end: &Option<Box<Node>>| end.as_ref().map_or(Ok(Val::NIL), |node| s.held(node));
                 let mut first = end(self, from)?;
                 if to.as_ref().is_some_and(|to| self.may_assign(to)) {
                     first = self.copied(first);
