@@ -22,7 +22,8 @@ module Ikra
     def each(*more, &block)
       return super unless more.empty? && users?(block)
 
-      Operation.call(@base, @operation, @options, block, *@args)
+      at_once = -> { Operation.call(@base, @operation, @options, block, *@args) }
+      Sections.queued(@operation, &at_once) || at_once.call
     end
 
     # Runs the operation with a block that gets each element and its index.
@@ -35,7 +36,8 @@ module Ikra
       return super unless users?(block)
 
       offset = offset.nil? ? 0 : Operation.integer(offset)
-      Operation.call(@base, @operation, @options, block, *@args, offset: offset)
+      at_once = -> { Operation.call(@base, @operation, @options, block, *@args, offset: offset) }
+      Sections.queued(@operation, &at_once) || at_once.call
     end
 
     # Runs the same with indices from 0.

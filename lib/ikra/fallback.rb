@@ -14,6 +14,7 @@ module Ikra
         ::Kernel.raise from_the_caller(error) unless plainly?(options)
 
         Ikra.__warn("Ikra runs a block as plain Ruby:\n#{error.message}")
+        Sections.wait_for_others
         outer = Thread.current[:__ikra_position]
         begin
           yield

@@ -270,7 +270,7 @@ module Ikra
         wanted = ::Ikra.__count(count)
         next [] if wanted == 0 && block
 
-        on_list = ->(list) { ::Ikra.__operate(list, :"p#{name}", options, block, *wanted) }
+        on_list = ->(list) { ::Ikra.__operate_now(list, :"p#{name}", options, block, *wanted) }
         count || block.nil? ? on_list.call(to_a) : by(name, reduction, block, &on_list)
       end
     end
@@ -291,7 +291,7 @@ module Ikra
     #   @yieldparam value
     #   @return [Array(Array, Array)] without a block an Enumerator
     %i[minmax_by sort_by partition].each do |name|
-      define_method(name) { |&block| ::Ikra.__operate(to_a, :"p#{name}", options, block) }
+      define_method(name) { |&block| ::Ikra.__operate_now(to_a, :"p#{name}", options, block) }
     end
 
     # All values by the block's values, as {Parallel#pgroup_by} groups them. The kernel that computes them also computes
@@ -299,11 +299,11 @@ module Ikra
     #
     # @yieldparam value
     # @return [Hash{Object => Array}] without a block an Enumerator
-    def group_by(&block) = (block && ::Ikra.__grouping(self) { |groups| groups.group_by(self, block, &:itself) }) || ::Ikra.__operate(to_a, :pgroup_by, options, block)
+    def group_by(&block) = (block && ::Ikra.__grouping(self) { |groups| groups.group_by(self, block, &:itself) }) || ::Ikra.__operate_now(to_a, :pgroup_by, options, block)
 
     # @return [Array] the first value for each of the block's values; without a block each value once
     def uniq(&block)
-      ::Ikra.__grouping(self) { |groups| groups.uniq(self, block) } || (block ? ::Ikra.__operate(to_a, :puniq, options, block) : to_a.uniq)
+      ::Ikra.__grouping(self) { |groups| groups.uniq(self, block) } || (block ? ::Ikra.__operate_now(to_a, :puniq, options, block) : to_a.uniq)
     end
 
     # {Parallel#pmap_reduce} over the values.

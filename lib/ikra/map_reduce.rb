@@ -291,8 +291,11 @@ module Ikra
       raise ArgumentError, "lazy: #{lazy.inspect} is neither true nor false" unless [true, false].include?(lazy)
 
       reducing = Reducing.new(base, combine, reduce, order, options, block)
-      found = __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }
-      lazy ? Groups.new(found) : found
+      at_once = lambda do
+        found = __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }
+        lazy ? Groups.new(found) : found
+      end
+      (base.is_a?(Array) || base.is_a?(Range) ? Sections.queued(:pmap_reduce, &at_once) : nil) || at_once.call
     end
 
     # @api private

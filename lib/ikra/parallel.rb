@@ -370,6 +370,14 @@ module Ikra
     # @return [Lazy]
     def plazy(**options) = ::Ikra.__lazy(self, options)
 
+    # The parallel methods, each of which gives a {Section} that may run while Ruby goes on.
+    #
+    # @example
+    #   section = [1, 2, 3].async.pmap { |x| x * 2 }
+    #   section.value # => [2, 4, 6], 1 kernel
+    # @return [Async]
+    def async = ::Ikra.__async(self)
+
     # The parallel methods of Array alone.
     module OfArrays
       # What +map!+ does.
@@ -393,7 +401,7 @@ module Ikra
       # @raise [ArgumentError] for a negative size
       def pnew(*sizes, **options, &block)
         sizes = ::Ikra.__sizes(sizes)
-        block ? Operation.call(self, :pnew, options, block, *sizes) : Enumerator.new(self, :pnew, sizes, options, Operation.cells(sizes))
+        block ? ::Ikra.__operate(self, :pnew, options, block, *sizes) : Enumerator.new(self, :pnew, sizes, options, Operation.cells(sizes))
       end
     end
   end
@@ -414,8 +422,20 @@ module Ikra
 
     # @api private
     def __operate(base, name, options, block, *args)
-      block ? Operation.call(base, name, options, block, *args) : Enumerator.new(base, name, args, options)
+      return Enumerator.new(base, name, args, options) unless block
+
+      Sections.queued(name) { __operate_now(base, name, options, block, *args) } || __operate_now(base, name, options, block, *args)
     end
+
+    # @api private
+    # The same, where no section is given.
+    def __operate_now(base, name, options, block, *args)
+      Sections.wait_for_others if name == :pmap!
+      Operation.call(base, name, options, block, *args)
+    end
+
+    # @api private
+    def __async(base) = Async.new(base)
 
     # @api private
     def __lazy(base, options)
@@ -426,7 +446,7 @@ module Ikra
     # @api private
     # A question about all elements. With a pattern, or without a block, Ruby answers it.
     def __ask(base, name, pattern, options, block)
-      return Operation.call(base, name, options, block) if block && pattern.empty?
+      return __operate(base, name, options, block) if block && pattern.empty?
 
       __check(options)
       __ruby(name, base) { base.public_send(name.to_s.delete_prefix("p"), *pattern) }
@@ -439,7 +459,7 @@ module Ikra
     # An operation that compares elements. Without a block, Ruby's own method does.
     def __rank(base, name, count, options, block)
       count = __count(count)
-      return Operation.call(base, name, options, block, *count) if block
+      return __operate(base, name, options, block, *count) if block
 
       __check(options)
       __ruby(name, base) do
@@ -483,7 +503,7 @@ module Ikra
     # operator.
     def __combine(base, name, args, options, block)
       raise ArgumentError, "wrong number of arguments (given #{args.size}, expected 0..#{block ? 1 : 2})" if args.size > (block ? 1 : 2)
-      return Operation.call(base, name, options, block, *args) if block
+      return __operate(base, name, options, block, *args) if block
       raise LocalJumpError, "no block given" if args.empty?
 
       *start, operator = args

@@ -192,7 +192,13 @@ module Ikra
 
     # @api private
     # Runs a method of Ruby's own.
-    def __ruby(operation, elements, &work) = __measured(operation, elements, own: "without a block it is Ruby's own method", &work)
+    def __ruby(operation, elements, &work)
+      at_once = lambda do
+        Sections.wait_for_others
+        __measured(operation, elements, own: "without a block it is Ruby's own method", &work)
+      end
+      Sections.queued(operation, single: false, &at_once) || at_once.call
+    end
 
     # @api private
     # The method of Ikra that the user called, and the path and line of the call.

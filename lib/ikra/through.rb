@@ -30,6 +30,11 @@ module Ikra
 
     class << self
       def call(whole, name, args, options, block)
+        at_once = -> { now(whole, name, args, options, block) }
+        Sections.queued(name, single: false, &at_once) || at_once.call
+      end
+
+      def now(whole, name, args, options, block)
         list = list(whole)
         return chosen(whole, list, name, options, block) if CHOOSING.include?(name) && !whole.is_a?(::Enumerator)
 

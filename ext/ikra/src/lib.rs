@@ -41,7 +41,9 @@ use device::backends;
 use magnus::{Error, Object, Ruby, function};
 use marshal::graph_cache;
 use report::{dump, explain, profile};
-use ruby::{derivation, environment, errors, fiber, hash_table, holder, iseq, question, reflect, registry, reserve};
+use ruby::{
+    derivation, environment, errors, fiber, gate, hash_table, holder, iseq, question, reflect, registry, reserve,
+};
 use section::{collect, engine, form, grouping, over, pending, random};
 use world::{hashes, live_world};
 
@@ -145,6 +147,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
     ikra.define_singleton_method("__resident_shown", function!(engine::resident::shown, 1))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
+    ikra.define_singleton_method("__gates", function!(gate::count, 1))?;
     ikra.define_singleton_method("__graphs", function!(graph_cache::describe, 0))?;
     ikra.define_singleton_method("__retained", function!(pending::retained, 2))?;
     ikra.define_singleton_method("__form", function!(form::form, 3))?;
@@ -164,6 +167,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     buffer::init(ikra, ruby)?;
     explain::init(ikra, ruby)?;
     fiber::init(ikra, ruby)?;
+    engine::footprint::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;

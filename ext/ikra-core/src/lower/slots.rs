@@ -460,14 +460,14 @@ impl Body<'_, '_> {
                     let Some(Val::Int(index)) = index else { return Ok(None) };
                     let row = s.element_row(kind, packed, index)?;
                     let field = s.t.array(s.an, kind)?;
-                    (field.read, field.written) = (true, true);
+                    (field.read, field.written, field.overwritten) = (true, true, true);
                     (field.slot.value, row)
                 }
                 (Atom::Object(class), Val::Ref(h, id)) => {
                     s.check_frozen(class, h, id);
                     let Some((_, ivar)) = ivars.iter().find(|(c, _)| *c == class) else { return Ok(None) };
                     let Some(field) = s.t.field_mut(class, ivar) else { return Ok(None) };
-                    (field.read, field.written) = (true, true);
+                    (field.read, field.written, field.overwritten) = (true, true, true);
                     (field.slot.value, id)
                 }
                 _ => return Ok(None),

@@ -86,6 +86,8 @@ pub struct FieldPlan {
     /// Whether it is filled before a launch, or checked where there is no column.
     pub read: bool,
     pub written: bool,
+    /// Whether the program also writes it in objects that it may not have made itself.
+    pub overwritten: bool,
     /// The position of the ivar in new objects, which have it even where it is nil.
     pub given: Option<u32>,
 }
@@ -257,6 +259,7 @@ impl Plan {
                 slot,
                 read,
                 written,
+                overwritten: field.overwritten,
                 given: field.given,
             });
         }

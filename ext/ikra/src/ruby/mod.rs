@@ -13,6 +13,7 @@ pub mod encode;
 pub mod environment;
 pub mod errors;
 pub mod fiber;
+pub mod gate;
 pub mod gvl;
 pub mod hash_table;
 pub mod heap;

@@ -347,6 +347,8 @@ pub mod names {
     pub static LAMBDA: LazyId = LazyId::new("lambda");
     pub static LOCAL_VARIABLE_GET: LazyId = LazyId::new("local_variable_get");
     pub static OF: LazyId = LazyId::new("of");
+    pub static PEACH: LazyId = LazyId::new("peach");
+    pub static PMAP: LazyId = LazyId::new("pmap");
     pub static RECEIVER: LazyId = LazyId::new("receiver");
     pub static STORED: LazyId = LazyId::new("stored");
 

@@ -9,6 +9,7 @@
 //! * [`select`]: chooses the variant for the values of this call, and packs its columns.
 //! * [`compile`]: compiles a variant ([`variant`]).
 //! * [`run`]: one launch.
+//! * [`footprint`]: sections that run at once.
 //! * [`finish`]: the value of the section.
 //! * [`resident`]: objects that stay on the device.
 //!
@@ -22,6 +23,7 @@ mod cache;
 mod compile;
 pub mod fast_path;
 mod finish;
+pub mod footprint;
 mod request;
 pub mod resident;
 mod retry;
@@ -35,7 +37,9 @@ use crate::options::Choice;
 use crate::report::explain::{self, Account};
 use crate::report::profile::{About, Clock, Phase};
 use crate::ruby::errors;
+use crate::ruby::gate;
 use crate::ruby::heap;
+use crate::ruby::registry::names;
 use crate::section::random;
 use crate::world::block::Captures;
 use cache::{Site, find_site};
@@ -43,6 +47,7 @@ pub use cache::{adds, forget_code};
 use ikra_core::backend::Backend;
 use ikra_core::error::Error as CoreError;
 use ikra_core::sched::cost::History;
+use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
 use request::{Arguments, Request};
@@ -57,12 +62,25 @@ use variant::Variant;
 /// CompileError and its subclasses, whatever the block raises, and what interrupts raise.
 pub fn section(ruby: &Ruby, arguments: Arguments) -> Result<Value, Error> {
     let (.., block, _) = arguments;
+    if let Some(queued) = queued(ruby, &arguments)? {
+        return Ok(queued);
+    }
     let captures = Captures::new(block);
     let inside = Inside::enter(ruby, &captures)?;
     let _under_way = held_procs::UnderWay::begin();
     let ended = section_of(ruby, arguments, captures);
     inside.leave(ruby)?;
     ended
+}
+
+/// The `Ikra::Section` that a call gives where its Fiber queues sections. None where it runs now.
+fn queued(
+    ruby: &Ruby,
+    (operation, _, base, ticks, options, block, within): &Arguments,
+) -> Result<Option<Value>, Error> {
+    let whole_call = within.is_none() && (*operation == *names::PMAP || *operation == *names::PEACH);
+    let Some(gate) = gate::current(ruby).filter(|_| whole_call) else { return Ok(None) };
+    gate.funcall("queued", (*operation, *base, *ticks, *options, *block))
 }
 
 /// The same, once it is known which objects are in the middle of their methods.
@@ -94,8 +112,25 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
         Ok(About { operation, path, line, backend: backend.name(), elements, ticks })
     })?;
     let explained = explain::wanted(ruby).then(Explained::default);
-    let (request, counted, state) = (&request, Cell::default(), None);
-    Section { ruby, request, site, choice, backend, number, clock, counted, explained, scope, state }.run()
+    let (request, counted, state, gate) = (&request, Cell::default(), None, gate::current(ruby));
+    let (has_turn, is_left) = (false, false);
+    Section {
+        ruby,
+        request,
+        site,
+        choice,
+        backend,
+        number,
+        clock,
+        counted,
+        explained,
+        scope,
+        state,
+        gate,
+        has_turn,
+        is_left,
+    }
+    .run()
 }
 
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
@@ -117,6 +152,12 @@ struct Section<'r> {
     scope: Option<Arc<Scope>>,
     /// The section's state in that scope.
     state: Option<Arc<State>>,
+    /// What it reports to, where several sections run at once.
+    gate: Option<Value>,
+    /// Whether it waits before it writes back.
+    has_turn: bool,
+    /// Whether its caller has gone on, so that objects may change while it runs.
+    is_left: bool,
 }
 
 /// A section that is being explained.

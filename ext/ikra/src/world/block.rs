@@ -8,6 +8,7 @@ use crate::ruby::constants::method_nesting;
 use crate::ruby::derivation;
 use crate::ruby::environment::{self, InForce};
 use crate::ruby::errors;
+use crate::ruby::gate;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::iseq::{Failure, Sequence, seen_locals};
 use crate::ruby::question;
@@ -304,7 +305,9 @@ impl Captures {
             return Ok(reflect::value(value));
         }
         match self.binding()? {
-            Some(binding) => binding.funcall(*names::LOCAL_VARIABLE_GET, (registry::symbol(ruby, name),)),
+            Some(binding) => {
+                gate::of_section(ruby, binding.funcall(*names::LOCAL_VARIABLE_GET, (registry::symbol(ruby, name),))?)
+            }
             None => Ok(ruby.qnil().as_value()),
         }
     }

@@ -15,7 +15,7 @@
 //! * The variant's guards check methods, constants and captured Procs.
 //! * Captured variables and ivars of `self` are read anew, and encoded as packing does.
 //! * Buffers are of the same kinds. There are few elements, or not, as before.
-//! * No scope, profile or explanation is open, on any thread.
+//! * No scope, gate, profile or explanation is open, on any thread.
 //!
 //! A launch that does not end well leaves nothing, and the section runs again. A program whose exception may be
 //! deferred on a device needs an error callback. It takes the normal path.
@@ -34,6 +34,7 @@ use crate::report::explain;
 use crate::report::profile;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::environment::InForce;
+use crate::ruby::gate;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::reflect;
@@ -331,7 +332,7 @@ impl FastPath {
 
 /// Whether sections look at nothing but their calls.
 fn is_open() -> bool {
-    !(super::resident::is_open() || profile::is_running() || explain::is_running())
+    !(super::resident::is_open() || gate::is_open() || profile::is_running() || explain::is_running())
 }
 
 impl Site {

@@ -59,6 +59,13 @@ pub(super) struct LaunchPolicy {
     pub(super) evicted: usize,
 }
 
+impl LaunchPolicy {
+    /// Whether there was no launch before.
+    pub(super) fn is_first(&self) -> bool {
+        self.limit == Key::NONE && self.evicted == 0
+    }
+}
+
 /// How often a section is compiled for values that other threads change meanwhile.
 pub(super) const MAX_ATTEMPTS: usize = 50;
 
@@ -100,6 +107,10 @@ impl Section<'_> {
                 }
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
+            if self.packed_at_gate(&variant, &tables, &policy)? {
+                attempts -= 1;
+                continue;
+            }
             let outcome = self.launch(&variant, packed, &tables, &holder, policy);
             self.keep(&variant, tables, &holder);
             match outcome? {
@@ -108,6 +119,12 @@ impl Section<'_> {
                         self.site.remember(path);
                     }
                     return Ok(value);
+                }
+                // Its caller was told that this does not happen.
+                RunOutcome::Retry(_) if self.is_left => {
+                    let message = "a section has to run again, and objects may have changed since its call: \
+                                   ask for its value before they do";
+                    return Err(Error::new(self.ruby.exception_runtime_error(), message));
                 }
                 // Each time some heap at least doubles, or the stack grows. So memory ends before the attempts do.
                 RunOutcome::Retry(Retry::Capacity) => attempts -= 1,

@@ -173,6 +173,7 @@ impl Section<'_> {
             _ => result,
         };
         let settled = Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone };
+        self.wait_for_turn()?;
         self.written_back(variant, &mut packed, tables, holder, settled).map(RunOutcome::Done)
     }
 
@@ -187,6 +188,7 @@ impl Section<'_> {
             && variant.plan.accumulators.is_empty()
             && limit == Key::NONE
             && self.request.ticks == 1
+            && self.gate.is_none()
             && self.backend.store().is_some()
             && residents.iter().any(|resident| resident.write == Write::Some);
         let needs_no_wait =
@@ -197,7 +199,7 @@ impl Section<'_> {
             }
             _ => None,
         };
-        Way { limit, beside, in_place, deferral }
+        Way { limit, beside: beside || self.is_left, in_place, deferral }
     }
 
     /// The launch itself, without the GVL.

@@ -1,0 +1,154 @@
+//! Sections that run at once: what a section tells its gate, and which sections must come before it.
+//!
+//! Here: [`Footprint`], what a section writes of what existed before; and the two moments at which a section asks its
+//! gate ([`crate::ruby::gate`]). Not here: the order of sections, and their threads (`lib/ikra/concurrently.rb`).
+//!
+//! A section that has packed its columns does not look at objects again until it writes back. So another section may
+//! run meanwhile, unless it reads what the first one is going to write.
+
+use super::Section;
+use super::request::Kind;
+use super::retry::LaunchPolicy;
+use super::variant::Variant;
+use crate::marshal::plan::Plan;
+use crate::marshal::trace::Tables;
+use crate::ruby::heap::Raw;
+use ikra_core::ir::Trap;
+use ikra_core::layout::schema::Schema;
+use ikra_core::world::Root;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{DataTypeFunctions, Error, RArray, RModule, Ruby, TryConvert, TypedData, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What a section may write, of what existed before it.
+///
+/// Objects are there by their addresses. The section holds them until it has ended, and nobody looks at its footprint
+/// after that.
+#[derive(TypedData, Default)]
+#[magnus(class = "Ikra::Footprint", free_immediately)]
+pub struct Footprint {
+    /// Classes, and the names of ivars.
+    fields: HashSet<(Raw, String)>,
+    /// The objects of these classes that the section reached.
+    objects: HashMap<Raw, HashSet<Raw>>,
+    arrays: HashSet<Raw>,
+    /// Captured variables.
+    locals: HashSet<String>,
+    /// Anything: it freezes objects, or assigns class variables.
+    anything: bool,
+}
+
+impl DataTypeFunctions for Footprint {}
+
+/// Defines `Ikra::Footprint`, which Ruby code cannot make.
+///
+/// # Errors
+/// Where the name is taken.
+pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
+    let class = ikra.define_class("Footprint", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Footprint"),))?;
+    <Footprint as TypedData>::class(ruby);
+    Ok(())
+}
+
+impl Footprint {
+    /// That of a section. None where it writes nothing that existed before.
+    fn of(plan: &Plan, schema: &Schema, tables: &Tables) -> Option<Self> {
+        let mut all = Self { anything: plan.classes.iter().any(|c| c.freezes.is_some()), ..Self::default() };
+        for (class, rows) in plan.classes.iter().zip(&tables.classes) {
+            let written = class.fields.iter().filter(|field| field.overwritten);
+            let before = all.fields.len();
+            all.fields.extend(written.map(|field| (class.raw, field.name.clone())));
+            if all.fields.len() > before {
+                all.objects.entry(class.raw).or_default().extend(rows.objects.iter().copied());
+            }
+        }
+        all.anything |= all.fields.iter().any(|(_, name)| name.starts_with("@@"));
+        for (kind, rows) in plan.kinds.iter().zip(&tables.kinds) {
+            all.anything |= kind.freezes;
+            if kind.overwritten {
+                all.arrays.extend(rows.arrays.iter().copied());
+            }
+        }
+        all.locals.extend(schema.accumulators.iter().map(|accumulator| accumulator.name.to_string()));
+        let is_empty = all.fields.is_empty() && all.arrays.is_empty() && all.locals.is_empty() && !all.anything;
+        (!is_empty).then_some(all)
+    }
+
+    /// Whether a section with these tables, over `base`, may read any of it.
+    fn meets(&self, plan: &Plan, schema: &Schema, tables: &Tables, base: Raw) -> bool {
+        if self.anything || self.arrays.contains(&base) {
+            return true;
+        }
+        let names = |root: &Root| match root {
+            Root::Capture(name) | Root::Within(_, name) => self.locals.contains(&**name),
+            _ => false,
+        };
+        let reads_local = |root: &Root| names(root) || root.enclosing().any(names);
+        if schema.roots.iter().any(|root| reads_local(&root.root)) {
+            return true;
+        }
+        let mut classes = plan.classes.iter().zip(&tables.classes);
+        let same_object = classes.any(|(class, rows)| {
+            let Some(objects) = self.objects.get(&class.raw) else { return false };
+            class.fields.iter().any(|field| self.fields.contains(&(class.raw, field.name.clone())))
+                && rows.objects.iter().any(|object| objects.contains(object))
+        });
+        same_object || tables.kinds.iter().any(|rows| rows.arrays.iter().any(|array| self.arrays.contains(array)))
+    }
+}
+
+impl Section<'_> {
+    /// Tells the gate that columns are packed. True: sections before this one were waited for, which have changed what
+    /// was packed.
+    ///
+    /// # Errors
+    /// `Ikra::Cancelled`, and what interrupts raise.
+    pub(super) fn packed_at_gate(
+        &mut self,
+        variant: &Variant,
+        tables: &Tables,
+        policy: &LaunchPolicy,
+    ) -> Result<bool, Error> {
+        let Some(gate) = self.gate else { return Ok(false) };
+        let (plan, schema) = (&variant.plan, &variant.lowered.schema);
+        let base = self.request.base.as_raw();
+        let writers: RArray = gate.funcall("writers", ())?;
+        for writer in writers {
+            let footprint = <&Footprint>::try_convert(writer)?;
+            if footprint.meets(plan, schema, tables, base) {
+                gate.funcall::<_, _, Value>("finish_before", ())?;
+                return Ok(true);
+            }
+        }
+        let footprint = Footprint::of(plan, schema, tables);
+        self.has_turn = footprint.is_some();
+        let writes_buffer = plan.kinds.iter().enumerate().any(|(at, kind)| kind.overwritten && tables.has_buffers(at));
+        let footprint = footprint.map(|footprint| self.ruby.obj_wrap(footprint).as_value());
+        let runs_once = self.runs_once(variant, policy);
+        self.is_left = gate.funcall("packed", (footprint, runs_once && !writes_buffer, writes_buffer))?;
+        Ok(false)
+    }
+
+    /// Whether nothing makes the section run a second time, so that objects may change from now on.
+    fn runs_once(&self, variant: &Variant, policy: &LaunchPolicy) -> bool {
+        let repeats =
+            |trap: &Trap| matches!(trap, Trap::Refuted(_) | Trap::Grow(_) | Trap::StackOverflow | Trap::Break);
+        policy.is_first()
+            && matches!(self.request.kind, Kind::Map | Kind::Each)
+            && !variant.lowered.program.sites.iter().any(|site| repeats(&site.trap))
+    }
+
+    /// Waits until this section may write back.
+    ///
+    /// # Errors
+    /// `Ikra::Cancelled`, and what interrupts raise. Then nothing may be written.
+    pub(super) fn wait_for_turn(&self) -> Result<(), Error> {
+        match self.gate {
+            Some(gate) if self.has_turn => gate.funcall::<_, _, Value>("turn", ()).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+}

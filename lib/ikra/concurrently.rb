@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+module Ikra
+  # The parallel methods of an Array or a Range, each of which gives a {Section}.
+  class Async
+    # @api private
+    def initialize(base)
+      @base = base
+    end
+
+    Parallel.public_instance_methods(false).each do |name|
+      next if name == :async
+
+      define_method(name) do |*args, **options, &block|
+        base = @base
+        Sections.open.add(name) { base.public_send(name, *args, **options, &block) }
+      end
+    end
+  end
+
+  class << self
+    # Runs sections at once, where their results do not depend on each other. The answer is that of sequential Ruby.
+    #
+    # Within the block, parallel methods of Arrays and Ranges give a {Section}. Ruby between them runs at once. The
+    # block's value is given with the values of sections in place of sections, within Arrays and Hashes, too.
+    #
+    # @example
+    #   late, speed = Ikra.concurrently { [buses.pselect { |b| b.delay > 5 }, cars.psum(&:speed)] }
+    # @param policy [Symbol] +:auto+, or +:serial+: one section after the other
+    # @return [Object] the block's value
+    # @raise what the first section raises that does; later sections have then written nothing
+    def concurrently(policy: :auto, &block)
+      raise ArgumentError, "Ikra.concurrently needs a block" unless block
+      raise ArgumentError, "policy: #{policy.inspect} is none of #{Sections::POLICIES.map(&:inspect).join(", ")}" unless Sections::POLICIES.include?(policy)
+
+      Sections.open.within(policy, &block)
+    end
+  end
+end

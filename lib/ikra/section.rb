@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+module Ikra
+  # A section was cancelled before it had written anything.
+  class Cancelled < StandardError
+    include Error
+  end
+
+  # A call of a parallel method that may run beside others. {Ikra.concurrently} makes them, and {Parallel#async}.
+  #
+  # The answer is that of sequential Ruby. The section takes its inputs at its call. It writes to objects where its
+  # value is asked for, at the end of {Ikra.concurrently}, or before another section of the Fiber that reads what it
+  # writes. Ruby that looks at these objects meanwhile sees them as they were.
+  class Section
+    # @api private
+    # What its group calls it by.
+    attr_reader :operation
+
+    # @api private
+    def initialize(group, operation, &work)
+      @group = group
+      @operation = operation
+      @work = work
+      @state = :waits
+    end
+
+    # What the call gives. Sections before it write to objects first, and then this one.
+    #
+    # @return [Object]
+    # @raise what the section raises, or one before it; {Cancelled} after {#cancel}
+    def value
+      @group.finish(self) unless ended?
+      raise @error if @error
+
+      @value
+    end
+
+    # @return [Boolean] whether nothing is left to compute
+    def done? = @state != :waits && @state != :runs
+
+    # Waits until nothing is left to compute.
+    #
+    # @param seconds [Numeric, nil] for so long at most
+    # @return [self, nil] nil where the time is over
+    def wait(seconds = nil) = @group.wait(self, seconds)
+
+    # Ends the section. Nothing of it is written, and {#value} raises {Cancelled}.
+    #
+    # @return [Boolean] false where the section has ended already
+    def cancel = @group.cancel(self)
+
+    # @return [Exception, nil] what {#value} raises; nil where it raises nothing, or before {#done?}
+    def error = done? ? @error : nil
+
+    # A section whose value is that of the block. The block runs in this section's place: sections after it wait.
+    #
+    # @yieldparam value [Object] this section's value
+    # @return [Section]
+    def then(&block)
+      raise ArgumentError, "no block" unless block
+
+      @group.after(self, block)
+    end
+
+    # @return [String]
+    def inspect = "#<#{self.class} #{@operation} #{@state}>"
+
+    # The parallel methods of its value.
+    Parallel.public_instance_methods(false).each do |name|
+      define_method(name) { |*args, **options, &block| value.public_send(name, *args, **options, &block) }
+    end
+
+    # @api private
+    def ended? = @state == :ended
+
+    # @api private
+    # Whether it has begun, and is not known to have ended.
+    def under_way? = @state == :runs || @state == :computed
+
+    # @api private
+    # It ended with this error, or with what the block gives.
+    def ended(error = nil)
+      @value = yield if block_given?
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      nil
+    ensure
+      @error = error
+      @state = :ended
+      @work = nil
+    end
+
+    # @api private
+    # A section that never began has this error.
+    def refuse(error) = @state == :waits && (ended(error) || true)
+
+    # @api private
+    # Runs where it is called.
+    def run
+      @state = :runs
+      work = @work
+      ended(&work)
+    end
+
+    # @api private
+    # Runs on a thread of its own, which tells +gate+ how far it is.
+    def start(gate)
+      @state = :runs
+      @gate = gate
+      Thread.new do
+        Thread.current.report_on_exception = false
+        Thread.current.abort_on_exception = false
+        Thread.current[:__ikra_gate] = gate
+        gate.run(@work) { |value, error| ended(error) { value } }
+      end
+    end
+
+    # @api private
+    def computed = @state = :computed
+  end
+end

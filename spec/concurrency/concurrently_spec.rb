@@ -1,0 +1,319 @@
+# frozen_string_literal: true
+
+module AtOnce
+  class Body
+    attr_accessor :a, :b, :link, :next
+
+    def initialize(a, b)
+      @a = a
+      @b = b
+    end
+  end
+
+  # Sections over lists of bodies. Each is given the lists, a list's number and a number, and what calls the methods.
+  SECTIONS = [
+    ->(run, world, at, k) { run.each(world.lists[at]) { |o| o.a += k } },
+    ->(run, world, at, k) { run.each(world.lists[at]) { |o| o.b = (o.a * 2) + k } },
+    ->(run, world, at, k) { run.each(world.lists[at]) { |o| o.a = o.next.b + k } },
+    ->(run, world, at, _) { run.each(world.lists[at]) { |o| o.link = o.next } },
+    ->(run, world, at, k) { run.each(world.lists[at]) { |o| o.link.b -= k if o.link.equal?(o) } },
+    ->(run, world, at, k) { run.map(world.lists[at]) { |o| (o.link.a * k) + o.b } },
+    ->(run, world, at, k) { run.sum(world.lists[at]) { |o| o.a + k } },
+    ->(run, world, at, k) { run.select(world.lists[at]) { |o| (o.b + k).even? } },
+    ->(run, world, at, k) { run.sort_by(world.lists[at]) { |o| [o.a % 7, k] } },
+    ->(run, world, at, k) { run.group_by(world.lists[at]) { |o| (o.a + k) % 3 } },
+    ->(run, world, at, k) { run.each(world.lists[at]) { |o| o.a += 12 / (o.b - k) } },
+    ->(run, world, at, k) { (cells = world.cells) && run.each(0...cells.size) { |i| cells[i] += k + at } },
+    ->(run, world, at, _) { (cells = world.cells) && run.map(world.lists[at]) { |o| cells[o.a % 5] } },
+    ->(run, world, _, k) { run.map(world.cells) { |x| x * k } },
+    ->(run, world, at, k) { run.find(world.lists[at]) { |o| o.a > k } }
+  ].freeze
+
+  # Lists that share some of their bodies.
+  World = Struct.new(:bodies, :lists, :cells) do
+    def self.of(random)
+      bodies = Array.new(12) { |i| Body.new(i, random.rand(6)) }
+      bodies.each { |body| body.link = body.next = bodies[random.rand(12)] }
+      new(bodies, Array.new(4) { |i| bodies[i * 3, 3] } + [bodies.values_at(1, 4, 7)], [1, 2, 3, 4, 5])
+    end
+
+    # What is to be compared: bodies as their numbers.
+    def shown(value)
+      case value
+      when Body then bodies.index { |body| body.equal?(value) }
+      when Array then value.map { |one| shown(one) }
+      when Hash then value.to_h { |key, one| [shown(key), shown(one)] }
+      else value
+      end
+    end
+
+    def state = [bodies.map { |body| [body.a, body.b, shown(body.link)] }, cells.dup]
+
+    def back_to((of_bodies, of_cells))
+      of_bodies.each_with_index do |(a, b, link), at|
+        bodies[at].a = a
+        bodies[at].b = b
+        bodies[at].link = bodies[link]
+      end
+      cells.replace(of_cells)
+    end
+  end
+
+  module Own
+    module_function
+
+    def each(list, &block) = list.each(&block)
+    def map(list, &block) = list.map(&block)
+    def sum(list, &block) = list.sum(&block)
+    def select(list, &block) = list.select(&block)
+    def sort_by(list, &block) = list.each_with_index.sort_by { |one, at| [block.call(one), at] }.map(&:first)
+    def group_by(list, &block) = list.group_by(&block)
+    def find(list, &block) = list.find(&block)
+  end
+
+  module Parallel
+    module_function
+
+    def each(list, &block) = list.peach(&block)
+    def map(list, &block) = list.pmap(&block)
+    def sum(list, &block) = list.psum(&block)
+    def select(list, &block) = list.pselect(&block)
+    def sort_by(list, &block) = list.psort_by(&block)
+    def group_by(list, &block) = list.pgroup_by(&block)
+    def find(list, &block) = list.pfind(&block)
+  end
+
+  # The results of the sections up to the first that raises, its error, and the world afterwards. A section that raises
+  # changes nothing.
+  def self.one_by_one(world, group)
+    results = []
+    error = nil
+    group.each do |section, at, k|
+      before = world.state
+      results << world.shown(SECTIONS[section].call(Own, world, at, k))
+    rescue ZeroDivisionError => raised
+      world.back_to(before)
+      error = raised.class
+      break
+    end
+    [error ? nil : results, error, world.state]
+  end
+
+  def self.at_once(world, group, policy, asked)
+    error = nil
+    results = begin
+      Ikra.concurrently(policy: policy) do
+        group.each_with_index.map do |(section, at, k), number|
+          made = SECTIONS[section].call(Parallel, world, at, k)
+          asked.include?(number) ? made.value : made
+        end
+      end
+    rescue ZeroDivisionError => raised
+      error = raised.class
+      nil
+    end
+    [results && world.shown(results), error, world.state]
+  end
+
+  def self.group(random)
+    Array.new(random.rand(2..12)) do
+      [random.rand(SECTIONS.size), random.rand(5), random.rand(-4..9)]
+    end
+  end
+end
+
+RSpec.describe "Ikra.concurrently" do
+  bodies = -> { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
+
+  def compare(random, policy)
+    seed = random.rand(1 << 30)
+    group = AtOnce.group(random)
+    asked = random.rand(3).zero? ? [random.rand(group.size)] : []
+    expected = AtOnce.one_by_one(AtOnce::World.of(Random.new(seed)), group)
+    found = AtOnce.at_once(AtOnce::World.of(Random.new(seed)), group, policy, asked)
+    expect(found).to eq(expected), "seed #{seed}, group #{group}, asked #{asked}:\n#{expected}\n#{found}"
+  end
+
+  on_every_backend do
+    it "gives what sequential Ruby gives, whatever sections share" do
+      random = Random.new(RSpec.configuration.seed)
+      60.times { compare(random, random.rand(4).zero? ? :serial : :auto) }
+    end
+
+    it "gives what sequential Ruby gives, 2000 times", :exhaustive do
+      random = Random.new(RSpec.configuration.seed)
+      2000.times { compare(random, %i[auto serial].sample(random: random)) }
+    end
+
+    it "gives the block's value with the values of sections, within Arrays and Hashes" do
+      list = [3, 1, 2]
+      value = Ikra.concurrently do
+        doubled = list.pmap { |x| x * 2 }
+        { doubled: doubled, list: [list.psum { |x| x }, [list.psort_by { |x| -x }], 5], none: nil }
+      end
+      expect(value).to eq(doubled: [6, 2, 4], list: [6, [[3, 2, 1]], 5], none: nil)
+    end
+
+    it "writes nothing of a section that raises, and of those after it" do
+      first, second, third = Array.new(3) { bodies.call }
+      second[2].b = 0
+      expect do
+        Ikra.concurrently do
+          first.peach { |o| o.a += 1 }
+          second.peach { |o| o.a = 10 / o.b }
+          third.peach { |o| o.a += 1 }
+        end
+      end.to raise_error(ZeroDivisionError)
+      expect([first, second, third].map { |list| list.map(&:a) }).to eq [[1, 2, 3, 4, 5], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
+    end
+  end
+
+  it "takes a section's value for a captured variable, and for an argument" do
+    found = Ikra.concurrently do
+      doubled = [1, 2, 3].pmap { |x| x * 2 }
+      [[0, 1].pmap { |i| doubled[i] }, doubled.pmap { |x| x + 1 }, [5, 6, 7].pcombine(doubled.value) { |x, y| x + y }]
+    end
+    expect(found).to eq [[2, 4], [3, 5, 7], [7, 10, 13]]
+  end
+
+  it "completes what was called before the block raises, breaks or throws" do
+    list = bodies.call
+    expect { Ikra.concurrently { list.peach { |o| o.a += 1 } && raise("own") } }.to raise_error(RuntimeError, "own")
+    [1].each { Ikra.concurrently { list.peach { |o| o.a += 1 } && break } }
+    expect(catch(:out) { Ikra.concurrently { list.peach { |o| o.a += 1 } && throw(:out, 5) } }).to eq 5
+    expect(list.map(&:a)).to eq [3, 4, 5, 6, 7]
+  end
+
+  it "gives sections of an inner one to the outer one" do
+    list = bodies.call
+    found = Ikra.concurrently do
+      inner = Ikra.concurrently { [list.pmap(&:a)] }
+      expect(inner).to match [be_a(Ikra::Section)]
+      list.peach { |o| o.a = 0 }
+      inner
+    end
+    expect(found).to eq [[0, 1, 2, 3, 4]]
+    expect(list.map(&:a)).to eq [0] * 5
+  end
+
+  it "adds to captured variables in the order of the sections" do
+    total = 1
+    Ikra.concurrently do
+      [1, 2].peach { |x| total += x }
+      expect(total).to eq 1
+      [3].peach { |x| total += x }
+    end
+    expect(total).to eq 7
+    expect(Ikra.concurrently { [[1].peach { |x| total += x }, [1].pmap { |x| total + x }] }).to eq [[1], [9]]
+  end
+
+  it "runs 200 sections" do
+    list = bodies.call
+    sums = Ikra.concurrently { Array.new(100) { [list.peach { |o| o.a += 1 }, list.psum(&:a)] } }
+    expect(sums.map(&:last)).to eq(Array.new(100) { |i| 10 + (5 * (i + 1)) })
+  end
+
+  it "changes nothing that has not ended where it is interrupted" do
+    lists = Array.new(3) { bodies.call }
+    caller = Thread.current
+    expect do
+      Ikra.concurrently do
+        lists[0].peach { |o| o.a += 1 }
+        Thread.new { [sleep(0.1), caller.raise(Interrupt)] }
+        lists[1].peach(1 << 30, backend: :cpu) { |o| o.a ^= 1 }
+        lists[2].peach { |o| o.a += 1 }
+        sleep
+      end
+    end.to raise_error(Interrupt)
+    expect(lists.map { |list| list.map(&:a) }).to eq [[0, 1, 2, 3, 4]] * 3
+    expect(Ikra.concurrently { lists[0].pmap(&:a) }).to eq [0, 1, 2, 3, 4]
+  end
+
+  it "refuses what it cannot do" do
+    expect { Ikra.concurrently }.to raise_error(ArgumentError, /needs a block/)
+    expect { Ikra.concurrently(policy: :fast) { 1 } }.to raise_error(ArgumentError, /policy: :fast is none of :auto, :serial/)
+    expect { Ikra.concurrently { [1].pmap { |x| x.nothing_like_this } } }.to raise_error(NoMethodError)
+    expect { Ikra.concurrently { [1].pmap { |x| eval(x.to_s) } } }.to raise_error(Ikra::CompileError)
+  end
+
+  it "runs blocks that need plain Ruby in their place" do
+    list = bodies.call
+    found = nil
+    work = lambda do
+      found = Ikra.concurrently do
+        list.peach { |o| o.a += 1 }
+        [list.pmap(unsupported: :ruby) { |o| eval("o.a", binding) }, list.pmin_by { |o| -o.a }, [2, 1].psort]
+      end
+    end
+    expect(&work).to output(/plain Ruby/).to_stderr
+    expect(found).to eq [[1, 2, 3, 4, 5], list[4], [1, 2]]
+  end
+end
+
+RSpec.describe Ikra::Section do
+  let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
+
+  it "writes where its value is asked for" do
+    section = list.async.peach(3) { |o| o.a += 1 }
+    expect(section.wait).to be section
+    expect(section).to be_done
+    expect(list.map(&:a)).to eq [0, 1, 2, 3, 4]
+    expect(section.value).to be list
+    expect(list.map(&:a)).to eq [3, 4, 5, 6, 7]
+    expect(section.error).to be_nil
+  end
+
+  it "writes before a section of the Fiber that reads it" do
+    section = list.async.peach { |o| o.a += 1 }
+    expect(list.pmap(&:a)).to eq [1, 2, 3, 4, 5]
+    expect(section.inspect).to eq "#<Ikra::Section peach ended>"
+    other = list.async.peach { |o| o.b += 1 }
+    expect(list.async.psum(&:a).value).to eq 15
+    expect(list.map(&:b)).to eq([2] * 5).or eq([1] * 5)
+    expect(other.value.map(&:b)).to eq [2] * 5
+  end
+
+  it "is cancelled before it has written anything" do
+    section = list.async.peach { |o| o.a += 1 }
+    later = section.then { |done| done.size }
+    expect(section.cancel).to be true
+    expect(section.cancel).to be false
+    expect { section.value }.to raise_error(Ikra::Cancelled, "peach was cancelled")
+    expect { later.value }.to raise_error(Ikra::Cancelled)
+    expect(list.map(&:a)).to eq [0, 1, 2, 3, 4]
+    endless = list.async.peach(1 << 30, backend: :cpu) { |o| o.a ^= 1 }
+    expect(endless.wait(0.05)).to be_nil
+    expect(endless).not_to be_done
+    endless.cancel
+    expect(list.pmap(&:a)).to eq [0, 1, 2, 3, 4]
+  end
+
+  it "is followed by a block with its value" do
+    total = list.async.peach { |o| o.a += 1 }.then { |same| same.async.psum(&:a) }
+    later = list.async.peach { |o| o.a = 0 }
+    expect(total.value).to eq 15
+    expect(later.value.sum(&:a)).to eq 0
+    expect { total.then }.to raise_error(ArgumentError, "no block")
+  end
+
+  it "raises what the section raises, each time" do
+    section = list.async.pmap { |o| o.a / 0 }
+    2.times { expect { section.value }.to raise_error(ZeroDivisionError) }
+    expect(section.error).to be_a ZeroDivisionError
+    expect([1].async.pmap { |x| x }.value).to eq [1]
+  end
+
+  it "gives its value in another thread" do
+    section = list.async.peach { |o| o.a += 1 }
+    expect(Thread.new { section.value.map(&:a) }.value).to eq [1, 2, 3, 4, 5]
+    expect([1, 2].async.pmap { |x| x }.value).to eq [1, 2]
+  end
+
+  it "leaves no threads" do
+    before = Thread.list.size
+    20.times { list.async.peach { |o| o.a += 1 }.value }
+    Ikra.concurrently { Array.new(20) { list.peach { |o| o.a += 1 } } }
+    sleep 0.01 until Thread.list.size <= before
+    expect(list[0].a).to eq 40
+  end
+end
