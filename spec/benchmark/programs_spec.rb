@@ -216,7 +216,7 @@ RSpec.describe "benchmark/programs" do
     end
   end
 
-  others = %w[auto calls ceilings compile enumerable mapreduce mdarray micro/layout micro/objects operations operations_host phrasings residency scaling transfers]
+  others = %w[auto calls ceilings compile concurrency enumerable mapreduce mdarray micro/layout micro/objects operations operations_host phrasings residency scaling transfers]
   others.each do |name|
     it "has #{name}.rb beside them, which runs", slow: true do
       environment = { "IKRA_BENCH_TINY" => "1", "IKRA_BENCH_BACKENDS" => "cpu" }

@@ -174,7 +174,7 @@ impl Walk {
         leaf.offset == 0
             && self.shape.iter().zip(&leaf.strides).rev().all(|(size, stride)| {
                 let fits = *size == 1 || *stride == apart;
-                apart *= size;
+                apart = apart.wrapping_mul(*size); // only sizes of no array overflow
                 fits
             })
     }

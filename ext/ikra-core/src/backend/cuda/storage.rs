@@ -570,6 +570,11 @@ impl Staging {
         })
     }
 
+    /// Frees the large slots. No copy may be under way.
+    pub fn shrink(&mut self) {
+        self.large_slots.clear();
+    }
+
     /// Slots for a transfer of `bytes`.
     fn slots(&mut self, bytes: usize) -> Result<&mut [Slot]> {
         if bytes <= SMALL_SLOT_BYTES {

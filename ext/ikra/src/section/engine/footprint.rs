@@ -13,12 +13,14 @@ use super::variant::Variant;
 use crate::marshal::plan::Plan;
 use crate::marshal::trace::Tables;
 use crate::ruby::heap::Raw;
+use crate::ruby::identity::RawMap;
 use ikra_core::ir::Trap;
 use ikra_core::layout::schema::Schema;
 use ikra_core::world::Root;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{DataTypeFunctions, Error, RArray, RModule, Ruby, TryConvert, TypedData, Value};
+use once_cell::unsync::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 /// What a section may write, of what existed before it.
@@ -31,8 +33,8 @@ pub struct Footprint {
     /// Classes, and the names of ivars.
     fields: HashSet<(Raw, String)>,
     /// The objects of these classes that the section reached.
-    objects: HashMap<Raw, HashSet<Raw>>,
-    arrays: HashSet<Raw>,
+    objects: HashMap<Raw, Addresses>,
+    arrays: Addresses,
     /// Captured variables.
     locals: HashSet<String>,
     /// Anything: it freezes objects, or assigns class variables.
@@ -40,6 +42,31 @@ pub struct Footprint {
 }
 
 impl DataTypeFunctions for Footprint {}
+
+/// Addresses of objects. Mostly lists that have no object in common lie apart, which their bounds tell.
+#[derive(Default)]
+struct Addresses {
+    all: Vec<Raw>,
+    /// The same, for look-ups. Made at the first.
+    set: OnceCell<RawMap<()>>,
+}
+
+impl Addresses {
+    fn contains_any(&self, others: &[Raw]) -> bool {
+        let (Some(own), Some(theirs)) = (bounds(&self.all), bounds(others)) else { return false };
+        if own.1 < theirs.0 || theirs.1 < own.0 {
+            return false;
+        }
+        let set = self.set.get_or_init(|| self.all.iter().map(|address| (*address, ())).collect());
+        others.iter().any(|address| set.contains_key(address))
+    }
+}
+
+/// The least and the greatest address.
+fn bounds(all: &[Raw]) -> Option<(Raw, Raw)> {
+    let first = *all.first()?;
+    Some(all.iter().fold((first, first), |(least, greatest), address| (least.min(*address), greatest.max(*address))))
+}
 
 /// Defines `Ikra::Footprint`, which Ruby code cannot make.
 ///
@@ -62,24 +89,24 @@ impl Footprint {
             let before = all.fields.len();
             all.fields.extend(written.map(|field| (class.raw, field.name.clone())));
             if all.fields.len() > before {
-                all.objects.entry(class.raw).or_default().extend(rows.objects.iter().copied());
+                all.objects.entry(class.raw).or_default().all.extend_from_slice(&rows.objects);
             }
         }
         all.anything |= all.fields.iter().any(|(_, name)| name.starts_with("@@"));
         for (kind, rows) in plan.kinds.iter().zip(&tables.kinds) {
             all.anything |= kind.freezes;
             if kind.overwritten {
-                all.arrays.extend(rows.arrays.iter().copied());
+                all.arrays.all.extend_from_slice(&rows.arrays);
             }
         }
         all.locals.extend(schema.accumulators.iter().map(|accumulator| accumulator.name.to_string()));
-        let is_empty = all.fields.is_empty() && all.arrays.is_empty() && all.locals.is_empty() && !all.anything;
+        let is_empty = all.fields.is_empty() && all.arrays.all.is_empty() && all.locals.is_empty() && !all.anything;
         (!is_empty).then_some(all)
     }
 
     /// Whether a section with these tables, over `base`, may read any of it.
     fn meets(&self, plan: &Plan, schema: &Schema, tables: &Tables, base: Raw) -> bool {
-        if self.anything || self.arrays.contains(&base) {
+        if self.anything || self.arrays.contains_any(&[base]) {
             return true;
         }
         let names = |root: &Root| match root {
@@ -94,9 +121,9 @@ impl Footprint {
         let same_object = classes.any(|(class, rows)| {
             let Some(objects) = self.objects.get(&class.raw) else { return false };
             class.fields.iter().any(|field| self.fields.contains(&(class.raw, field.name.clone())))
-                && rows.objects.iter().any(|object| objects.contains(object))
+                && objects.contains_any(&rows.objects)
         });
-        same_object || tables.kinds.iter().any(|rows| rows.arrays.iter().any(|array| self.arrays.contains(array)))
+        same_object || tables.kinds.iter().any(|rows| self.arrays.contains_any(&rows.arrays))
     }
 }
 

@@ -10,8 +10,10 @@ use once_cell::sync::Lazy;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// How many unused lanes, and scratch memories, are kept at most.
+/// How many scratch memories, and lanes with all their page-locked memory, are kept at most while nobody uses them.
 pub(super) const LANES: usize = 4;
+/// How many unused lanes are kept at most. Making one allocates page-locked memory, which takes longer than a launch.
+const IDLE: usize = 32;
 
 /// The pool of unused lanes.
 pub(super) struct Lanes {
@@ -45,7 +47,10 @@ impl Lanes {
         let outcome = work(&mut lane);
         if outcome.is_ok() {
             let mut idle = self.idle.lock();
-            if idle.len() < LANES {
+            if idle.len() >= LANES {
+                lane.staging.shrink();
+            }
+            if idle.len() < IDLE {
                 idle.push(lane);
             }
         } else {

@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+# Many simulations at once, from Ruby to Ruby: warm calls one after the other, compared with Ikra.concurrently and with
+# a thread for each.
+#
+#   ruby -Ilib benchmark/concurrency.rb      # IKRA_BENCH_BACKENDS=cpu,cuda
+
+require "ikra"
+require_relative "harness"
+
+class ConcurrencyBenchmark
+  # A star that all stars of its world attract.
+  class Star
+    attr_accessor :x, :y, :u, :v, :m
+
+    def initialize(random)
+      @x = random.rand
+      @y = random.rand
+      @u = @v = 0.0
+      @m = random.rand
+    end
+
+    def attract(stars, dt)
+      ax = ay = 0.0
+      stars.each do |other|
+        dx = other.x - @x
+        dy = other.y - @y
+        near = (dx * dx) + (dy * dy) + 0.01
+        force = other.m / (near * Math.sqrt(near))
+        ax += dx * force
+        ay += dy * force
+      end
+      @u += ax * dt
+      @v += ay * dt
+    end
+
+    def move(dt)
+      @x += @u * dt
+      @y += @v * dt
+    end
+
+    def to_a = [@x, @y, @u, @v]
+  end
+
+  WORLDS = 16
+  STEPS = 10
+
+  def initialize
+    @bench = Harness.new("concurrency")
+  end
+
+  def run
+    [["316", 316, 8], ["1000", 1000, 9], ["4000", 4000, 10]].each { |name, count, tiny| simulations(name, @bench.size(:"stars_#{name}", count, tiny: tiny)) }
+    @bench.finish
+  end
+
+  private
+
+  def simulations(name, count)
+    @bench.backends.each do |backend|
+      ways = { "in turn" => method(:in_turn), "concurrently" => method(:concurrently), "threads" => method(:threads) }
+      found = ways.transform_values do |way|
+        worlds = make(count)
+        way.call(worlds, backend)
+        worlds.flatten.flat_map(&:to_a)
+      end
+      ways.each_key { |way| @bench.same("#{name} stars, #{way}: #{backend}", found["in turn"], found[way]) }
+      times = ways.to_h do |label, way|
+        worlds = make(count)
+        [label, @bench.time("#{name} stars, #{label}: #{backend}", runs: 5) { way.call(worlds, backend) }.median]
+      end
+      times.drop(1).each { |label, time| @bench.value("#{name} stars, #{backend}: in turn against #{label}", times["in turn"] / time, "×") }
+    end
+  end
+
+  def make(count)
+    random = Random.new(1)
+    Array.new(WORLDS) { Array.new(count) { Star.new(random) } }
+  end
+
+  def in_turn(worlds, backend)
+    worlds.each { |stars| stars.peach(2 * STEPS, backend: backend) { |s| Ikra.tick.even? ? s.attract(stars, 0.001) : s.move(0.001) } }
+  end
+
+  def concurrently(worlds, backend)
+    Ikra.concurrently do
+      worlds.each { |stars| stars.peach(2 * STEPS, backend: backend) { |s| Ikra.tick.even? ? s.attract(stars, 0.001) : s.move(0.001) } }
+    end
+  end
+
+  def threads(worlds, backend)
+    worlds.map do |stars|
+      Thread.new { stars.peach(2 * STEPS, backend: backend) { |s| Ikra.tick.even? ? s.attract(stars, 0.001) : s.move(0.001) } }
+    end.each(&:join)
+  end
+end
+
+ConcurrencyBenchmark.new.run if $PROGRAM_NAME == __FILE__
