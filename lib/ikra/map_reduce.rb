@@ -12,6 +12,14 @@ module Ikra
       @last = nil
     end
 
+    # @api private
+    # A pair that updates a captured Hash, in front of those before it.
+    def self.__pair(key, value, previous) = Pair.new(key, value, previous)
+
+    # @api private
+    # The same in a section of several ticks.
+    def self.__pair_in_tick(key, value, previous, tick) = PairInTick.new(key, value, previous, tick)
+
     # Emits a pair.
     #
     # @param key what decides the pair's group: values with `eql?` keys are in one group
@@ -34,7 +42,20 @@ module Ikra
       @previous = previous
     end
   end
-  private_constant :Pair
+
+  # The same, with the tick in which it was emitted.
+  # @api private
+  class PairInTick
+    attr_reader :key, :value, :previous, :tick
+
+    def initialize(key, value, previous, tick)
+      @key = key
+      @value = value
+      @previous = previous
+      @tick = tick
+    end
+  end
+  private_constant :Pair, :PairInTick
 
   # One call of {Parallel#pmap_reduce}: the sections that it runs, and the Hash that it makes of their results.
   #

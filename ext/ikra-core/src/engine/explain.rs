@@ -13,6 +13,7 @@ use crate::layout::{Address, Layout};
 use crate::prelude;
 use crate::syntax::ast::{Kind, LocalId, Name, NodeId, Origin, Params, Pattern, Target, Unit};
 use crate::syntax::{given_at, visit, written};
+use crate::types::combine::HashUpdate;
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{
     ClassInfo, ConstId, Construction, Derivation, Facts, MethodFact, MethodSource, Opaque, Outside, Place, Receiver,
@@ -344,7 +345,17 @@ fn variables(an: &mut Analysis<'_>, id: SpecId, unit: &Unit) -> Vec<(u32, String
             _ => {}
         }
     });
-    found.into_iter().map(|((line, name), (_, ty))| (line, name, Words(an).of(&ty))).collect()
+    let hashes = an.hash_updates.hashes.iter().filter(|_| id == Analysis::BLOCK);
+    let hashes: BTreeMap<Name, HashUpdate> =
+        hashes.map(|(local, update)| (unit.locals[local.index()].name.clone(), *update)).collect();
+    let text = |((line, name), (_, ty)): ((u32, String), (bool, Ty))| {
+        let text = match hashes.get(&*name) {
+            Some(update) => format!("Hash (accumulates by {})", update.word()),
+            None => Words(an).of(&ty),
+        };
+        (line, name, text)
+    };
+    found.into_iter().map(text).collect()
 }
 
 /// Types in words that Ruby programmers use.
@@ -593,6 +604,9 @@ impl World for Asked<'_> {
     }
     fn live(&mut self, root: &Root) -> bool {
         self.ask(|w| w.live(root))
+    }
+    fn captures_hash(&mut self, local: &Name) -> bool {
+        self.ask(|w| w.captures_hash(local))
     }
     fn is_handling(&mut self) -> bool {
         self.ask(|w| w.is_handling())

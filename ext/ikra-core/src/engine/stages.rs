@@ -248,6 +248,7 @@ pub fn shape(section: &Section) -> SectionShape {
         grouped,
         reordered: classes.len() > 1,
         few: true,
+        several: op(section) == SectionOp::Each,
         single: false,
         joined: false,
         whole: false,
@@ -281,7 +282,7 @@ pub fn compile(
 ) -> Result<Lowered, Error> {
     let name = format!("block at {}", section.block.source.path);
     let block = BlockSource { unit: section.block.clone(), scope: ScopeId(0) };
-    let mut analysis = infer::analyse(&mut section.world, facts, &block, shape.op, shape.base)?;
+    let mut analysis = infer::analyse(&mut section.world, facts, &block, shape.op, shape.base, shape.several)?;
     inspect(&analysis);
     lower(&mut analysis, shape, options, &name)
 }

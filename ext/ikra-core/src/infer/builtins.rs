@@ -289,6 +289,8 @@ primitives! {
     LogGamma: (Atom::Float, "__log_gamma"), 0..=0, Ty::float();
     /// `Ikra.index` within Ikra's own methods.
     Position: (_, "__position"), 0..=0, Ty::int();
+    /// The tick.
+    Tick: (_, "__tick"), 0..=0, Ty::int();
     /// KeyError for a missing key.
     KeyError: (Atom::Object(well_known::HASH), "__key_error"), 1..=1, Ty::never();
     /// The index of the member that a Symbol names, or -1.
@@ -800,6 +802,10 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ("String", _) => "do it before or after the section",
         ("Hash", "select" | "filter" | "reject") => {
             "kernels make no Hashes: find_all, partition and filter_map give arrays of keys and values"
+        }
+        ("Hash", "[]=" | "store") => {
+            "kernels look Hashes up; a section's own block may accumulate into one that a local variable around it holds, \
+             as by counts[key] += 1"
         }
         ("Hash", _) => {
             "kernels look Hashes up, and read them with each { |key, value| … }: make new ones before the section"

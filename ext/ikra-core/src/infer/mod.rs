@@ -14,6 +14,7 @@ pub mod bound_procs;
 pub mod builtins;
 pub mod calls;
 pub mod compare;
+pub mod hash_updates;
 pub mod keys;
 mod library;
 pub mod lifted;
@@ -37,6 +38,7 @@ use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
 use accumulate::{Accumulators, Valued};
+use hash_updates::HashUpdates;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -263,6 +265,8 @@ pub struct Analysis<'w> {
     calling: Option<(Arc<Unit>, Span)>,
     classes: HashMap<ClassId, ClassInfo>,
     pub accumulators: Accumulators,
+    /// Captured Hashes into which the block accumulates.
+    pub hash_updates: HashUpdates,
     made: made::Made,
     /// Blocks and lambdas, by [`ProcId`].
     procs: Vec<blocks::ProcInfo>,
@@ -302,7 +306,7 @@ pub struct Analysis<'w> {
     remembers: bool,
 }
 
-/// Types a section's block and everything that it reaches.
+/// Types a section's block and everything that it reaches. `ticks`: the section has several.
 ///
 /// # Errors
 /// `Unsupported` and `Conflict`, at the first place in the block's order that kernels cannot do.
@@ -312,7 +316,10 @@ pub fn analyse<'w>(
     block: &BlockSource,
     op: SectionOp,
     base: Base,
+    ticks: bool,
 ) -> Result<Analysis<'w>> {
+    let (block, hash_updates) = hash_updates::rewrite(block, op, ticks, &mut |local| world.captures_hash(local))?;
+    let block = &block;
     let mut analysis = Analysis {
         world,
         facts,
@@ -338,6 +345,7 @@ pub fn analyse<'w>(
         calling: None,
         classes: HashMap::new(),
         accumulators: Accumulators::default(),
+        hash_updates,
         made: made::Made::default(),
         procs: Vec::new(),
         held_procs: BTreeMap::new(),

@@ -19,7 +19,7 @@ pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 use super::blocks::{Activation, ProcKind};
 use super::calls::{Args, Literal, Refusal, receiver_of};
 use super::locals::Locals;
-use super::{Analysis, SpecId};
+use super::{Analysis, SpecId, hash_updates};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::ProcId;
@@ -226,6 +226,10 @@ impl Walker<'_, '_> {
         let mut env = self.fresh_env();
         for i in 0..unit.locals.len() {
             let local = LocalId::new(i);
+            if self.an.hash_updates.hashes.contains_key(&local) {
+                self.chain_of_pairs(local, &mut env);
+                continue;
+            }
             let acc = &self.an.accumulators;
             if unit.locals[i].origin != Origin::Captured
                 || acc.reduced.contains_key(&local)
@@ -278,6 +282,18 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
+    /// What a captured Hash is before an element's first update in a tick: nil, or the chain of earlier ticks.
+    fn chain_of_pairs(&mut self, local: LocalId, env: &mut Env) {
+        let i = local.index();
+        let earlier = match self.an.hash_updates.ticks {
+            true => self.an.accumulators.types.get(&local).cloned().unwrap_or_default(),
+            false => Ty::never(),
+        };
+        let ty = self.join(&earlier, &Ty::nil());
+        env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole: false };
+        self.here.locals[i] = self.join(&self.here.locals[i].clone(), &ty);
+    }
+
     fn fresh_env(&self) -> Env {
         Env { dead: false, locals: Locals::unset(self.here.unit.locals.len()) }
     }
@@ -328,6 +344,10 @@ impl Walker<'_, '_> {
             let new = self.join(&old, ty);
             let new = self.an.facts.boxed(&new);
             self.an.escapes(&new);
+            if new != old && self.an.hash_updates.hashes.contains_key(&local) {
+                // the next tick begins with it
+                self.an.enqueue(self.here.id);
+            }
             self.an.accumulators.types.insert(local, new);
         }
         self.seen_by_handlers(env);
@@ -393,6 +413,12 @@ impl Walker<'_, '_> {
     fn eval_kind(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
         if self.here.section && self.an.accumulators.nodes.contains(&node.id) {
             return self.contribute(node, env);
+        }
+        if self.here.section
+            && let Some(local) = self.an.hash_updates.nodes.get(&node.id)
+            && !self.an.spec(self.here.id).void.contains(&node.id)
+        {
+            return Err(hash_updates::value_is_used(&self.here.unit, *local, node.span));
         }
         Ok(match &node.kind {
             Kind::Nil => Ty::nil(),

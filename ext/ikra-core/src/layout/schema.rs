@@ -4,10 +4,11 @@
 //! ([`super::Layout`]) and live values. The host decides nothing of it. A value that does not fit its slot's type is a
 //! reason to compile again with a wider type.
 
+use crate::diagnostic::Span;
 use crate::id::{ArrayKind, ClassId};
 use crate::ir::{ColumnId, ParamId};
 use crate::syntax::ast::Name;
-use crate::types::combine::{Combine, Wording};
+use crate::types::combine::{Combine, HashUpdate, Wording};
 use crate::types::{Repr, Ty};
 use crate::world::Root;
 
@@ -102,6 +103,8 @@ pub struct Accumulator {
     /// I64 column, one row per element: the last tick that wrote it, -1 for none. For `Add` and the like: -1 where the
     /// element contributed nothing. The host fills it with -1 before the launch.
     pub written_tick: ColumnId,
+    /// The local holds a Hash, and what elements leave behind are chains of the pairs with which they update it.
+    pub update: Option<(HashUpdate, Span)>,
     /// Source line of the first assignment, for errors that are found when combining.
     pub line: u32,
 }

@@ -29,6 +29,8 @@ pub struct SectionShape {
     pub reordered: bool,
     /// Whether there are fewer than [`crate::ir::ASSUMED_LIMIT`] elements.
     pub few: bool,
+    /// Whether it may have several ticks. Only blocks that accumulate into captured Hashes ask.
+    pub several: bool,
     /// Whether it is launched tick by tick, whatever its blocks do. Then the program has no loop over ticks.
     pub single: bool,
     /// Whether consecutive launches of single ticks may become one launch of another program. Then lowering makes the
@@ -305,7 +307,11 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
         .map(|(l, (combine, wording, span))| (*l, *combine, Some(*wording), *span))
         .chain(acc.last.iter().map(|(l, span)| (*l, Combine::Last, None, *span)));
     for (local, combine, wording, span) in all {
-        let ty = acc.types.get(&local).cloned().unwrap_or_default();
+        let update = body.an.hash_updates.hashes.get(&local).copied();
+        let mut ty = acc.types.get(&local).cloned().unwrap_or_default();
+        if update.is_some() {
+            ty = body.an.facts.join(&ty, &Ty::nil());
+        }
         let name = unit.locals[local.index()].name.clone();
         let slot = body.t.slot(&name, Space::Element, &ty, span)?;
         let written_tick = body.t.column(&format!("{name}.tick"), Space::Element, Storage::I64);
@@ -316,6 +322,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
             wording,
             slot: slot.clone(),
             written_tick,
+            update: update.map(|update| (update, span)),
             line,
         });
         let form = Form::One(slot.repr);

@@ -23,7 +23,7 @@ define_id!(
 pub type Name = Arc<str>;
 
 /// One section block, or one method.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Unit {
     pub source: Arc<Source>,
     /// `nil` for a block, the method's name for a method.
@@ -103,7 +103,7 @@ impl Params {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Params {
     pub required: Vec<Pattern>,
     pub optional: Vec<(LocalId, Node)>,
@@ -146,7 +146,7 @@ impl Params {
 #[derive(Debug, Clone, Copy)]
 pub struct Rest(pub Option<LocalId>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Keyword {
     pub name: Name,
     pub local: LocalId,
@@ -155,7 +155,7 @@ pub struct Keyword {
 }
 
 /// A parameter's target: a variable, or a list `(a, (b, *c))`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Pattern {
     Local(LocalId),
     List { before: Vec<Pattern>, rest: Option<Rest>, after: Vec<Pattern> },
@@ -173,7 +173,7 @@ impl Pattern {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Node {
     pub id: NodeId,
     pub span: Span,
@@ -189,7 +189,7 @@ impl Node {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Kind {
     Nil,
     True,
@@ -346,7 +346,7 @@ pub fn marked_as(name: &str, other: &str) -> Name {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Call {
     /// None: an implicit `self`, so private methods and functions are found.
     pub receiver: Option<Node>,
@@ -370,7 +370,7 @@ impl Call {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Arg {
     /// A `Splat` node stands for `*x`.
     Positional(Node),
@@ -380,7 +380,7 @@ pub enum Arg {
 }
 
 /// A literal block; it shares its unit's locals.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Block {
     pub params: Params,
     pub body: Node,
@@ -396,13 +396,13 @@ pub struct Block {
     pub section: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct When {
     pub tests: Vec<Node>,
     pub body: Node,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rescue {
     /// Empty: StandardError.
     pub classes: Vec<Node>,
@@ -410,13 +410,13 @@ pub struct Rescue {
     pub body: Node,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ConstPath {
     pub base: ConstBase,
     pub name: Name,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ConstBase {
     /// `A`: lexical scopes, then ancestors.
     Lexical,
@@ -426,7 +426,7 @@ pub enum ConstBase {
     Of(Box<Node>),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Target {
     Local(LocalId, Span),
     Ivar(Name, Span),

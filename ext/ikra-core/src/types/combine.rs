@@ -53,3 +53,43 @@ impl Wording {
         matches!(self.operator, "min" | "max")
     }
 }
+
+/// How the block updates a captured Hash `h` at a key `k`, with a value `v`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashUpdate {
+    /// `h[k] += v`, `h[k] = h[k] - v`
+    Operator(&'static str),
+    /// `h[k] += v` and `h[k] -= w` in one block, of which the latter adds -w.
+    Balance,
+    /// `h[k] = v if v < h[k]`: the comparison of the value with what is there, on its left.
+    If(&'static str),
+    /// `h[k] = v if h[k] > v`: what is there is on the left.
+    IfThere(&'static str),
+    /// `h[k] = [h[k], v].min`
+    Extreme(&'static str),
+    /// `h[k] = [v, h[k]].min`
+    ExtremeOfNew(&'static str),
+    /// `h[k] = v`
+    Store,
+    /// `h[k] << v`
+    Append,
+    /// `(h[k] ||= []) << v`
+    AppendToNew,
+}
+
+impl HashUpdate {
+    /// The word for it, by which the Ruby library applies it.
+    pub fn word(self) -> String {
+        match self {
+            HashUpdate::Operator(operator) => operator.into(),
+            HashUpdate::Balance => "+-".into(),
+            HashUpdate::If(operator) => format!("v {operator} h"),
+            HashUpdate::IfThere(operator) => format!("h {operator} v"),
+            HashUpdate::Extreme(name) => name.into(),
+            HashUpdate::ExtremeOfNew(name) => format!("v {name}"),
+            HashUpdate::Store => "=".into(),
+            HashUpdate::Append => "<<".into(),
+            HashUpdate::AppendToNew => "||= <<".into(),
+        }
+    }
+}

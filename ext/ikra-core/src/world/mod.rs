@@ -281,6 +281,10 @@ pub trait World {
     /// Whether a root is a *live* object. Kernels cannot hold it, but for each method that they may call, it returns a
     /// lambda to call instead ([`Root::Member`]). An `Ikra::MDArray` is one.
     fn live(&mut self, root: &Root) -> bool;
+    /// Whether a captured local holds a Hash.
+    fn captures_hash(&mut self, _local: &Name) -> bool {
+        false
+    }
     /// Whether the values of Hashes at constant keys are fields ([`hashes::KeyField`]).
     fn has_key_fields(&self) -> bool {
         true

@@ -248,6 +248,36 @@ pub fn of_contribution(
     located().map_or_else(|error| error, Into::into)
 }
 
+/// What Ruby raised when a captured Hash was updated. Where one of Ruby's own methods raised for Ikra, the error has
+/// the line of the update. `operator`: the method that was called on what the Hash has.
+pub fn of_update(ruby: &Ruby, error: Error, operator: &str, (path, line): (&str, u32)) -> Error {
+    let Some(exception) = error.value().and_then(Exception::from_value) else { return error };
+    if !exception.is_kind_of(ruby.exception_standard_error()) {
+        return error;
+    }
+    let located = || -> Result<Exception, Error> {
+        let raised: Option<Vec<String>> = exception.funcall("backtrace", ())?;
+        if !raised.is_some_and(|frames| frames.first().is_some_and(|frame| is_library(frame))) {
+            return Ok(exception);
+        }
+        let mut exception = exception;
+        if exception.class().as_raw() == class(ruby, "NoMethodError")?.as_raw() {
+            let ask = || exception.funcall::<_, _, Value>("receiver", ());
+            let receiver = question::own(ruby, ruby.exception_arg_error(), ask)?.given();
+            let name: Value = exception.funcall("name", ())?;
+            if receiver.is_some_and(|receiver| receiver.is_nil()) && symbol_name(name)? == operator {
+                // anew, because Ruby would show the line of Ikra's own that made the call
+                exception = no_method_error(ruby, heap::NIL, operator, false)?;
+            }
+        }
+        let mut frames = if is_ours(path) { vec![] } else { vec![format!("{path}:{line}")] };
+        frames.extend(backtrace(ruby)?);
+        exception.funcall::<_, _, Value>("set_backtrace", (frames,))?;
+        Ok(exception)
+    };
+    located().map_or_else(|error| error, Into::into)
+}
+
 /// Two elements touched one slot in one tick.
 pub fn race(ruby: &Ruby, program: &Program, record: &TrapRecord) -> Error {
     let [place, index, column, how] = record.words;

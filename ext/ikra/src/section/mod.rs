@@ -1,7 +1,7 @@
 //! What runs on a backend for a Ruby call.
 //!
 //! Here: one section, from the call to its value ([`engine`]); operations over whole arrays ([`over`], [`collect`],
-//! [`grouping`]);
+//! [`grouping`]); captured Hashes ([`hash_updates`]);
 //! array expressions that are not computed yet ([`pending`], [`form`]); the seed of `rand` ([`random`]). Not here: each
 //! single step, which the other folders have.
 //! Invariant: only this folder launches kernels.
@@ -10,6 +10,7 @@ pub mod collect;
 pub mod engine;
 pub mod form;
 pub mod grouping;
+pub mod hash_updates;
 pub mod over;
 pub mod pending;
 pub mod random;

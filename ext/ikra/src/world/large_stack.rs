@@ -279,6 +279,9 @@ impl World for Remote<'_> {
     fn live(&mut self, root: &Root) -> bool {
         self.ask(|w| w.live(root))
     }
+    fn captures_hash(&mut self, local: &Name) -> bool {
+        self.ask(|w| w.captures_hash(local))
+    }
     fn has_key_fields(&self) -> bool {
         self.ask(|w| w.has_key_fields())
     }

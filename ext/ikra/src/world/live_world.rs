@@ -268,6 +268,8 @@ pub struct Guards {
     /// Procs and Method objects that Ruby's own code has made, with how.
     derived: Vec<(Root, Derivation)>,
     live: Vec<Root>,
+    /// Captured locals that the section would update, and whether each holds a Hash.
+    hashes: Vec<(Name, bool)>,
     /// The section asked whether an exception was being handled, and none was.
     unhandled: bool,
 }
@@ -318,6 +320,11 @@ impl Guards {
         }
         for root in &self.live {
             if !is_live(captured(ruby, captures, root)?) {
+                return Ok(false);
+            }
+        }
+        for (local, is_hash) in &self.hashes {
+            if (heap::see(captures.get(ruby, local)?.as_raw()) == Seen::Hash) != *is_hash {
                 return Ok(false);
             }
         }
@@ -1032,6 +1039,16 @@ impl World for LiveWorld<'_> {
         let handling = self.caught(is_handling()).unwrap_or(true);
         self.guards.unhandled |= !handling;
         handling
+    }
+
+    fn captures_hash(&mut self, local: &Name) -> bool {
+        if self.goes_on().is_none() {
+            return false;
+        }
+        let held = self.captures.get(self.ruby, local);
+        let is_hash = self.caught(held).is_some_and(|held| heap::see(held.as_raw()) == Seen::Hash);
+        self.guards.hashes.push((local.clone(), is_hash));
+        is_hash
     }
 
     fn live(&mut self, root: &Root) -> bool {

@@ -362,6 +362,7 @@ impl Body<'_, '_> {
                 Val::Float(x) => Some(Val::Float(self.cx.b.f64(Op::Math(crate::ir::MathFn::Lgamma), &[x]))),
                 _ => None,
             },
+            Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
             Position => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[]))),
             KeyError => {
                 let Some(key) = first else { return Ok(None) };

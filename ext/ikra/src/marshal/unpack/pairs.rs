@@ -67,7 +67,11 @@ impl Unpacker<'_> {
             self.polls.look_now(self.ruby)?;
             room::extend(&mut rows, piece.map_err(|broken: Broken| self.broken(broken.0))?);
         }
-        Ok(Some(Pairs { unpacker: self, key: &key.slot, value: &value.slot, class, rows }))
+        let mut pairs = Pairs { unpacker: self, key: &key.slot, value: &value.slot, class, rows };
+        if let Some(tick) = field("@tick") {
+            pairs.order(&tick.slot).ok_or_else(|| self.broken("a tick that is no number"))?;
+        }
+        Ok(Some(pairs))
     }
 
     /// A slot of references to the pairs that the kernel made, of which there are at most `rows`. None where it may
@@ -155,6 +159,18 @@ impl Pairs<'_> {
             utf8 && word.offset() as usize + word.length() <= end
         };
         words.iter().all(known).then_some(words)
+    }
+
+    /// Orders the pairs by their ticks. They are in the order of elements before.
+    fn order(&mut self, tick: &SlotPlan) -> Option<()> {
+        let mut ticks = room::filled(0, self.rows.len());
+        self.read(tick, &self.rows, &mut ticks)?;
+        if ticks.iter().any(|tick| *tick != ticks[0]) {
+            let mut order: Vec<(u64, u32)> = room::collect(ticks.into_iter().zip(std::mem::take(&mut self.rows)));
+            order.sort_by_key(|(tick, _)| *tick);
+            self.rows = room::collect(order.into_iter().map(|(_, row)| row));
+        }
+        Some(())
     }
 
     fn read(&self, slot: &SlotPlan, rows: &[u32], out: &mut [u64]) -> Option<()> {

@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 /// What is kept of one block.
 pub(super) struct Site {
     pub(super) source: BlockSource,
+    /// Whether the block may accumulate into captured Hashes.
+    pub(super) updates_hashes: bool,
     /// How long it took to find and parse the text of the block.
     pub(super) read_in: Duration,
     /// Keeps the block's instruction sequence alive, so that no other one gets its address.
@@ -123,6 +125,7 @@ pub(super) fn find_site(ruby: &Ruby, captures: &Captures, within: Within) -> Res
     let began = Instant::now();
     let source = block::read(ruby, &key.block, captures, key.within.wrapping().as_ref())?;
     let site = Site {
+        updates_hashes: ikra_core::infer::hash_updates::may_update(&source.unit),
         source,
         read_in: began.elapsed(),
         _holds: identified.holds.map(Kept::new),

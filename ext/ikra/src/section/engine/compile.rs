@@ -82,6 +82,7 @@ impl Section<'_> {
             backend: self.choice,
             process: owner(self.choice),
             few: self.len() < ikra_core::ir::ASSUMED_LIMIT as usize,
+            several: self.site.updates_hashes && self.request.ticks > 1,
             single: self.scope.is_some() && self.request.ticks == 1,
             results: match self.request.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
@@ -201,6 +202,7 @@ impl Section<'_> {
                 grouped: world.observer.grouped,
                 reordered: form.code.reorder && Observer::mixed(&elements),
                 few: form.few,
+                several: form.several,
                 single: form.single,
                 // The host waits for each launch.
                 joined: form.single && backend.store().is_some(),

@@ -16,6 +16,7 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::registry;
+use crate::section::hash_updates::{self, Captured, Updated};
 use crate::section::over::Placement;
 use crate::section::{collect, grouping};
 use crate::world::live_world;
@@ -137,20 +138,29 @@ impl Section<'_> {
             }
             (None, None) => (None, self.request.base),
         };
-        let mut locals = Vec::new();
+        let (mut locals, mut hashes) = (Vec::new(), Vec::new());
         let path = &self.site.source.unit.source.path;
         for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
             let start = self.request.captures.get(self.ruby, &accumulator.name)?;
+            if let Some(update) = accumulator.update {
+                unpacker.holder.add(self.ruby, start.as_raw());
+                hashes.push(Captured { accumulator, update, slot, hash: start });
+                continue;
+            }
             if let Some(value) = unpacker.combined(accumulator, slot, start, len, path)? {
                 unpacker.holder.add(self.ruby, value.as_raw());
                 locals.push((accumulator.name.clone(), value));
             }
         }
+        let source = &self.site.source.unit.source;
+        let section = Updated { source, len, base: self.request.base, stays };
+        let hashes = hash_updates::prepare(unpacker, &section, &hashes)?;
         if stays { unpacker.fill_new() } else { unpacker.write_back(unpacker.look()) }?;
         unpacker.schema.roots.iter().try_for_each(|root| live_world::write_class_variable(self.ruby, &root.root))?;
         for (name, value) in locals {
             self.request.captures.set(self.ruby, &name, value)?;
         }
+        hashes.write()?;
         let bare = !self.request.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
         Ok(if bare { value } else { ended(self.ruby, how, value, before) })
     }

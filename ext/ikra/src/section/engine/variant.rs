@@ -34,6 +34,8 @@ pub(super) struct Form {
     pub(super) process: Option<u32>,
     /// There are few elements.
     pub(super) few: bool,
+    /// It accumulates into captured Hashes over several ticks.
+    pub(super) several: bool,
     /// One tick at a time, as a scope calls it that keeps columns where they are. A program without a loop over ticks
     /// always ends.
     pub(super) single: bool,

@@ -1,0 +1,260 @@
+# frozen_string_literal: true
+
+module Ikra
+  # The new values of a captured Hash into which a section's block accumulates, until they are written.
+  #
+  # The section gives all updates: for each key, in the order of first updates, the values of its updates in order. What
+  # Ruby's loop would have made of them is computed here, beside the Hash. So the Hash stays as it is where that raises.
+  # @api private
+  class CapturedHash
+    # What an update makes of what is there and the new value. {SAME}: it stores nothing.
+    STEPS = {
+      "+" => ->(there, value) { there + value },
+      "-" => ->(there, value) { there - value },
+      "&" => ->(there, value) { there & value },
+      "|" => ->(there, value) { there | value },
+      "min" => ->(there, value) { [there, value].min },
+      "max" => ->(there, value) { [there, value].max },
+      "v min" => ->(there, value) { [value, there].min },
+      "v max" => ->(there, value) { [value, there].max },
+      "=" => ->(_, value) { value },
+      "v < h" => ->(there, value) { value < there ? value : SAME },
+      "v > h" => ->(there, value) { value > there ? value : SAME },
+      "v <= h" => ->(there, value) { value <= there ? value : SAME },
+      "v >= h" => ->(there, value) { value >= there ? value : SAME },
+      "h < v" => ->(there, value) { there < value ? value : SAME },
+      "h > v" => ->(there, value) { there > value ? value : SAME },
+      "h <= v" => ->(there, value) { there <= value ? value : SAME },
+      "h >= v" => ->(there, value) { there >= value ? value : SAME }
+    }.freeze
+    # Says that an update leaves what is there.
+    SAME = Object.new.freeze
+    # What blocks for defaults may do, as instructions of Ruby's virtual machine.
+    HARMLESS = /\A(put(nil|object.*|string)|new(array|hash)|dup.*|pop|topn.*|setn.*|opt_(aset|length|size|plus|minus|mult)|leave|nop)\z/.freeze
+    INTEGERS = (-2**63...2**63).freeze
+    private_constant :STEPS, :SAME, :HARMLESS, :INTEGERS
+
+    class << self
+      # Prepares the new values of a Hash.
+      #
+      # @param name [String] the captured variable
+      # @param word [String] how the block updates it
+      # @param keys [Array, Buffer] each key once, or in_order, the keys of all updates
+      # @param values [Array, Buffer] of all updates, those of a key together
+      # @param starts [Buffer] where the values of each key begin
+      # @param in_order [Boolean] keys and values of updates stand side by side, in order
+      # @param changes [Array<Boolean>] whether the section changes objects, and whether Arrays; whether objects stay on
+      #   the device
+      # @return [CapturedHash, String, nil] a String says why the Hash cannot be accumulated into. nil: only with all
+      #   updates in order is the answer Ruby's.
+      def prepared(hash, name, word, keys, values, starts, in_order, changes)
+        catch(self) do
+          made = new(hash, name, word, changes)
+          keys = Reducing.list(keys)
+          made.check_keys(keys)
+          in_order ? made.by_order(keys, Reducing.list(values)) : made.by_group(keys, values, starts)
+        end
+      end
+
+      # Whether no two change one object.
+      def apart?(hashes)
+        touched = hashes.flat_map(&:touched)
+        touched.size == distinct(touched).size
+      end
+
+      # Each object once.
+      def distinct(objects) = objects.each_with_object({}.compare_by_identity) { |object, found| found[object] = true }.keys
+    end
+
+    def initialize(hash, name, word, changes)
+      @hash = hash
+      @name = name
+      @word = word
+      @objects_change, @arrays_change, @stays = changes
+      @stores = []
+      @appends = []
+      refuse("compares keys by identity") if hash.compare_by_identity?
+      refuse("has methods [] and []= that are not Ruby's own") unless own?(Hash, :[]) && own?(Hash, :[]=)
+      # A block for defaults may set keys itself. It gets a copy.
+      @seen = hash.default_proc ? hash.dup : hash
+      check_default if hash.default_proc
+    end
+
+    # What is changed: the Hash, and Arrays in it.
+    attr_reader :touched
+
+    # Ruby's loop would have asked each key at its own time. So no key may depend on what the section changes.
+    def check_keys(keys)
+      return unless @objects_change || @arrays_change
+      return if [keys, @hash.keys].all? { |list| list.all? { |key| lasts?(key) } }
+
+      refuse("has keys that are compared by what is in them, while the section may change that")
+    end
+
+    def by_group(keys, values, starts)
+      return appended(keys, Reducing.list(values), Reducing.list(starts)) if @word.end_with?("<<")
+
+      before = @word == "=" ? [] : keys.map { |key| before(key) }
+      made = sums(before, values, starts) || []
+      if made.empty? || made.include?(nil)
+        values = Reducing.list(values)
+        places = Reducing.list(starts)
+        keys.each_with_index do |key, group|
+          made[group] ||= folded(before[group], values, places[group]...places[group + 1], key)
+        end
+      end
+      keys.each_with_index { |key, group| store(key, made[group]) unless SAME.equal?(made[group]) }
+      done
+    end
+
+    def by_order(keys, values)
+      @seen = @hash.dup if @seen.equal?(@hash)
+      keys.each_with_index do |key, index|
+        value = values[index]
+        if @word.end_with?("<<")
+          @appends << [list(key), [value]]
+        else
+          made = step(there(key), value)
+          @seen[key] = made unless SAME.equal?(made)
+        end
+      end
+      done
+    end
+
+    # Writes the new values.
+    def write
+      @stores.each { |key, value| @hash[key] = value }
+      @appends.each { |list, values| list.concat(values) }
+    end
+
+    private
+
+    def refuse(why) = throw(self.class, "#{@name} is a Hash that #{why}")
+
+    # Whether the section does not change which keys a key is equal to.
+    def lasts?(key)
+      case key
+      when Integer, Float, Rational, Complex, Symbol, String, nil, true, false then true
+      when Array then !@arrays_change && key.all? { |part| lasts?(part) }
+      else %i[hash eql?].all? { |name| Kernel == key.class.instance_method(name).owner }
+      end
+    end
+
+    def own?(owner, method)
+      found = owner.instance_method(method)
+      found.owner == owner && found.source_location.nil?
+    end
+
+    def check_default
+      code = RubyVM::InstructionSequence.of(@hash.default_proc).to_a.last.grep(Array)
+      harmless = code.all? do |name, *operands|
+        name.to_s.match?(HARMLESS) || name == :getlocal_WC_0 || (name == :getlocal && operands.last == 0)
+      end
+      refuse("has a block for defaults which does more than give or store a new value") unless harmless
+    end
+
+    # What is there for a key, or the default.
+    def there(key) = @seen[key]
+
+    # What is there before the first update of a key. A block for defaults may ask how many keys there are.
+    def before(key)
+      return there(key) if @seen.equal?(@hash)
+
+      throw(self.class, nil) if @word.match?(/[<>]/)
+      @seen[key] = there(key)
+    end
+
+    def store(key, value)
+      @seen.equal?(@hash) ? @stores << [key, value] : @seen[key] = value
+    end
+
+    def sums(before, values, starts)
+      return unless %w[+ - +-].include?(@word) && Ikra.__own?(:+) && Ikra.__own?(:-)
+
+      refuse("has -0.0, to which a block both adds and subtracts") if @word == "+-" && before.any? { |number| number.eql?(-0.0) }
+      Ikra.__hash_sums(before, values, starts, @word == "-")
+    rescue IntegerOverflow
+      overflow
+    end
+
+    def overflow = raise(IntegerOverflow, "a value of `#{@name}` becomes an Integer beyond 64 bits")
+
+    # What the updates of a key make of what is there.
+    def folded(there, values, range, key)
+      return values[range.last - 1] if @word == "="
+
+      made = SAME
+      range.each do |at|
+        now = step(there, values[at])
+        next if SAME.equal?(now)
+
+        # The key is as new as its first value that is stored, which only the order of all updates tells.
+        throw(self.class, nil) if SAME.equal?(made) && at > range.first && !@hash.key?(key)
+        made = there = now
+      end
+      made
+    end
+
+    def step(there, value)
+      return value if @word == "="
+
+      refuse("has #{there.class} and #{value.class}, and kernels both add and subtract Integers and Floats only") if @word == "+-"
+
+      plain(there)
+      plain(value)
+      made = STEPS.fetch(@word).call(there, value)
+      overflow if made.is_a?(Integer) && !INTEGERS.cover?(made)
+      made
+    end
+
+    # Checks that a value cannot be changed by others.
+    def plain(value)
+      case value
+      when Integer, Float, Rational, Complex, Symbol, nil, true, false then nil
+      else refuse("has a value of #{value.class}, which #{@word[/[^vh ]+/]} does not accumulate in kernels") unless value.instance_of?(String)
+      end
+    end
+
+    def appended(keys, values, places)
+      keys.each_with_index { |key, group| @appends << [list(key), values[places[group]...places[group + 1]]] }
+      lists = @appends.map(&:first)
+      # The order of updates tells what stands in an Array that several keys have.
+      throw(self.class, nil) unless lists.size == self.class.distinct(lists).size
+      done
+    end
+
+    # The Array to which values of a key are appended.
+    def list(key)
+      found = there(key)
+      store(key, found = []) if @word != "<<" && !found
+      case found
+      when nil, true, false, Float, Symbol then found << nil
+      end
+      refuse("has Arrays, to which sections within Ikra.resident do not append") if @stays && @hash.key?(key)
+      refuse("has a value of #{found.class}, and kernels append to Arrays") unless found.instance_of?(Array)
+      refuse("has Arrays whose << is not Ruby's own") unless own?(Array, :<<) && own?(Array, :concat)
+      raise FrozenError.new("can't modify frozen Array: #{found.inspect}", receiver: found) if found.frozen?
+
+      found
+    end
+
+    # Notes what is to be written.
+    def done
+      unless @seen.equal?(@hash)
+        @stores = @seen.reject { |key, value| @hash.key?(key) && value.equal?(@hash.fetch(key)) }.to_a
+      end
+      if @hash.frozen? && !@stores.empty?
+        raise FrozenError.new("can't modify frozen Hash: #{@hash.inspect}", receiver: @hash)
+      end
+
+      @touched = self.class.distinct([@hash, *@appends.map(&:first)])
+      self
+    end
+  end
+
+  class << self
+    # @api private
+    def __captured_hash = CapturedHash
+  end
+  private_constant :CapturedHash
+end
