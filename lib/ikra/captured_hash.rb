@@ -32,7 +32,8 @@ module Ikra
     # What blocks for defaults may do, as instructions of Ruby's virtual machine.
     HARMLESS = /\A(put(nil|object.*|string)|new(array|hash)|dup.*|pop|topn.*|setn.*|opt_(aset|length|size|plus|minus|mult)|leave|nop)\z/.freeze
     INTEGERS = (-2**63...2**63).freeze
-    private_constant :STEPS, :SAME, :HARMLESS, :INTEGERS
+    NEVER = { Object => :never }.freeze
+    private_constant :STEPS, :SAME, :HARMLESS, :INTEGERS, :NEVER
 
     class << self
       # Prepares the new values of a Hash.
@@ -121,10 +122,12 @@ module Ikra
       done
     end
 
-    # Writes the new values.
+    # Writes the new values, all or none.
     def write
-      @stores.each { |key, value| @hash[key] = value }
-      @appends.each { |list, values| list.concat(values) }
+      Thread.handle_interrupt(NEVER) do
+        @stores.each { |key, value| @hash[key] = value }
+        @appends.each { |list, values| list.concat(values) }
+      end
     end
 
     private

@@ -200,6 +200,58 @@ RSpec.describe "Captured Hashes", :aggregate_failures do
     end
   end
 
+  it "goes with each iterator, and with each section that runs its block once for an element" do
+    lists = [%w[a b], ["b"], []]
+    backends.each do |backend|
+      counts = Hash.new(0)
+      lists.peach(backend: backend) do |list|
+        next if list.empty?
+
+        list.each_with_index { |x, i| counts[x] += i + 1 }
+        list.join.each_char { |x| counts[x] += 10 }
+        list.each_cons(2) { |pair| counts[pair] += 1 }
+        0.upto(list.size) { |i| counts[i] += 1 }
+        i = 0
+        while i < list.size
+          counts[list[i]] += 100
+          i += 1
+        end
+        begin
+          counts[Integer(list[0])] += 1
+        rescue ArgumentError
+          counts[:bad] += 1
+        end
+        case list.size
+        when 1 then counts[:one] += 1
+        else list.size > 1 ? counts[:more] += 1 : counts[:none] += 1
+        end
+      end
+      expect(counts.to_a).to eq [["a", 111], ["b", 223], [%w[a b], 1], [0, 2], [1, 2], [2, 1], [:bad, 2], [:more, 1], [:one, 1]]
+
+      seen = Hash.new(0)
+      called = { pmap: [1, 4], pselect: [1, 2], pfilter_map: [1, 4], psum: 5, pgroup_by: { 1 => [1], 4 => [2] }, psort_by: [1, 2], pflat_map: [1, 4] }
+      called.each do |name, expected|
+        found = (1..2).public_send(name, backend: backend) do |x|
+          seen[name] += x
+          x * x
+        end
+        expect(found).to eq expected
+      end
+      expect(seen).to eq(called.transform_values { 3 })
+      found = (1..9).pfind(backend: backend) do |x|
+        seen[:found] += 1
+        x > 3
+      end
+      expect([found, seen[:found]]).to eq [4, 4]
+    end
+  end
+
+  it "runs as plain Ruby on demand, where kernels cannot" do
+    own = Class.new(Hash).new(0)
+    expect { [1, 2, 1].peach(unsupported: :ruby) { |x| own[x] += 1 } }.to output(/kernels accumulate into plain Hashes/).to_stderr
+    expect(own).to eq(1 => 2, 2 => 1)
+  end
+
   it "says what it cannot do" do
     own = Class.new(Hash).new(0)
     single = Hash.new(0).tap { |hash| hash.define_singleton_method(:twice) { self } }
