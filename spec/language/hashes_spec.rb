@@ -249,7 +249,10 @@ RSpec.describe "Hashes" do
 
   it "are not changed, nor compared" do
     hash = { a: 1 }
-    expect { [1].pmap { |x| hash[:b] = x } }.to raise_error(Ikra::CompileError, /Hash#\[\]=.*look Hashes up/m)
+    held = [{}]
+    expect { [hash].pmap { |held| held[:b] = 1 } }.to raise_error(Ikra::CompileError, /Hash#\[\]=.*look Hashes up/m)
+    expect { [1].pmap { |x| held[0][:b] = x } }.to raise_error(Ikra::CompileError, /Hash#\[\]=.*look Hashes up/m)
+    expect { [1].pmap { |x| hash[:b] = x } }.to raise_error(Ikra::CompileError, /the value of the accumulation is used here/)
     expect { [1].pmap { |x| hash == x } }.to raise_error(Ikra::CompileError, /Hash#==/)
     expect { [1].pmap { |x| hash.select { |_, v| v == x }.size } }.to raise_error(Ikra::CompileError, /Hash#select.*find_all/m)
     expect { [1].pmap { |x| hash.invert[x] } }.to raise_error(Ikra::CompileError, /Hash#invert.*make new ones before/m)
