@@ -44,11 +44,12 @@ module Ikra
     # @param reduce (see Parallel#pmap_reduce)
     # @param order (see Parallel#pmap_reduce)
     # @param lazy (see Parallel#pmap_reduce)
+    # @param engine (see Parallel#pmap_reduce)
     # @yieldparam pair [Array] a key and its value
     # @yieldparam out [Emitter]
     # @return (see Parallel#pmap_reduce)
-    def map_reduce(combine = nil, reduce: nil, order: :first, lazy: false, **options, &block)
-      Ikra.__map_reduce(@pairs.to_a, combine, reduce, order, lazy, options, block)
+    def map_reduce(combine = nil, reduce: nil, order: :first, lazy: false, engine: nil, **options, &block)
+      Ikra.__map_reduce(@pairs.to_a, combine, reduce, order, lazy, { engine: engine, **options }, block)
     end
 
     # Without the values.

@@ -312,11 +312,12 @@ module Ikra
     # @param reduce (see Parallel#pmap_reduce)
     # @param order (see Parallel#pmap_reduce)
     # @param lazy (see Parallel#pmap_reduce)
+    # @param engine (see Parallel#pmap_reduce)
     # @yieldparam value
     # @yieldparam out [Emitter]
     # @return (see Parallel#pmap_reduce)
-    def map_reduce(combine = nil, reduce: nil, order: :first, lazy: false, &block)
-      ::Ikra.__map_reduce(self, combine, reduce, order, lazy, options, block)
+    def map_reduce(combine = nil, reduce: nil, order: :first, lazy: false, engine: nil, &block)
+      ::Ikra.__map_reduce(self, combine, reduce, order, lazy, { engine: engine, **options }, block)
     end
 
     # @return [Hash{Object => Integer}] how often each value occurs

@@ -67,7 +67,11 @@ module Ikra
     ORDERS = %i[first key none].freeze
     # Operators of two values that are methods of neither.
     OWN = { min: ->(a, b) { [a, b].min }, max: ->(a, b) { [a, b].max } }.freeze
-    private_constant :ORDERS, :OWN
+    # Operators that combine Integers while their keys are inserted into tables, and the methods that must be Ruby's.
+    TABLED = { :+ => %i[sum +], :& => %i[and &], :| => %i[or |], min: %i[min <=>], max: %i[max <=>] }.freeze
+    # What groups pairs.
+    ENGINES = %i[direct small hash group append].freeze
+    private_constant :ORDERS, :OWN, :TABLED, :ENGINES
 
     # @param combine [Symbol, #to_proc, nil]
     # @param reduce [#to_proc, nil]
@@ -77,6 +81,9 @@ module Ikra
       raise ArgumentError, "no block that emits pairs" unless block
       raise ArgumentError, "order: #{order.inspect} is none of :first, :key, :none" unless ORDERS.include?(order)
 
+      @engine = options[:engine]
+      options = options.except(:engine)
+      check_engine(combine, reduce) unless @engine.nil?
       Ikra.__check(options)
       @base = base
       # Some operators are not combined by calling them.
@@ -108,24 +115,50 @@ module Ikra
     def computed
       grouped = @combine || @reduce
       # Without elements there are no lists.
-      keys, values, starts = emitted(grouped)
+      keys, values, starts, combined = emitted(grouped)
       return (keys ? Reducing.list(keys).zip(Reducing.list(values)) : []) unless grouped
       return {} if keys.nil? || keys.size.zero?
 
-      keys, values, starts = Ikra.__by_hash(keys, values) unless starts
-      values = combined(values, starts) if @combine
-      return keys.zip(values).to_h unless @reduce
+      keys, values, starts = Ikra.__by_hash(keys, values) unless starts || combined
+      values = combined(values, starts) if @combine && !combined
+      return Ikra.__paired(keys, values) unless @reduce
 
       values, starts = Reducing.single(values) if @combine
-      keys.zip(section(@reduce, 0...keys.size, [:reduction, keys, values, starts])).to_h
+      Ikra.__paired(keys, section(@reduce, 0...keys.size, [:reduction, keys, values, starts]))
     end
 
     # The pairs of all elements: those of a chain by the kernel that computes its values, where that is possible.
     def emitted(grouped)
-      form = grouped ? :__groups : :__pairs
-      return section(@block, @base, [:emitted], form => true) if @base.is_a?(Array) || @base.is_a?(Range)
+      form = grouped ? { __groups: true, **tabled } : { __pairs: true }
+      return section(@block, @base, [:emitted], **form) if @base.is_a?(Array) || @base.is_a?(Range)
 
-      Reducing.within(@base, @block, form, @options) || section(@block, Reducing.elements(@base), [:emitted], form => true)
+      Reducing.within(@base, @block, form, @options) || section(@block, Reducing.elements(@base), [:emitted], **form)
+    end
+
+    # What tables combine while pairs are inserted.
+    def tabled
+      how, method = TABLED[@combine] if @combine.is_a?(Symbol)
+      return {} unless how && own?(method)
+
+      { __combine: how, __engine: @engine || :auto }
+    end
+
+    # Whether an operator is Ruby's own. Floats have no operators of bits.
+    def own?(operator)
+      return Ikra.__own?(operator) unless %i[& |].include?(operator)
+
+      method = Integer.instance_method(operator)
+      method.owner == Integer && method.source_location.nil?
+    end
+
+    def check_engine(combine, reduce)
+      why =
+        if !ENGINES.include?(@engine) then "is none of #{ENGINES.map(&:inspect).join(", ")}"
+        elsif @engine == :append then ("gives all pairs, so combine and reduce are not for it" if combine || reduce)
+        elsif !combine && !reduce then "groups pairs, but without combine and reduce none are grouped: this is :append"
+        elsif @engine != :group && !TABLED.key?(combine) then "combines while it inserts, so combine must be one of :+, :min, :max, :&, :|"
+        end
+      raise ArgumentError, "engine: #{@engine.inspect} #{why}" if why
     end
 
     def combined(values, starts)
@@ -183,11 +216,14 @@ module Ikra
 
       # The elements of a chain or an MDArray, grouped by themselves or by the values of a block. Gives each key once,
       # the elements of all groups, and where those of each begin. nil where this needs a list first.
-      def groups(base, key = nil)
+      #
+      # With `combine`, and where tables can do it: each key once, one value for each, nil, and true.
+      def groups(base, key = nil, combine = nil)
         block = key ? proc { |x, out| out.emit(key.call(x), x) } : proc { |x, out| out.emit(x, nil) }
-        found = within(base, block, :__groups) or return
-        keys, values, starts = found
+        found = within(base, block, { __groups: true, **(combine ? { __combine: combine } : {}) }) or return
+        keys, values, starts, combined = found
         return [[], [], [0]] if keys.nil? || keys.size.zero?
+        return found if combined
 
         keys, values, starts = Ikra.__by_hash(keys, values) unless starts
         [keys, values, list(starts)]
@@ -195,18 +231,21 @@ module Ikra
 
       # How often each element occurs. The keys are the very elements.
       def tally(base)
-        keys, _, starts = groups(base)
+        keys, counts, starts, combined = groups(base, nil, :count)
         return unless keys
 
-        counts = keys.tally
-        keys.each_with_index { |key, group| counts[key] = starts[group + 1] - starts[group] }
-        counts
+        counts = starts.each_cons(2).map { |from, to| to - from } unless combined
+        # Hash#[]= would copy Strings.
+        return Ikra.__paired(keys, counts) unless keys.any?(String)
+
+        keys.tally.tap { |tally| keys.zip(counts) { |key, count| tally[key] = count } }
       end
 
       # The first element of each group. nil where this needs a list first.
       def uniq(base, key)
-        keys, values, starts = groups(base, key)
+        keys, values, starts, combined = groups(base, key, :first)
         return keys unless keys && key
+        return values if combined
 
         values = list(values)
         keys.each_index.map { |group| values[starts[group]] }

@@ -300,12 +300,15 @@ module Ikra
     # @param reduce [#to_proc, nil] makes the result of a key and the Array of its values
     # @param order [Symbol] of the result: `:first` by the first pair of each key, `:key` by key, `:none` any
     # @param lazy [Boolean] whether the result is {Groups}, for a second pass
+    # @param engine [Symbol, nil] what groups the pairs: `:direct`, `:small`, `:hash`, `:group` or `:append`; nil: what
+    #   a look at some of the keys chooses
     # @yieldparam element
     # @yieldparam out [Emitter]
     # @return [Hash, Array<Array>, Groups] the value for each key; without +combine+ and +reduce+ all pairs
     # @raise [IntegerOverflow] for a sum beyond 64 bits
-    def pmap_reduce(combine = nil, reduce: nil, order: :first, lazy: false, **options, &block)
-      ::Ikra.__map_reduce(self, combine, reduce, order, lazy, options, block)
+    # @raise [ArgumentError] where the engine cannot run this
+    def pmap_reduce(combine = nil, reduce: nil, order: :first, lazy: false, engine: nil, **options, &block)
+      ::Ikra.__map_reduce(self, combine, reduce, order, lazy, { engine: engine, **options }, block)
     end
 
     # What +tally+ gives.

@@ -8,6 +8,7 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::heap;
 use crate::ruby::question;
 use crate::ruby::registry::names;
+use ikra_core::backend::collective::monitor::Engine;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
 use ikra_core::sched::stencil::Strategy;
@@ -53,9 +54,36 @@ pub struct Settings {
     /// Only the reduction of the results is needed, where it is possible.
     pub reduce: Option<Reduction>,
     pub flags: Flags,
+    /// What the values of each group of [`Flag::Groups`] combine to, where tables can do that.
+    pub combine: Option<Combine>,
+    /// How they are grouped.
+    pub engine: Engine,
     /// How stencils read the values before them, where there is a choice. It serves measurements and changes no result.
     pub stencils: Option<Strategy>,
 }
+
+/// What values of a group combine to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    Sum,
+    Min,
+    Max,
+    And,
+    Or,
+    /// How many there are.
+    Count,
+    First,
+}
+
+const COMBINATIONS: [(&str, Combine); 7] = [
+    ("sum", Combine::Sum),
+    ("min", Combine::Min),
+    ("max", Combine::Max),
+    ("and", Combine::And),
+    ("or", Combine::Or),
+    ("count", Combine::Count),
+    ("first", Combine::First),
+];
 
 /// What Ikra's own Ruby code may ask of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +199,8 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     into: None,
     reduce: None,
     flags: Flags(0),
+    combine: None,
+    engine: Engine::Auto,
     stencils: None,
 });
 
@@ -316,6 +346,13 @@ impl Settings {
             }
             name if let Some((_, flag)) = Flag::NAMED.iter().find(|(known, _)| *known == name) => {
                 self.flags.set(*flag, is_true()?);
+            }
+            "__combine" => {
+                let at = one_of(ruby, key, value, &given, &COMBINATIONS.map(|(name, _)| name))?;
+                self.combine = Some(COMBINATIONS[at].1);
+            }
+            "__engine" => {
+                self.engine = Engine::ALL[one_of(ruby, key, value, &given, &Engine::ALL.map(Engine::name))?];
             }
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";

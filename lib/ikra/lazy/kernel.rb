@@ -200,11 +200,11 @@ module Ikra
         give_up(RAISES)
       end
 
-      # What a block emits for all values (`__pairs` and `__groups` of `Ikra.__section`).
+      # What a block emits for all values. `form`: `__pairs` or `__groups` of `Ikra.__section`.
       def emitted(emitter, form)
         count = @sizes[@stages.size - 1]
         text = Text.of(@stages, @step.abreast, @base, :emit, emitter)
-        _, pairs = section(text, part(@list, 0, count), { from: 0, folder: emitter }, { form => true }, [])
+        _, pairs = section(text, part(@list, 0, count), { from: 0, folder: emitter }, form, [])
         pairs
       end
 

@@ -102,8 +102,8 @@ module Ikra
       # The block's values as Ruby's.
       def objects(count, *within, base: 0...count) = count.zero? ? [] : section(:map, base, within)
 
-      # What the block emits for all elements (`__pairs` and `__groups` of `Ikra.__section`).
-      def emitted(count, form, *within, base: 0...count) = count.zero? ? [] : section(:map, base, [*within, EMITTED], nil, { form => true })
+      # What the block emits for all elements. `form`: `__pairs` or `__groups` of `Ikra.__section`.
+      def emitted(count, form, *within, base: 0...count) = count.zero? ? [] : section(:map, base, [*within, EMITTED], nil, form)
 
       # Runs the block for its effects.
       def each(count, *within, base: 0...count) = count.zero? ? nil : section(:each, base, within)

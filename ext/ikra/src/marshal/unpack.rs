@@ -33,7 +33,7 @@ use std::rc::Rc;
 mod pairs;
 mod write_back;
 
-pub use pairs::Pairs;
+pub use pairs::{KeyWords, Pairs};
 
 /// The most elements of new Arrays that are read together.
 const ELEMENTS: usize = 1024;

@@ -420,6 +420,15 @@ pub fn encoding(string: Raw) -> Option<Encoding> {
     }
 }
 
+/// Whether a value is a String in UTF-8, of Ruby's own class and without singleton methods. For workers.
+#[inline]
+pub fn is_plain_utf8(v: Raw) -> bool {
+    let is_string = !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_STRING as usize;
+    // SAFETY: Ruby sets the class before it loads any library. `v` is a live String, and the function reads its
+    // encoding's number: 1 is UTF-8's (`encoding`).
+    is_string && unsafe { class_word(v) == rb_sys::rb_cString && rb_sys::rb_enc_get_index(v) == 1 }
+}
+
 /// How the ivars of one object are held.
 struct Body {
     at: *const Raw,

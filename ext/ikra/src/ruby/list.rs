@@ -1,7 +1,7 @@
 //! Arrays of many numbers, filled by all cores, and Strings of many bytes.
 //!
-//! Here: [`filled`], an Array whose elements are written in place by workers, so that nothing is copied; and
-//! [`string`], whose bytes several threads copy. Not here: the numbers and bytes themselves
+//! Here: [`filled`], an Array whose elements are written in place by workers, so that nothing is copied;
+//! [`string`], whose bytes several threads copy; and [`hash`], a Hash that is filled at once. Not here: the numbers and bytes themselves
 //! ([`crate::marshal::decode`], [`crate::buffers::buffer`]).
 #![allow(unsafe_code, reason = "writes the bodies of an Array and of a String that nobody else knows yet")]
 
@@ -10,8 +10,8 @@ use crate::ruby::workers::{self, PIECE};
 use ikra_core::memory::pages::large_pages;
 use ikra_core::memory::room;
 use ikra_core::memory::words::copy_by_threads;
-use magnus::rb_sys::{FromRawValue, protect};
-use magnus::{Error, RArray, RString, Ruby, Value};
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, RArray, RHash, RString, Ruby, Value};
 use rb_sys::StableApiDefinition;
 use std::mem::MaybeUninit;
 
@@ -90,6 +90,24 @@ pub fn filled<E: Send>(
     });
     let rest = rest.into_iter().collect::<Result<Vec<_>, E>>().map_err(Unfilled::Failed)?;
     Ok((array, room::concat(&rest)))
+}
+
+/// A Hash of keys and values, which alternate in a list of the caller's own.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; NoMemoryError.
+pub fn hash(ruby: &Ruby, list: RArray) -> Result<RHash, Error> {
+    let hash = ruby.hash_new();
+    let elements = heap::elements(list.as_raw());
+    // SAFETY: both are live, because they are on the machine stack until the end. No other code knows the list, so its
+    // body stays as it is. The function reads that body and changes the Hash, which is not frozen. `protect` catches
+    // what it raises. No frame on the way has anything to drop.
+    protect(|| unsafe {
+        rb_sys::rb_hash_bulk_insert(elements.len() as std::os::raw::c_long, elements.as_ptr(), hash.as_raw());
+        heap::NIL
+    })?;
+    std::hint::black_box(list);
+    Ok(hash)
 }
 
 /// A String of such bytes, in no encoding.

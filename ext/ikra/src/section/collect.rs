@@ -49,7 +49,7 @@ fn truthy(raw: Raw) -> bool {
 
 /// A list of known length that is being filled. Elements wait on the stack, where they are pinned, and are appended
 /// many at a time. The array has room for all, so that appending allocates nothing.
-struct Filling {
+pub(super) struct Filling {
     out: RArray,
     polls: Polls,
     waiting: [Value; 64],
@@ -57,11 +57,11 @@ struct Filling {
 }
 
 impl Filling {
-    fn new(ruby: &Ruby, len: usize) -> Self {
+    pub fn new(ruby: &Ruby, len: usize) -> Self {
         Self { out: ruby.ary_new_capa(len), polls: Polls::new(), waiting: [ruby.qnil().as_value(); 64], count: 0 }
     }
 
-    fn push(&mut self, element: Value) -> Result<(), Error> {
+    pub fn push(&mut self, element: Value) -> Result<(), Error> {
         self.waiting[self.count] = element;
         self.count += 1;
         if self.count == self.waiting.len() { self.flush() } else { Ok(()) }
@@ -73,7 +73,7 @@ impl Filling {
         self.polls.look_now(&Ruby::get_with(self.out))
     }
 
-    fn done(mut self) -> Result<RArray, Error> {
+    pub fn done(mut self) -> Result<RArray, Error> {
         self.flush()?;
         Ok(self.out)
     }
@@ -261,16 +261,6 @@ fn filled_column<T: column::Element + Send>(
         true
     };
     workers::map(raw.len(), pieces, fill).into_iter().all(|filled| filled).then_some(column)
-}
-
-/// The results of `one`. None where `one` gives None for some value. (`collect` would not know their number in
-/// advance.)
-pub(super) fn all<T>(raw: &[Raw], one: impl Fn(Raw) -> Option<T>) -> Option<Vec<T>> {
-    let mut out = room::with_capacity(raw.len());
-    for raw in raw {
-        out.push(one(*raw)?);
-    }
-    Some(out)
 }
 
 fn int(raw: Raw) -> Option<i64> {

@@ -1,78 +1,59 @@
 //! Grouping: elements of a list by their keys, and the pairs that the block of a `map_reduce` emitted.
 //!
 //! Here: natives that tell which keys are equal, and make Hashes and lists of that. Keys that are numbers of one kind,
-//! immediate values or Strings are compared by the core, in threads; Ruby's own Hash compares others. Not here: the
-//! table itself (the core's `collective/groups.rs`), and what a kernel emitted (`marshal/unpack/pairs.rs`).
+//! immediate values or Strings are compared by the core, in threads; Ruby's own Hash compares others. Not here: groups
+//! whose values are combined at once ([`super::combining`]), the tables (the core's `collective/table.rs`), and what a
+//! kernel emitted (`marshal/unpack/pairs.rs`).
 //!
 //! Invariant: keys are in one group exactly where Ruby's `eql?` and `hash` say so, and groups are in the order of their
 //! first elements. Each NaN has a group of its own.
 
 use crate::buffers::buffer;
 use crate::marshal::plan::SlotPlan;
-use crate::marshal::unpack::{Pairs, Unpacker};
+use crate::marshal::unpack::Unpacker;
+use crate::options::{Flag, Settings};
 use crate::report::profile::{Clock, Phase};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl::Polls;
-use crate::ruby::heap::{self, Raw, Seen};
-use crate::section::collect::{
-    Given, all, at, clock_of, countable, fetched, float, on_host, picked, tell_of_list, working,
-};
+use crate::ruby::heap::{self, Seen};
+use crate::ruby::workers::{self, PIECE};
+use crate::section::collect::{Given, at, countable, fetched, on_host, picked, tell_of_list, working};
+use crate::section::combining::{self, Kind, Listed};
 use crate::section::over::Placement;
 use ikra_core::backend::collective::Element;
 use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::backend::collective::groups::{self, Grouped};
+use ikra_core::backend::collective::monitor;
 use ikra_core::backend::collective::rows::Stretch;
+use ikra_core::backend::collective::table::Keys;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
-use ikra_core::types::StrWord;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Value};
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-/// Keys as words. Two words are equal exactly where Ruby's `eql?` finds the keys equal. So all keys must be Floats, or
-/// all must be immediate values: Integers, Symbols, true, false or nil. None where they are not, or where some are NaN.
-fn words(keys: RArray) -> Option<Vec<u64>> {
-    let raw = heap::elements(keys.as_raw());
-    if let Seen::Float(_) = heap::see(*raw.first()?) {
-        return all(raw, |key| float(key).map(groups::float_word));
+/// The words of keys. None where tables do not take them. `few`: also where most seem to occur once. Then making the
+/// Hash takes most of the time, and Ruby groups faster.
+fn words(keys: RArray, few: bool) -> Option<HostColumn> {
+    let listed = Listed::of(keys).filter(|listed| listed.kind != Kind::Text && countable(keys.len()))?;
+    if few && monitor::look(groups::seed(), &listed, keys.len(), false).mostly_differ() {
+        return None;
     }
-    all(raw, |key| is_itself(key).then_some(key))
-}
-
-/// Whether a value is equal only to itself, and is wholly described by its word.
-fn is_itself(raw: Raw) -> bool {
-    match heap::see(raw) {
-        Seen::Nil | Seen::False | Seen::True => true,
-        Seen::Int(_) => heap::is_fixnum(raw),
-        // Immediate Symbols end in these bits.
-        Seen::Symbol => raw & 0xff == 0x0c,
-        _ => false,
-    }
-}
-
-/// How many keys are looked at to estimate how many differ.
-const SAMPLE: usize = 1024;
-
-/// Whether most keys seem to occur once. Then making the Hash takes most of the time, and Ruby groups faster.
-fn mostly_differ(words: &[u64]) -> bool {
-    let step = (words.len() / SAMPLE).max(1);
-    let mut sample: Vec<u64> = words.iter().step_by(step).copied().collect();
-    let all = sample.len();
-    sample.sort_unstable();
-    sample.dedup();
-    all > 16 && sample.len() * 4 > all * 3
+    let mut column = HostColumn::to_fill(Dtype::I64.storage(), keys.len(), None);
+    let pieces = column.view_mut::<u64>().chunks_mut(PIECE).zip((0..keys.len()).step_by(PIECE)).collect();
+    let read = workers::map(keys.len(), pieces, |(out, first): (&mut [u64], usize)| listed.words(first, out));
+    read.into_iter().all(|read| read).then_some(column)
 }
 
 /// Which keys are equal. None where Ruby must decide, or is faster.
 fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
-    let words = clock.measure(Phase::Pack, || words(keys).filter(|w| countable(w.len()) && !mostly_differ(w)));
-    let Some(words) = words else { return Ok(None) };
-    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |workers| groups::of_words(workers, &words))).map(Some)
+    let Some(words) = clock.measure(Phase::Pack, || words(keys, true)) else { return Ok(None) };
+    let words = words.view();
+    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |workers| groups::of_words(workers, words))).map(Some)
 }
 
 /// The same for numbers in a buffer, with the key of each group.
@@ -86,7 +67,8 @@ fn grouping_of(
     place.tell(ruby, clock, "grouping", (dtype, keys), n, None)?;
     if !place.is_device() && element.bytes() == size_of::<u64>() {
         let rows = on_host(ruby, clock, keys)?;
-        if mostly_differ(rows.view()) {
+        let words = rows.view::<u64>();
+        if monitor::look(groups::seed(), words, words.len(), false).mostly_differ() {
             return Ok(None);
         }
     }
@@ -170,27 +152,6 @@ fn by_groups(ruby: &Ruby, list: RArray, grouping: Grouping) -> Result<RHash, Err
     Ok(groups)
 }
 
-/// `Ikra.__tallied(list)`: a Hash from each element to the number of elements equal to it, as `tally` makes it. nil
-/// where the caller must use Ruby's method.
-///
-/// # Errors
-/// What interrupts raise.
-pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
-    let mut clock = clock_of(ruby, "grouping", list)?;
-    let Some(Grouped { firsts, counts, .. }) = grouping_in(ruby, &mut clock, list)? else {
-        clock.forget();
-        return Ok(None);
-    };
-    clock.measure(Phase::Unpack, || {
-        let (tally, polls) = (ruby.hash_new(), Polls::new());
-        for (first, count) in firsts.iter().zip(counts) {
-            polls.look(ruby)?;
-            tally.aset(at(list, *first as usize), count)?;
-        }
-        Ok(Some(tally))
-    })
-}
-
 /// `Ikra.__distinct(list, keys)`: the first element of each key.
 ///
 /// # Errors
@@ -217,16 +178,16 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error>
 }
 
 /// The members of each group.
-struct Members {
+pub(super) struct Members {
     /// The elements, group by group, each group in order.
-    order: Vec<u32>,
+    pub order: Vec<u32>,
     /// The place in `order` of each group's first member, and at the end the number of elements.
-    starts: Vec<i64>,
+    pub starts: Vec<i64>,
 }
 
 impl Members {
     /// A stable counting sort by group.
-    fn of(grouped: &Grouped) -> Self {
+    pub fn of(grouped: &Grouped) -> Self {
         let mut starts: Vec<i64> = room::with_capacity(grouped.counts.len() + 1);
         let mut next = 0;
         for count in &grouped.counts {
@@ -257,9 +218,12 @@ impl Members {
 /// `starts[g + 1]`, in order. Only [`by_hash`] can group keys whose own methods compare them: then `starts` is nil.
 /// `starts` is a buffer, and lists of numbers of one kind are. Keys of groups are an Array.
 ///
+/// With `settings.combine`, and where tables can combine values so: `[keys, values, nil, true]`, with one value for each
+/// key.
+///
 /// # Errors
-/// Rows that mean nothing; NoMemoryError; RangeError for more pairs than 32 bits can count; what interrupts raise.
-pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, grouped: bool) -> Result<RArray, Error> {
+/// What [`combining::combined`] raises. Rows that mean nothing; NoMemoryError; RangeError for more pairs than 32 bits can count; what interrupts raise.
+pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, settings: &Settings) -> Result<RArray, Error> {
     let (ruby, out) = (unpacker.ruby, unpacker.ruby.ary_new());
     let Some(pairs) = unpacker.pairs(slot, len)? else {
         out.push(ruby.ary_new())?;
@@ -270,7 +234,20 @@ pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, grouped: bool
         Some((dtype, column)) => Ok(numbers(ruby, dtype, column)),
         None => pairs.values(slot, rows).map(|values| values.as_value()),
     };
-    let known = if grouped { groups_of(ruby, &pairs)? } else { None };
+    let grouped = settings.flags.has(Flag::Groups);
+    if grouped && !countable(pairs.rows.len()) {
+        return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
+    }
+    if let (true, Some(how)) = (grouped, settings.combine)
+        && let Some((keys, values)) = combining::combined(unpacker, &pairs, how, settings.engine)?
+    {
+        out.push(keys)?;
+        out.push(values)?;
+        out.push(ruby.qnil())?;
+        out.push(true)?;
+        return Ok(out);
+    }
+    let known = if grouped { combining::numbered(ruby, &pairs)? } else { None };
     let Some(groups) = known else {
         out.push(list(pairs.key, &pairs.rows)?)?;
         out.push(list(pairs.value, &pairs.rows)?)?;
@@ -289,41 +266,6 @@ fn numbers(ruby: &Ruby, dtype: Dtype, column: HostColumn) -> Value {
     buffer::wrap(ruby, dtype, Arc::new(Buffer::from_column(column))).as_value()
 }
 
-/// Which pairs have equal keys. None where Ruby's Hash must tell.
-fn groups_of(ruby: &Ruby, pairs: &Pairs<'_>) -> Result<Option<Grouped>, Error> {
-    if !countable(pairs.rows.len()) {
-        return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
-    }
-    if let Some(words) = pairs.words() {
-        return of_strings(ruby, &words, pairs.bytes()).map(Some);
-    }
-    pairs.numbers(pairs.key, &pairs.rows).map_or(Ok(None), |(dtype, column)| of_numbers(ruby, dtype, &column))
-}
-
-/// None where there is a NaN, which is equal to no other.
-fn of_numbers(ruby: &Ruby, dtype: Dtype, column: &HostColumn) -> Result<Option<Grouped>, Error> {
-    if dtype != Dtype::F64 {
-        let words = column.view::<u64>();
-        return working(ruby, words.len(), |workers| groups::of_words(workers, words)).map(Some);
-    }
-    let floats = column.view::<f64>();
-    if floats.iter().any(|key| key.is_nan()) {
-        return Ok(None);
-    }
-    let words: Vec<u64> = room::collect(floats.iter().map(|key| groups::float_word(*key)));
-    working(ruby, words.len(), |workers| groups::of_words(workers, &words)).map(Some)
-}
-
-/// Hashes of Strings differ from process to process, as Ruby's do.
-static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-
-/// Groups Strings by their bytes.
-fn of_strings(ruby: &Ruby, words: &[StrWord], bytes: &[u8]) -> Result<Grouped, Error> {
-    let text = |i: usize| &bytes[words[i].offset() as usize..][..words[i].length()];
-    let hashes: Vec<u64> = room::collect((0..words.len()).map(|i| SEED.hash_one(text(i))));
-    working(ruby, words.len(), |workers| groups::groups(workers, words.len(), |i| hashes[i], |i, j| text(i) == text(j)))
-}
-
 /// `Ikra.__by_hash(keys, values)`: pairs, grouped as [`pairs`] gives them. Ruby's own Hash groups them, unless all keys
 /// are immediate values.
 ///
@@ -334,9 +276,10 @@ pub fn by_hash(ruby: &Ruby, keys: Value, values: Value) -> Result<RArray, Error>
     if !countable(keys.len()) {
         return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
     }
-    let (distinct, grouped) = match words(keys) {
+    let (distinct, grouped) = match words(keys, false) {
         Some(words) => {
-            let grouped = working(ruby, words.len(), |workers| groups::of_words(workers, &words))?;
+            let words = words.view();
+            let grouped = working(ruby, words.len(), |workers| groups::of_words(workers, words))?;
             (picked(ruby, keys, grouped.firsts.iter().copied())?, grouped)
         }
         None => grouped_by_ruby(ruby, keys)?,

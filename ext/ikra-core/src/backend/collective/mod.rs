@@ -27,13 +27,16 @@
 
 pub mod exact_sum;
 pub mod groups;
+pub mod monitor;
 #[cfg(feature = "cpu")]
 pub mod product;
 pub mod reduce;
 pub mod rows;
 pub mod scan;
 pub mod select;
+pub mod sketch;
 pub mod sort;
+pub mod table;
 #[cfg(test)]
 pub mod testing;
 

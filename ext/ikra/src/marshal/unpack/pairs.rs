@@ -15,7 +15,7 @@ use crate::ruby::workers::{self, PIECE};
 use ikra_core::ir::ColumnId;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
-use ikra_core::types::{Encoding, Repr, Storage, StrWord, Tag, Unit};
+use ikra_core::types::{Repr, Storage, StrWord, Tag, Unit};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray};
 
@@ -50,7 +50,8 @@ impl Unpacker<'_> {
         let before = self.links(&previous.slot, class, self.start(class, &previous.slot), all);
         let before = before.ok_or_else(|| self.broken("a pair before in no known form"))?;
         let read = workers::map(len, (0..len).step_by(PIECE).collect(), |first: usize| {
-            let mut rows: Vec<u32> = Vec::new();
+            // most elements emit one pair
+            let mut rows: Vec<u32> = room::with_capacity(PIECE.min(len - first));
             for element in first..len.min(first + PIECE) {
                 let first = rows.len();
                 let mut next = last.at(element)?;
@@ -62,11 +63,16 @@ impl Unpacker<'_> {
             }
             Ok(rows)
         });
-        let mut rows: Vec<u32> = Vec::new();
-        for piece in read {
-            self.polls.look_now(self.ruby)?;
-            room::extend(&mut rows, piece.map_err(|broken: Broken| self.broken(broken.0))?);
+        self.polls.look_now(self.ruby)?;
+        let read: Vec<Vec<u32>> = room::collect_results(read).map_err(|broken: Broken| self.broken(broken.0))?;
+        let mut rows = room::filled(0, read.iter().map(Vec::len).sum());
+        let (mut rest, mut pieces) = (&mut rows[..], room::with_capacity(read.len()));
+        for piece in &read {
+            let (own, others) = rest.split_at_mut(piece.len());
+            pieces.push((own, piece));
+            rest = others;
         }
+        workers::map(len, pieces, |(own, piece): (&mut [u32], &Vec<u32>)| own.copy_from_slice(piece));
         let mut pairs = Pairs { unpacker: self, key: &key.slot, value: &value.slot, class, rows };
         if let Some(tick) = field("@tick") {
             pairs.order(&tick.slot).ok_or_else(|| self.broken("a tick that is no number"))?;
@@ -131,7 +137,99 @@ impl Links<'_> {
     }
 }
 
+/// What keys are compared by. Words and numbers are those of rows.
+pub enum KeyWords<'a> {
+    Integers(&'a [u64]),
+    /// Symbols.
+    Words(&'a [u64]),
+    Floats(&'a [u64]),
+    /// Strings, and the bytes that they are parts of.
+    Texts(&'a [u64], &'a [u8]),
+    /// Strings of the program whose bytes no kernel has: the number of each pair's, and all of them.
+    Strings(Vec<u32>, &'a [heap::Raw]),
+}
+
 impl Pairs<'_> {
+    /// What keys are compared by. None where that is not known of them.
+    pub fn key_words(&self) -> Option<KeyWords<'_>> {
+        let words = self.column(self.key)?;
+        Some(match self.repr(self.key) {
+            Repr::Int => KeyWords::Integers(words),
+            Repr::Sym => KeyWords::Words(words),
+            Repr::Float => KeyWords::Floats(words),
+            Repr::Str if self.unpacker.schema.bytes.is_some() => KeyWords::Texts(words, self.bytes()),
+            Repr::Str => {
+                let literals = self.bytes().len();
+                let is_literal = |row: &u32| (StrWord(words[*row as usize]).offset() as usize) < literals;
+                if self.rows.iter().all(is_literal) {
+                    return Some(KeyWords::Texts(words, self.bytes()));
+                }
+                KeyWords::Strings(self.strings(words)?, &self.unpacker.tables.strings.strings)
+            }
+            _ => return None,
+        })
+    }
+
+    /// The number of each pair's String. None where a kernel made one, or the program's text has it.
+    fn strings(&self, words: &[u64]) -> Option<Vec<u32>> {
+        let known = &self.unpacker.tables.strings.words;
+        let mut numbers = room::filled(0, self.rows.len());
+        let pieces = numbers.chunks_mut(PIECE).zip(self.rows.chunks(PIECE)).collect();
+        let found = workers::map(self.rows.len(), pieces, |(numbers, rows): (&mut [u32], &[u32])| {
+            // Strings mostly follow each other.
+            let mut next = 0;
+            for (number, row) in numbers.iter_mut().zip(rows) {
+                let word = StrWord(words[*row as usize]);
+                let follows = known.get(next).is_some_and(|known| known.offset() == word.offset());
+                let by_offset = || known.binary_search_by_key(&word.offset(), |known| known.offset()).ok();
+                match if follows { Some(next) } else { by_offset() } {
+                    Some(at) if !word.is_made() => (*number, next) = (at as u32, at + 1),
+                    _ => return false,
+                }
+            }
+            true
+        });
+        found.into_iter().all(|found| found).then_some(numbers)
+    }
+
+    /// The values, where all are Integers.
+    pub fn integers(&self, slot: &SlotPlan) -> Option<&[u64]> {
+        if self.repr(slot) == Repr::Int { self.column(slot) } else { None }
+    }
+
+    /// The same for Floats.
+    pub fn floats(&self, slot: &SlotPlan) -> Option<&[u64]> {
+        if self.repr(slot) == Repr::Float { self.column(slot) } else { None }
+    }
+
+    /// What a slot holds in all pairs. Where several kinds of values may be there, only one may have been stored.
+    fn repr(&self, slot: &SlotPlan) -> Repr {
+        let tags = slot.tag.filter(|_| slot.repr == Repr::Union).map(|tags| &self.unpacker.columns[tags.index()]);
+        let Some(tags) = tags.filter(|tags| tags.storage() == Storage::U8) else { return slot.repr };
+        let (tags, start) = (tags.view::<u8>(), self.unpacker.start(self.class, slot));
+        let tag = |row: &u32| tags[start + *row as usize];
+        let Some(first) = self.rows.first().map(tag) else { return slot.repr };
+        let all = |rows: &[u32]| rows.iter().all(|row| tag(row) == first);
+        if !workers::map(self.rows.len(), self.rows.chunks(PIECE).collect(), all).into_iter().all(|all| all) {
+            return slot.repr;
+        }
+        match i32::from(first) {
+            Tag::INT => Repr::Int,
+            Tag::FLOAT => Repr::Float,
+            Tag::SYM => Repr::Sym,
+            Tag::STR => Repr::Str,
+            _ => slot.repr,
+        }
+    }
+
+    /// The rows of a slot, if they have 64 bits.
+    fn column(&self, slot: &SlotPlan) -> Option<&[u64]> {
+        // Floats of a column may have 32 bits.
+        let column =
+            Some(&self.unpacker.columns[slot.value?.index()]).filter(|column| column.storage().bytes() == 8)?;
+        column.view::<u64>().get(self.unpacker.start(self.class, slot)..)
+    }
+
     /// What a slot holds in these rows of pairs, where all are numbers of one kind.
     pub fn numbers(&self, slot: &SlotPlan, rows: &[u32]) -> Option<(Dtype, HostColumn)> {
         let dtype = match slot.repr {
@@ -142,23 +240,6 @@ impl Pairs<'_> {
         let mut column = HostColumn::zeroed(dtype.storage(), rows.len());
         self.read(slot, rows, column.view_mut::<u64>())?;
         Some((dtype, column))
-    }
-
-    /// The keys, where all are Strings in UTF-8 whose bytes were copied. Such Strings are `eql?` if their bytes are
-    /// equal.
-    pub fn words(&self) -> Option<Vec<StrWord>> {
-        if self.key.repr != Repr::Str {
-            return None;
-        }
-        let mut words = room::filled(0, self.rows.len());
-        self.read(self.key, &self.rows, &mut words)?;
-        let words: Vec<StrWord> = room::collect(words.into_iter().map(StrWord));
-        let end = self.bytes().len();
-        let known = |word: &StrWord| {
-            let utf8 = matches!(word.encoding(), Encoding::Utf8 | Encoding::Ascii);
-            utf8 && word.offset() as usize + word.length() <= end
-        };
-        words.iter().all(known).then_some(words)
     }
 
     /// Orders the pairs by their ticks. They are in the order of elements before.
@@ -174,13 +255,10 @@ impl Pairs<'_> {
     }
 
     fn read(&self, slot: &SlotPlan, rows: &[u32], out: &mut [u64]) -> Option<()> {
-        // Floats of a column may have 32 bits.
-        let column =
-            Some(&self.unpacker.columns[slot.value?.index()]).filter(|column| column.storage().bytes() == 8)?;
-        let (from, start) = (column.view::<u64>(), self.unpacker.start(self.class, slot));
+        let from = self.column(slot)?;
         let pieces = out.chunks_mut(PIECE).zip(rows.chunks(PIECE)).collect();
         workers::map(rows.len(), pieces, |(out, rows): (&mut [u64], &[u32])| {
-            out.iter_mut().zip(rows).for_each(|(out, row)| *out = from[start + *row as usize]);
+            out.iter_mut().zip(rows).for_each(|(out, row)| *out = from[*row as usize]);
         });
         Some(())
     }

@@ -169,7 +169,7 @@ impl Section<'_> {
     fn results(&self, unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize) -> Result<Value, Error> {
         let flags = self.request.settings.flags;
         if flags.has(Flag::Pairs) || flags.has(Flag::Groups) {
-            return Ok(grouping::pairs(unpacker, slot, len, flags.has(Flag::Groups))?.as_value());
+            return Ok(grouping::pairs(unpacker, slot, len, &self.request.settings)?.as_value());
         }
         let joined = if flags.has(Flag::Join) { unpacker.joined(slot, len)? } else { None };
         match joined {

@@ -1,0 +1,428 @@
+//! Groups that are combined while their keys are inserted into tables.
+//!
+//! Here: [`Listed`], the keys that are elements of a list; [`PairKeys`], those that a kernel emitted; [`tallied`], and
+//! [`combined`], what the values of each key are combined to. Not here: the tables (the core's `collective/table.rs`),
+//! and groups whose values are needed one by one ([`super::grouping`]).
+//!
+//! Invariant: tables only take keys that they compare as Ruby does. If one key is of another kind, Ruby's own Hash
+//! groups all.
+
+use crate::marshal::unpack::{KeyWords, Pairs, Unpacker};
+use crate::options::Combine;
+use crate::report::profile::{Clock, Phase, Step};
+use crate::ruby::errors;
+use crate::ruby::gvl::Polls;
+use crate::ruby::heap::{self, Raw, Seen};
+use crate::ruby::list;
+use crate::ruby::workers;
+use crate::section::collect::{Filling, at, clock_of, countable, float, picked, working};
+use crate::section::grouping::Members;
+use ikra_core::backend::CancelToken;
+use ikra_core::backend::collective::Workers;
+use ikra_core::backend::collective::exact_sum::ExactSum;
+use ikra_core::backend::collective::groups::{self, Grouped, seed};
+use ikra_core::backend::collective::monitor::{self, Engine, Sample};
+use ikra_core::backend::collective::table::{self, Count, Each, Fed, Fold, Grouping, Groups, Keys, Plan, Seed, Sum};
+use ikra_core::memory::room;
+use ikra_core::types::{Encoding, StrWord};
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, RHash, Ruby, Value};
+
+/// The kind of the keys of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Integers, Symbols, true, false and nil that are no objects on the heap.
+    Immediate,
+    Float,
+    /// Strings in UTF-8.
+    Text,
+}
+
+/// Elements of a list as keys. They must not be used after a stretch.
+pub(super) struct Listed<'a> {
+    raw: &'a [Raw],
+    pub kind: Kind,
+}
+
+impl Listed<'_> {
+    /// None where tables cannot take the first element.
+    pub fn of<'a>(list: RArray) -> Option<Listed<'a>> {
+        let raw = heap::elements(list.as_raw());
+        let kind = match heap::see(*raw.first()?) {
+            Seen::Float(_) => Kind::Float,
+            Seen::Str => Kind::Text,
+            _ => Kind::Immediate,
+        };
+        Some(Listed { raw, kind })
+    }
+
+    fn text(&self, element: usize) -> Option<&[u8]> {
+        self.raw.get(element).and_then(|raw| text(*raw))
+    }
+}
+
+/// The bytes of a String that other Strings equal if their bytes are equal.
+fn text<'a>(raw: Raw) -> Option<&'a [u8]> {
+    heap::is_plain_utf8(raw).then(|| heap::bytes(raw))
+}
+
+/// Whether a value is equal only to itself, and is wholly described by its word.
+fn is_itself(raw: Raw) -> bool {
+    match heap::see(raw) {
+        Seen::Nil | Seen::False | Seen::True => true,
+        Seen::Int(_) => heap::is_fixnum(raw),
+        // Immediate Symbols end in these bits.
+        Seen::Symbol => raw & 0xff == 0x0c,
+        _ => false,
+    }
+}
+
+/// The word of an immediate value. That of an Integer is its number, so that neighbours have neighbouring words.
+fn immediate(raw: Raw) -> Option<u64> {
+    if heap::is_fixnum(raw) {
+        return Some(heap::fixnum(raw) as u64);
+    }
+    // no immediate Integer is so great
+    const OTHERS: u64 = 1 << 62;
+    (is_itself(raw) && raw < OTHERS).then_some(raw | OTHERS)
+}
+
+impl Keys for Listed<'_> {
+    fn words(&self, first: usize, out: &mut [u64]) -> bool {
+        let Some(raw) = self.raw.get(first..first + out.len()) else { return false };
+        fn all(raw: &[Raw], out: &mut [u64], word: impl Fn(Raw) -> Option<u64>) -> bool {
+            raw.iter().zip(out).all(|(raw, out)| word(*raw).map(|word| *out = word).is_some())
+        }
+        match self.kind {
+            Kind::Immediate => all(raw, out, immediate),
+            Kind::Float => all(raw, out, |raw| float(raw).map(groups::float_word)),
+            Kind::Text => {
+                raw.iter().filter(|raw| !heap::is_immediate(**raw)).for_each(|raw| heap::prefetch(*raw));
+                all(raw, out, |raw| text(raw).map(|text| seed().word(text)))
+            }
+        }
+    }
+
+    fn same(&self, word: u64, one: usize, other: usize) -> bool {
+        self.kind != Kind::Text
+            || Seed::is_whole(word)
+            || self.text(one).is_some_and(|text| self.text(other) == Some(text))
+    }
+}
+
+/// Keys that a kernel emitted.
+pub(super) struct PairKeys<'a> {
+    /// The row of each pair.
+    rows: &'a [u32],
+    words: KeyWords<'a>,
+}
+
+impl<'a> PairKeys<'a> {
+    /// None where Ruby's Hash must compare them.
+    pub fn of(pairs: &'a Pairs<'_>) -> Option<Self> {
+        Some(Self { rows: &pairs.rows, words: pairs.key_words()? })
+    }
+
+    fn text(&self, pair: usize) -> Option<&[u8]> {
+        match &self.words {
+            KeyWords::Texts(words, bytes) => {
+                let word = StrWord(words[self.rows[pair] as usize]);
+                let known = matches!(word.encoding(), Encoding::Utf8 | Encoding::Ascii);
+                let from = word.offset() as usize;
+                if known { bytes.get(from..from + word.length()) } else { None }
+            }
+            KeyWords::Strings(numbers, strings) => text(strings[numbers[pair] as usize]),
+            _ => None,
+        }
+    }
+
+    /// Whether they are on Ruby's heap, which only a thread with the GVL may read.
+    fn are_rubys(&self) -> bool {
+        matches!(self.words, KeyWords::Strings(..))
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.words {
+            KeyWords::Integers(_) => "Integer",
+            KeyWords::Words(_) => "Symbol",
+            KeyWords::Floats(_) => "Float",
+            _ => "String",
+        }
+    }
+
+    fn look(&self) -> Sample {
+        monitor::look(seed(), self, self.rows.len(), matches!(self.words, KeyWords::Integers(_)))
+    }
+}
+
+impl Keys for PairKeys<'_> {
+    fn words(&self, first: usize, out: &mut [u64]) -> bool {
+        let rows = &self.rows[first..first + out.len()];
+        match &self.words {
+            KeyWords::Integers(words) | KeyWords::Words(words) => {
+                out.iter_mut().zip(rows).for_each(|(out, row)| *out = words[*row as usize]);
+                true
+            }
+            KeyWords::Floats(words) => out.iter_mut().zip(rows).all(|(out, row)| {
+                let key = f64::from_bits(words[*row as usize]);
+                *out = groups::float_word(key);
+                // A NaN is equal to no other.
+                !key.is_nan()
+            }),
+            KeyWords::Texts(..) | KeyWords::Strings(..) => out
+                .iter_mut()
+                .zip(first..)
+                .all(|(out, pair)| self.text(pair).map(|text| *out = seed().word(text)).is_some()),
+        }
+    }
+
+    fn same(&self, word: u64, one: usize, other: usize) -> bool {
+        match self.words {
+            KeyWords::Texts(..) | KeyWords::Strings(..) => {
+                Seed::is_whole(word) || self.text(one).is_some_and(|text| self.text(other) == Some(text))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Elements that are grouped between two looks for interrupts. They take some 10 ms.
+const STRETCH: usize = 1 << 19;
+
+/// Groups keys on Ruby's heap, which `keys` finds anew for each stretch. None: a key is of another kind.
+fn held<K: Keys, F: Fold>(
+    ruby: &Ruby,
+    plan: Plan,
+    count: usize,
+    keys: impl Fn() -> Option<K>,
+    fold: &F,
+) -> Result<Option<Groups<F::State>>, Error> {
+    let (polls, cancel) = (Polls::new(), CancelToken::default());
+    let on = Workers { threads: &workers::THREADS, cancel: &cancel };
+    let mut grouping = Grouping::new(seed(), plan, on.threads.count(), count);
+    for first in (0..count).step_by(STRETCH) {
+        polls.look(ruby)?;
+        let Some(keys) = keys() else { return Ok(None) };
+        let fed = grouping.feed(on, &keys, fold, first..count.min(first + STRETCH));
+        if fed.map_err(|e| errors::core(ruby, e))? != Fed::Done {
+            return Ok(None);
+        }
+    }
+    let Some(keys) = keys() else { return Ok(None) };
+    grouping.finish(on, &keys, fold).map_err(|e| errors::core(ruby, e))
+}
+
+/// `Ikra.__tallied(list)`: a Hash from each element to the number of elements equal to it, as `tally` makes it. nil
+/// where the caller must use Ruby's method.
+///
+/// # Errors
+/// What interrupts raise.
+pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
+    let count = list.len();
+    let Some(keys) = Listed::of(list).filter(|_| countable(count)) else { return Ok(None) };
+    let mut clock = clock_of(ruby, "grouping", list)?;
+    let (kind, sample) = (keys.kind, monitor::look(seed(), &keys, count, keys.kind == Kind::Immediate));
+    // Then making the Hash takes most of the time, and Ruby groups faster.
+    let found = if sample.mostly_differ() {
+        None
+    } else {
+        let plan = sample.plan(Engine::Auto);
+        clock.measure(Phase::Kernel, || held(ruby, plan, count, || Listed::of(list), &Count))?
+    };
+    let Some(found) = found else {
+        clock.forget();
+        return Ok(None);
+    };
+    clock.measure(Phase::Unpack, || {
+        let keys = picked(ruby, list, found.firsts.iter().copied())?;
+        if kind == Kind::Text {
+            // Such a Hash has the very Strings, which Hash#[]= would copy.
+            let tally: RHash = keys.funcall("tally", ())?;
+            for (key, count) in found.counts.iter().enumerate() {
+                tally.aset(at(keys, key), *count)?;
+            }
+            return Ok(Some(tally));
+        }
+        let counts = found.counts.iter().map(|count| Some(i64::from(*count)));
+        paired(ruby, keys, integers(ruby, counts)?.unwrap_or(keys)).map(Some)
+    })
+}
+
+/// A list of Integers. None where one is None.
+fn integers(ruby: &Ruby, numbers: impl ExactSizeIterator<Item = Option<i64>>) -> Result<Option<RArray>, Error> {
+    let mut out = Filling::new(ruby, numbers.len());
+    for number in numbers {
+        let Some(number) = number else { return Ok(None) };
+        out.push(ruby.into_value(number))?;
+    }
+    out.done().map(Some)
+}
+
+/// `Ikra.__paired(keys, values)`: a Hash of them, as `Hash#[]=` makes it.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; NoMemoryError; what interrupts raise.
+pub fn paired(ruby: &Ruby, keys: RArray, values: RArray) -> Result<RHash, Error> {
+    let mut both = Filling::new(ruby, 2 * keys.len());
+    for index in 0..keys.len() {
+        both.push(at(keys, index))?;
+        both.push(at(values, index))?;
+    }
+    list::hash(ruby, both.done()?)
+}
+
+/// Each key once, in the order of first pairs, and what the values of its pairs combine to. None where values must
+/// stand group by group first.
+///
+/// # Errors
+/// ArgumentError where an engine was asked for that cannot do this; IntegerOverflow for a sum beyond 64 bits; rows that
+/// mean nothing; what interrupts raise.
+pub(super) fn combined(
+    unpacker: &Unpacker<'_>,
+    pairs: &Pairs<'_>,
+    how: Combine,
+    engine: Engine,
+) -> Result<Option<(RArray, Value)>, Error> {
+    if engine == Engine::Group {
+        return Ok(None);
+    }
+    let ruby = unpacker.ruby;
+    let unable = |why: &str| match engine {
+        Engine::Auto => Ok(None),
+        _ => Err(Error::new(ruby.exception_arg_error(), format!("engine: :{} cannot run this: {why}", engine.name()))),
+    };
+    let Some(keys) = PairKeys::of(pairs) else { return unable("only Ruby's own Hash can compare these keys") };
+    let (count, sample) = (pairs.rows.len(), keys.look());
+    if engine == Engine::Direct && sample.cells().is_none() {
+        return unable("its keys are Integers in a small range");
+    }
+    let (integers_of, floats_of) = (pairs.integers(pairs.value), pairs.floats(pairs.value));
+    let rows = &pairs.rows[..];
+    let first_rows = |firsts: &[u32]| room::collect(firsts.iter().map(|pair| rows[*pair as usize]));
+    let run = Run { ruby, keys: &keys, plan: sample.plan(engine), count };
+    let value = |pair: usize| integers_of.map_or(0, |all| all[rows[pair] as usize] as i64);
+    let each = |combine: fn(i64, i64) -> i64| {
+        let found = run.groups(&Each(value, combine))?;
+        Ok::<_, Error>(found.map(|found| (found.firsts, found.states)))
+    };
+    let known = match (how, integers_of, floats_of) {
+        (Combine::Count, ..) => match run.groups(&Count)? {
+            Some(found) => {
+                Some((integers(ruby, found.counts.iter().map(|count| Some(i64::from(*count))))?, found.firsts))
+            }
+            None => None,
+        },
+        (Combine::First, ..) => match run.groups(&Count)? {
+            Some(found) => Some((Some(pairs.values(pairs.value, &first_rows(&found.firsts))?), found.firsts)),
+            None => None,
+        },
+        (Combine::Sum, Some(_), _) => match run.groups(&Sum(value))? {
+            Some(found) => {
+                let sums = found.states.iter().map(|sum| i64::try_from(*sum).ok());
+                let sums = integers(ruby, sums)?.ok_or_else(|| errors::group_overflow(ruby))?;
+                Some((Some(sums), found.firsts))
+            }
+            None => None,
+        },
+        (Combine::Sum, _, Some(floats)) if engine == Engine::Auto => match run.numbered()? {
+            Some(grouped) => {
+                let sums = exact_sums(ruby, &grouped, |pair| f64::from_bits(floats[rows[pair as usize] as usize]))?;
+                Some((Some(sums), grouped.firsts))
+            }
+            None => None,
+        },
+        (Combine::Min | Combine::Max | Combine::And | Combine::Or, Some(_), _) => {
+            let combine: fn(i64, i64) -> i64 = match how {
+                Combine::Min => i64::min,
+                Combine::Max => i64::max,
+                Combine::And => |a, b| a & b,
+                _ => |a, b| a | b,
+            };
+            match each(combine)? {
+                Some((firsts, states)) => Some((integers(ruby, states.iter().map(|state| Some(*state)))?, firsts)),
+                None => None,
+            }
+        }
+        _ => return unable("its values are Integers"),
+    };
+    let Some((Some(values), firsts)) = known else { return unable("only Ruby's own Hash can compare these keys") };
+    Clock::start(ruby).step(ruby, || {
+        let engine = if engine == Engine::Auto { sample.choice() } else { engine };
+        let why = format!("engine :{}, {} keys found: {sample}", engine.name(), firsts.len());
+        Step { what: "combining", elements: count, kind: keys.kind(), backend: "cpu", why }
+    })?;
+    Ok(Some((pairs.values(pairs.key, &first_rows(&firsts))?, values.as_value())))
+}
+
+/// Which pairs have equal keys. None where Ruby's Hash must tell.
+///
+/// # Errors
+/// What interrupts raise.
+pub(super) fn numbered(ruby: &Ruby, pairs: &Pairs<'_>) -> Result<Option<Grouped>, Error> {
+    let Some(keys) = PairKeys::of(pairs) else { return Ok(None) };
+    Run { ruby, keys: &keys, plan: keys.look().plan(Engine::Auto), count: pairs.rows.len() }.numbered()
+}
+
+/// How pairs are grouped.
+struct Run<'a> {
+    ruby: &'a Ruby,
+    keys: &'a PairKeys<'a>,
+    plan: Plan,
+    count: usize,
+}
+
+impl Run<'_> {
+    /// None: a key is of another kind.
+    fn groups<F: Fold>(&self, fold: &F) -> Result<Option<Groups<F::State>>, Error> {
+        let Self { ruby, keys, plan, count } = *self;
+        if keys.are_rubys() {
+            return held(ruby, plan, count, || Some(keys), fold);
+        }
+        working(ruby, count, |on| table::groups(on, seed(), plan, keys, count, fold))
+    }
+
+    fn numbered(&self) -> Result<Option<Grouped>, Error> {
+        let Self { ruby, keys, plan, count } = *self;
+        let number = |on: Workers<'_>| groups::numbered(on, plan, keys, count);
+        if keys.are_rubys() {
+            let cancel = CancelToken::default();
+            let found = number(Workers { threads: &workers::THREADS, cancel: &cancel });
+            return Ok(found.map_err(|e| errors::core(ruby, e))?.flatten());
+        }
+        working(ruby, count, number)
+    }
+}
+
+impl Keys for &PairKeys<'_> {
+    fn words(&self, first: usize, out: &mut [u64]) -> bool {
+        PairKeys::words(self, first, out)
+    }
+    fn same(&self, word: u64, one: usize, other: usize) -> bool {
+        PairKeys::same(self, word, one, other)
+    }
+}
+
+/// Groups that one worker sums.
+const SUMMED: usize = 64;
+
+/// The exact sum of each group's Floats.
+fn exact_sums(ruby: &Ruby, grouped: &Grouped, value: impl Fn(u32) -> f64 + Sync) -> Result<RArray, Error> {
+    let members = Members::of(grouped);
+    let sum = |bounds: &[i64]| {
+        let mut sum = ExactSum::default();
+        members.order[bounds[0] as usize..bounds[1] as usize].iter().for_each(|pair| sum.add(value(*pair)));
+        sum.rounded()
+    };
+    let bounds: Vec<&[i64]> = room::collect(members.starts.windows(2));
+    let sums = working(ruby, grouped.group_of.len(), |on| {
+        on.all(bounds.chunks(SUMMED).collect(), |bounds: &[&[i64]]| {
+            room::collect(bounds.iter().map(|bounds| sum(bounds)))
+        })
+    })?;
+    let mut out = Filling::new(ruby, bounds.len());
+    for sum in sums.into_iter().flatten() {
+        out.push(ruby.into_value(sum))?;
+    }
+    out.done()
+}
