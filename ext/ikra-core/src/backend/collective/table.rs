@@ -1,7 +1,7 @@
 //! Hash tables of groups: equal keys meet while they are inserted, and what a group computes is combined at once.
 //!
-//! Here: [`Grouping`], which takes elements in stretches and gives [`Groups`]; what a key is ([`Keys`]) and what a group
-//! computes ([`Fold`]). Not here: which engine serves best ([`super::monitor`]), and the groups of columns
+//! Here: [`Grouping`], which takes elements in stretches and gives [`Groups`]; what a key is ([`Keys`]) and what a
+//! group computes ([`Fold`]). Not here: which engine serves best ([`super::monitor`]), and the groups of columns
 //! ([`super::groups`]).
 //!
 //! # How
@@ -10,11 +10,12 @@
 //!    * `:direct`: a word within a small range has a cell of its own in an array.
 //!    * `:small`: other words go into the worker's private table, which fits its cache.
 //!    * `:hash`: where that table is full, elements with new keys are only written down, by the upper bits of hashes.
-//! 2. Workers merge. Each takes a part of all hashes: the groups of all private tables there, and what was written down.
+//! 2. Workers merge. Each takes a part of all hashes: the groups of all private tables there, and what was written
+//!    down.
 //! 3. Groups are numbered by their first elements.
 //!
-//! So a wrong guess costs little: words beyond the range go into tables, and tables that are full into parts. A key that
-//! occurs often is in the private table early, so that no part gets long.
+//! So a wrong guess costs little: words beyond the range go into tables, and tables that are full into parts. A key
+//! that occurs often is in the private table early, so that no part gets long.
 //!
 //! Source: M. Mokhtari and others, *Soren: Adaptive MapReduce for Programmable GPUs* (2011), for the engines; V. Leis
 //! and others, *Morsel-driven parallelism* (2014), section 4.4, for tables that spill into parts.
