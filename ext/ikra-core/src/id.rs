@@ -51,7 +51,7 @@ define_id!(
     ArrayKind, "array"
 );
 define_id!(
-    /// A block, lambda or Method object. One analysis numbers those that the program contains or captures. The
+    /// A block, lambda, Method object or Regexp. One analysis numbers those that the program contains or captures. The
     /// [`World`](crate::world::World) numbers those that objects and arrays hold ([`ProcId::held`]).
     ProcId, "proc"
 );
@@ -59,6 +59,8 @@ define_id!(
 impl ProcId {
     /// Ids from here on are for Procs that objects and arrays hold.
     const FIRST_HELD: u32 = 1 << 24;
+    /// Ids from here on are for regular expressions. They, too, are nothing but the choice of one.
+    const FIRST_REGEXP: u32 = 1 << 28;
 
     /// The id of a Proc or Method object that objects and arrays hold, by the World's number.
     pub fn held(number: u32) -> Self {
@@ -68,6 +70,16 @@ impl ProcId {
 
     /// The World's number, if the Proc is one that objects and arrays hold.
     pub fn held_number(self) -> Option<u32> {
-        self.0.checked_sub(Self::FIRST_HELD)
+        if self.0 < Self::FIRST_REGEXP { self.0.checked_sub(Self::FIRST_HELD) } else { None }
+    }
+
+    /// The id of one of an analysis's regular expressions, by its number.
+    pub fn regexp(number: usize) -> Self {
+        Self(Self::FIRST_REGEXP + number as u32)
+    }
+
+    /// The number, if it is a regular expression.
+    pub fn regexp_number(self) -> Option<usize> {
+        self.0.checked_sub(Self::FIRST_REGEXP).map(|number| number as usize)
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! * [`id`], [`diagnostic`], [`error`], [`config`], [`target`], [`process`]: indices, messages, options, facts about
 //!   devices, the id of the process
+//! * [`regexp`]: Ruby's regular expressions as tables
 //! * [`source`], [`syntax`], [`world`]: Ruby text, its tree, facts about live values
 //! * [`prelude`]: methods of Ruby's core classes, written in Ruby
 //! * [`types`], [`infer`]: the lattice of types, and the fixpoint that types a block
@@ -44,6 +45,7 @@ pub mod memory;
 pub mod passes;
 pub mod prelude;
 pub mod process;
+pub mod regexp;
 pub mod sched;
 pub mod source;
 pub mod syntax;

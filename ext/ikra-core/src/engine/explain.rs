@@ -11,6 +11,7 @@ use crate::ir::{ColumnId, Jobs, Program, SiteId, Space, Stmt, Trap, walk};
 use crate::layout::schema::Schema;
 use crate::layout::{Address, Layout};
 use crate::prelude;
+use crate::regexp::RegexpSource;
 use crate::syntax::ast::{Kind, LocalId, Name, NodeId, Origin, Params, Pattern, Target, Unit};
 use crate::syntax::{given_at, visit, written};
 use crate::types::combine::HashUpdate;
@@ -394,6 +395,7 @@ impl Words<'_, '_> {
                     words.push(format!("{} {name}", if is_module { "module" } else { "class" }));
                 }
                 Atom::Proc(_) => words.push("Proc".into()),
+                Atom::Regexp(_) => words.push("Regexp".into()),
                 Atom::Array(kind) => words.push(self.array(kind, within)),
                 Atom::Object(class) => words.push(self.0.class(class).name),
             }
@@ -595,6 +597,9 @@ impl World for Asked<'_> {
     }
     fn derived(&mut self, root: &Root) -> Option<Derivation> {
         self.ask(|w| w.derived(root))
+    }
+    fn regexp(&mut self, root: &Root) -> Option<RegexpSource> {
+        self.ask(|w| w.regexp(root))
     }
     fn number_of_proc(&mut self, root: &Root) -> Option<u32> {
         self.ask(|w| w.number_of_proc(root))

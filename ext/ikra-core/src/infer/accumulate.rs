@@ -402,6 +402,7 @@ impl<'a> Scan<'a> {
             | Kind::Float(_)
             | Kind::Sym(_)
             | Kind::Str(_)
+            | Kind::Regexp(_)
             | Kind::Ivar(_)
             | Kind::Unsupported { .. } => {}
         }

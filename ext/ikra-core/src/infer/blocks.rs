@@ -18,6 +18,7 @@ use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::id::{MethodId, ProcId, ScopeId};
+use crate::regexp::Regexp;
 use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, NAMED, Name, Node, Params, Pattern, Rest, Unit};
 use crate::syntax::visit;
 use crate::types::{Atom, Prims, Ty};
@@ -85,6 +86,8 @@ pub enum ProcKind {
     Outside(Root, Outside),
     /// Not a Proc, but a live object, whose methods are captured lambdas.
     Live(Root),
+    /// Not a Proc, but a regular expression.
+    Regexp(Arc<Regexp>),
 }
 
 impl ProcKind {
@@ -99,7 +102,7 @@ impl ProcKind {
 
     pub fn is_lambda(&self) -> bool {
         match self {
-            ProcKind::Block(_) | ProcKind::Live(_) => false,
+            ProcKind::Block(_) | ProcKind::Live(_) | ProcKind::Regexp(_) => false,
             ProcKind::Composed { lambda, .. } | ProcKind::Curried { lambda, .. } => *lambda,
             ProcKind::Outside(_, code) => code.lenient.is_none(),
             ProcKind::Lambda(_)
@@ -294,7 +297,8 @@ impl Analysis<'_> {
             | ProcKind::Curried { .. }
             | ProcKind::Composed { .. }
             | ProcKind::Outside(..)
-            | ProcKind::Live(_) => Pairs::Unknown,
+            | ProcKind::Live(_)
+            | ProcKind::Regexp(_) => Pairs::Unknown,
         });
         let first = all.next().unwrap_or(Pairs::No);
         if all.all(|other| other == first) { first } else { Pairs::Unknown }
@@ -595,7 +599,8 @@ impl Walker<'_, '_> {
             | ProcKind::Curried { .. }
             | ProcKind::Composed { .. }
             | ProcKind::Outside(..)
-            | ProcKind::Live(_) => Ok(Ty::never()),
+            | ProcKind::Live(_)
+            | ProcKind::Regexp(_) => Ok(Ty::never()),
         };
         self.running.pop();
         self.leave_home(entered);
@@ -899,6 +904,11 @@ pub fn place_of(unit: &Unit, site: Option<&(Arc<Unit>, Span)>, span: Span) -> As
 pub fn keeps_no_procs(ty: &Ty) -> std::result::Result<(), Refusal> {
     if ty.procs.iter().all(|id| id.held_number().is_some()) {
         return Ok(());
+    }
+    if ty.procs.iter().all(|id| id.regexp_number().is_some()) {
+        return Err(Refusal::new("kernels keep no regular expressions in objects and arrays")
+            .because("which one it is must be known when compiling")
+            .advise("choose with if or case … when, and match there"));
     }
     Err(Refusal::new("kernels keep no blocks or lambdas in objects and arrays")
         .because("which block is called must be known when compiling")

@@ -132,7 +132,7 @@ impl Analysis<'_> {
     /// Whether the values that a Proc keeps follow from their types.
     fn keeps_nothing(&self, id: ProcId) -> bool {
         self.proc_info(id).kept.iter().all(|ty| match *ty.atoms() {
-            [Atom::Proc(_) | Atom::Module(_) | Atom::Nil | Atom::True | Atom::False] => true,
+            [Atom::Proc(_) | Atom::Regexp(_) | Atom::Module(_) | Atom::Nil | Atom::True | Atom::False] => true,
             ref atoms => atoms.is_empty(),
         })
     }
@@ -215,7 +215,7 @@ impl Analysis<'_> {
             ProcKind::Composed { .. } | ProcKind::Curried { .. } => Ok((0, None)),
             ProcKind::Converted(of) => self.takes(from, of),
             ProcKind::Outside(_, code) => Ok(takes(&self.source(code.method)?.unit.params)),
-            ProcKind::Live(_) => Err(unknown()),
+            ProcKind::Live(_) | ProcKind::Regexp(_) => Err(unknown()),
             ProcKind::Method(name) | ProcKind::Bound(name) => {
                 let mut all = Vec::new();
                 for atom in self.receiver_of_method(id).atoms() {

@@ -4,6 +4,7 @@
 //! and `walk` for those that take a block) and their code ([`crate::lower`]). Numeric methods have a table of their
 //! own, [`crate::types::numeric`].
 
+use crate::regexp::Table;
 use crate::types::numeric::{self, Function, Kind, Method};
 use crate::types::{Atom, Prims, Ty};
 use crate::world::{values, well_known};
@@ -187,6 +188,13 @@ pub enum Builtin {
     StrEqual,
     StrCompare,
     StrBytes,
+    /// A table of a Regexp, as a String of its bytes.
+    RegexpTable(Table),
+    /// Whether a Regexp has groups; decided at compile time.
+    RegexpHasGroups,
+    /// Whether a Regexp is for text in ASCII only; decided at compile time.
+    RegexpIsAscii,
+    RegexpGroups,
     // primitives of Strings
     /// `freeze` of a literal: the same String each time.
     StrInterned,
@@ -517,6 +525,11 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Class", "allocate") => Some(Allocate),
             _ => None,
         },
+        Atom::Regexp(_) => match name {
+            "nil?" | "!" | "is_a?" | "kind_of?" | "instance_of?" | "class" | "itself" => None,
+            "freeze" => Some(Itself),
+            _ => return None,
+        },
         Atom::Proc(_) => match name {
             "call" | "()" | "yield" | "===" | "[]" => Some(ProcCall),
             ">>" => Some(Compose { receiver_first: true }),
@@ -666,6 +679,31 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "write list.map { |inner| inner.join(…) }.join(…)",
         )),
         (Atom::Str, "__many_digits") => Some(Builtin::StrRefuse("kernels read Floats of up to 50 digits")),
+        (Atom::Regexp(_), "__table") => Some(Builtin::RegexpTable(Table::Forward)),
+        (Atom::Regexp(_), "__anchored_table") => Some(Builtin::RegexpTable(Table::Anchored)),
+        (Atom::Regexp(_), "__reverse_table") => Some(Builtin::RegexpTable(Table::Reverse)),
+        (Atom::Regexp(_), "__captures_table") => Some(Builtin::RegexpTable(Table::Captures)),
+        (Atom::Regexp(_), "__groups?") => Some(Builtin::RegexpHasGroups),
+        (Atom::Regexp(_), "__ascii?") => Some(Builtin::RegexpIsAscii),
+        (Atom::Regexp(_), "__groups") => Some(Builtin::RegexpGroups),
+        (_, "__pattern_form") => {
+            Some(Builtin::Refuse("kernels match with a Regexp only", "write a literal: text.match?(/…/)"))
+        }
+        (_, "__group_form") => {
+            Some(Builtin::Refuse("kernels know groups by their numbers only", "count its parenthesis: text[/…/, 1]"))
+        }
+        (Atom::Str, "__split_form") => {
+            Some(Builtin::Refuse("kernels split by a Regexp without groups only", "write (?:…) for (…)"))
+        }
+        (_, "__pattern_text") => {
+            Some(Builtin::Refuse("kernels match Strings only", "write text.to_s, or choose Symbols with case … when"))
+        }
+        (Atom::Str, "__ascii_form") => Some(Builtin::StrRefuse(
+            "kernels match this regular expression with text in ASCII only, as it asks for \\b, [[:alpha:]], \\p or /i",
+        )),
+        (Atom::Str, "__binary_form") => {
+            Some(Builtin::StrRefuse("kernels match regular expressions with text in UTF-8 or ASCII only"))
+        }
         (Atom::Module(class), "__make") if values::is_value(class) => Some(Builtin::MakeValue),
         (Atom::Int | Atom::Float, "__part") => Some(Builtin::Itself),
         (Atom::Int | Atom::Object(well_known::RATIONAL), "__exact") => Some(Builtin::Itself),

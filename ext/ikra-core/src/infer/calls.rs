@@ -33,6 +33,7 @@ pub fn class_of(atom: Atom) -> ClassId {
         Atom::Array(_) => well_known::ARRAY,
         Atom::Module(_) => well_known::MODULE,
         Atom::Proc(_) => well_known::PROC,
+        Atom::Regexp(_) => well_known::REGEXP,
         Atom::Object(class) => class,
     }
 }
@@ -56,6 +57,7 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::Array(_) => "Array",
         Atom::IntRange | Atom::FloatRange => "Range",
         Atom::Str => "String",
+        Atom::Regexp(_) => "Regexp",
         Atom::Object(well_known::HASH) => "Hash",
         Atom::Object(well_known::RANGE) => "Range",
         Atom::Object(well_known::COMPLEX) => "Complex",
@@ -871,6 +873,15 @@ impl Analysis<'_> {
             },
             Equal => self.equal_ty(atom, atoms[0])?,
             NotEqual => {
+                let args = Args::of(vec![Ty::of(atoms[0], Reach::Mixed)]);
+                if let (Atom::Proc(_) | Atom::Regexp(_), Target::Ruby(method)) =
+                    (atoms[0], self.target(from, atom, ":==", false)?)
+                    && self.inlines(method, &args, None)?
+                {
+                    let class = self.describe(atom);
+                    return Err(Refusal::new(format!("kernels do not compare {class} with a block or Regexp by !="))
+                        .advise("write !(a == b)"));
+                }
                 let (_, equal) =
                     self.call(from, (atom, reach), ":==", &Args::of(vec![Ty::of(atoms[0], Reach::Mixed)]), false, at)?;
                 negate(&equal)
@@ -1091,6 +1102,16 @@ impl Analysis<'_> {
                 Atom::Proc(id) => self.values_of(from, id)?.first().cloned().unwrap_or_default(),
                 _ => Ty::never(),
             },
+            RegexpTable(table) => match atom {
+                Atom::Regexp(id) => {
+                    self.regexp_table(id, table)?;
+                    Ty::str()
+                }
+                _ => Ty::never(),
+            },
+            RegexpHasGroups => flag(matches!(atom, Atom::Regexp(id) if self.regexp_of(id).groups > 0)),
+            RegexpIsAscii => flag(matches!(atom, Atom::Regexp(id) if self.regexp_of(id).ascii)),
+            RegexpGroups => Ty::int(),
             IsLambda => match atom {
                 Atom::Proc(id) => flag(self.proc_info(id).kind.is_lambda()),
                 _ => Ty::never(),
@@ -1247,7 +1268,9 @@ impl Analysis<'_> {
             Some(atom @ Atom::Object(_)) if matches!(method, Method::Eq | Method::NotEq) => {
                 self.target(from, *atom, "==", true)? != Target::Builtin(Builtin::Equal)
             }
-            Some(Atom::Int | Atom::Float | Atom::Exception | Atom::Module(_) | Atom::Proc(_)) => false,
+            Some(Atom::Int | Atom::Float | Atom::Exception | Atom::Module(_) | Atom::Proc(_) | Atom::Regexp(_)) => {
+                false
+            }
             Some(atom) if matches!(method, Method::Eq | Method::NotEq) => !self.is_unaltered(*atom, "=="),
             _ => false,
         })

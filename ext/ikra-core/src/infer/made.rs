@@ -700,6 +700,7 @@ impl Birth<'_, '_> {
             | Kind::Float(_)
             | Kind::Sym(_)
             | Kind::Str(_)
+            | Kind::Regexp(_)
             | Kind::Local(_)
             | Kind::Const(_) => {}
             Kind::Retry | Kind::Found => self.now.dead = true,

@@ -22,6 +22,7 @@ mod locals;
 pub mod made;
 pub mod outside;
 mod redefined;
+pub mod regexps;
 pub mod structs;
 mod walk;
 
@@ -33,6 +34,7 @@ pub use walk::{
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId, MethodId, ProcId, ScopeId, define_id};
+use crate::regexp::Regexp;
 use crate::source::Source;
 use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
@@ -272,6 +274,7 @@ pub struct Analysis<'w> {
     procs: Vec<blocks::ProcInfo>,
     /// Procs that objects and arrays hold.
     held_procs: BTreeMap<ProcId, blocks::ProcInfo>,
+    regexps: Vec<(Arc<Regexp>, blocks::ProcInfo)>,
     proc_index: HashMap<(SpecId, Span), ProcId>,
     /// Procs and Method objects from outside.
     outside_index: HashMap<Root, ProcId>,
@@ -349,6 +352,7 @@ pub fn analyse<'w>(
         made: made::Made::default(),
         procs: Vec::new(),
         held_procs: BTreeMap::new(),
+        regexps: Vec::new(),
         proc_index: HashMap::new(),
         outside_index: HashMap::new(),
         composed_index: HashMap::new(),
@@ -768,7 +772,7 @@ impl Analysis<'_> {
     pub fn root(&mut self, reader: SpecId, root: &Root) -> std::result::Result<Ty, Opaque> {
         let ty = match self.place(reader, &Place::Root(root.clone())) {
             Ok(ty) => ty,
-            Err(opaque) => return self.outside(root).ok_or(opaque),
+            Err(opaque) => return self.regexp_at(root, &opaque).unwrap_or_else(|| self.outside(root).ok_or(opaque)),
         };
         Ok(ty.reached(if *root == Root::Element { Reach::Owned } else { Reach::Same }))
     }

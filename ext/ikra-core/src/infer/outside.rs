@@ -160,16 +160,18 @@ impl Analysis<'_> {
 
     /// Facts about a block, lambda or Method object.
     pub fn proc_info(&self, id: ProcId) -> &ProcInfo {
-        match id.held_number() {
-            Some(_) => self.held_procs.get(&id).expect("met when its place was read"),
-            None => &self.procs[id.index()],
+        match (id.held_number(), id.regexp_number()) {
+            (Some(_), _) => self.held_procs.get(&id).expect("met when its place was read"),
+            (_, Some(number)) => &self.regexps[number].1,
+            _ => &self.procs[id.index()],
         }
     }
 
     pub(super) fn proc_info_mut(&mut self, id: ProcId) -> &mut ProcInfo {
-        match id.held_number() {
-            Some(_) => self.held_procs.get_mut(&id).expect("met when its place was read"),
-            None => &mut self.procs[id.index()],
+        match (id.held_number(), id.regexp_number()) {
+            (Some(_), _) => self.held_procs.get_mut(&id).expect("met when its place was read"),
+            (_, Some(number)) => &mut self.regexps[number].1,
+            _ => &mut self.procs[id.index()],
         }
     }
 

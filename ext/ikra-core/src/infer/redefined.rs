@@ -89,6 +89,7 @@ fn owners(atom: Atom) -> &'static [&'static str] {
         Atom::IntRange | Atom::FloatRange | Atom::Object(well_known::RANGE) => &["Range", "Enumerable", "Kernel"],
         Atom::Array(_) => &["Array", "Enumerable", "Kernel"],
         Atom::Proc(_) => &["Proc"],
+        Atom::Regexp(_) => &["Regexp", "Kernel"],
         Atom::Module(well_known::MATH) => &["Math"],
         Atom::Module(_) => &["Class", "Module", "Kernel"],
         Atom::Object(well_known::HASH) => &["Hash", "Enumerable"],

@@ -593,6 +593,10 @@ impl Walker<'_, '_> {
                     .into());
             }
             Kind::Str(_) => Ty::str(),
+            Kind::Regexp(pattern) => {
+                let known = self.an.regexp(pattern);
+                self.refused(known, node.span)?
+            }
             Kind::DStr(_) => {
                 return Err(self
                     .error(node.span, "kernels do not choose between messages with interpolation")

@@ -392,7 +392,8 @@ impl Body<'_, '_> {
             | ProcKind::Curried { .. }
             | ProcKind::Composed { .. }
             | ProcKind::Outside(..)
-            | ProcKind::Live(_) => Ok(()),
+            | ProcKind::Live(_)
+            | ProcKind::Regexp(_) => Ok(()),
         };
         (self.cx.path, self.cx.line) = at;
         if let Some(k) = entered {

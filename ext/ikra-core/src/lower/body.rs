@@ -436,9 +436,13 @@ impl<'p, 'w> Body<'p, 'w> {
                 let frozen = self.here.unit.source.frozen_strings;
                 Val::Str(Operand::I64(self.t.string_literal(bytes, frozen).0 as i64))
             }
+            Kind::Regexp(_) => match ty.atoms()[..] {
+                [Atom::Regexp(id)] => Val::Unit(Unit::Proc(id)),
+                _ => Val::NEVER,
+            },
             Kind::SelfRef => self.self_value()?,
             Kind::Local(local) => self.read_local(*local, &ty, node.span)?,
-            Kind::Ivar(_) if let [Atom::Proc(id)] = ty.atoms()[..] => Val::Unit(Unit::Proc(id)),
+            Kind::Ivar(_) if let [Atom::Proc(id) | Atom::Regexp(id)] = ty.atoms()[..] => Val::Unit(Unit::Proc(id)),
             Kind::Ivar(ivar) => {
                 let receiver = self.self_value()?;
                 let receiver_ty = self.self_ty();

@@ -398,7 +398,7 @@ impl Body<'_, '_> {
                 Atom::Sym => tag_is(self, tag, Tag::SYM),
                 Atom::Str => tag_is(self, tag, Tag::STR),
                 Atom::Array(_) => tag_is(self, tag, Tag::ARRAY),
-                Atom::Proc(id) => {
+                Atom::Proc(id) | Atom::Regexp(id) => {
                     let is_proc = tag_is(self, tag, Tag::PROC);
                     let same = self.cx.b.icmp(Cmp::Eq, payload, Operand::I64(i64::from(id.0)));
                     self.cx.b.bool(Op::And, &[is_proc, same])

@@ -273,7 +273,7 @@ impl Tables {
             [Atom::True] => Repr::Unit(Unit::True),
             [Atom::False] => Repr::Unit(Unit::False),
             [Atom::Module(class)] => Repr::Unit(Unit::Module(*class)),
-            [Atom::Proc(id)] => Repr::Unit(Unit::Proc(*id)),
+            [Atom::Proc(id) | Atom::Regexp(id)] => Repr::Unit(Unit::Proc(*id)),
             [Atom::Int] => Repr::Int,
             [Atom::Float] => Repr::Float,
             [Atom::Sym] => Repr::Sym,

@@ -77,6 +77,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("operations.rb", include_str!("operations.rb")),
         ("range.rb", include_str!("range.rb")),
         ("rational.rb", include_str!("rational.rb")),
+        ("regexp.rb", include_str!("regexp.rb")),
         ("string.rb", include_str!("string.rb")),
         ("string_functions.rb", include_str!("string_functions.rb")),
         ("integer.rb", include_str!("integer.rb")),

@@ -148,8 +148,10 @@ class String
     __substituted(pattern, other, -1)
   end
 
-  # With so many matches of a String replaced; -1: all.
+  # With so many matches replaced; -1: all.
   def __substituted(pattern, other, most)
+    return __replaced(pattern, other, most) if pattern.is_a?(Regexp)
+
     text = __text(pattern)
     by = __text(other)
     __disagree unless __agrees?(text)
@@ -163,6 +165,40 @@ class String
     all = bytesize + count * (by.bytesize - text.bytesize)
     made = __string(all)
     made.__fill_substituted(self, text, by, count)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  # As `__substituted`, with the matches of a Regexp.
+  def __replaced(pattern, other, most)
+    by = __text(other)
+    __matching(pattern)
+    __broken unless by.valid_encoding?
+    __substitution_form if by.__has?(92)
+    count = 0
+    gone = 0
+    __each_match(pattern) do |from, to|
+      count += 1
+      gone += to - from
+      break if count == most
+    end
+    return __view(0, bytesize) if count == 0
+
+    state = __appended(__state, by.__state)
+    __disagree if state < 0
+    all = bytesize - gone + count * by.bytesize
+    made = __string(all)
+    at = 0
+    i = 0
+    __each_match(pattern) do |from, to|
+      made.__fill_part(at, self, i, from)
+      at += from - i
+      made.__fill(at, by)
+      at += by.bytesize
+      i = to
+      count -= 1
+      break if count == 0
+    end
+    made.__fill_part(at, self, i, bytesize)
     made.__coded(all, state > 3 ? state - 2 : state)
   end
 
@@ -204,6 +240,14 @@ class String
   end
 
   def partition(pattern)
+    if pattern.is_a?(Regexp)
+      __matching(pattern)
+      to = __match_end(pattern.__table, 0, false)
+      return [__view(0, bytesize), __view(0, 0), __view(0, 0)] if to < 0
+
+      from = __match_start(pattern.__reverse_table, 0, to)
+      return [__view(0, from), __view(from, to - from), __view(to, bytesize - to)]
+    end
     text = __text(pattern)
     __disagree unless __agrees?(text)
     __broken unless valid_encoding? && text.valid_encoding?
@@ -217,6 +261,8 @@ class String
   def split(separator = nil, limit = 0)
     __block_form_of_split if block_given?
     most = __int(limit)
+    return __parts_between(separator, most) if separator.is_a?(Regexp)
+
     list = []
     n = bytesize
     return list if n == 0
@@ -273,6 +319,54 @@ class String
         count += 1
         break if most > 0 && most <= count
       end
+    end
+    list << __view(from, n - from) if n > from || most != 0
+    if most == 0
+      list.pop while list.size > 0 && list.last.bytesize == 0
+    end
+    list
+  end
+
+  # What is between the matches of a Regexp.
+  def __parts_between(pattern, most)
+    __split_form if pattern.__groups?
+    list = []
+    n = bytesize
+    return list if n == 0
+
+    if most == 1
+      list << __view(0, n)
+      return list
+    end
+
+    __matching(pattern)
+    count = 1
+    # where the part begins, and where the next match is looked for
+    from = 0
+    i = 0
+    empty = false
+    while i <= n
+      to = __match_end(pattern.__table, i, false)
+      break if to < 0
+
+      at = __match_start(pattern.__reverse_table, i, to)
+      if at == i && to == i && !empty
+        # an empty match is one behind the next character
+        i += i == n ? 1 : __width(i)
+        empty = true
+        next
+      end
+      if at == i && to == i
+        list << __view(from, i - from)
+        from = i
+      else
+        list << __view(from, at - from)
+        from = to
+        i = to
+      end
+      empty = false
+      count += 1
+      break if most > 0 && most <= count
     end
     list << __view(from, n - from) if n > from || most != 0
     if most == 0
@@ -354,6 +448,121 @@ class String
     made.__fill(l, c)
     made.__fill(k, d)
     made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  # What a String must be so that a Regexp can be matched with it.
+  def __matching(pattern)
+    unless ascii_only?
+      __binary_form if __encoding == 2
+      __argument_error(:"invalid byte sequence in US-ASCII") if __encoding == 3
+      __argument_error(:"invalid byte sequence in UTF-8") unless valid_encoding?
+      __ascii_form if pattern.__ascii?
+    end
+    nil
+  end
+
+  # The byte of a character, counted from the end if it is negative; -1: beyond the text.
+  def __begin_at(at)
+    n = __int(at)
+    n += size if n < 0
+    n < 0 ? -1 : __offset(n)
+  end
+
+  def match?(pattern, from = 0)
+    __pattern_form unless pattern.is_a?(Regexp)
+    i = __begin_at(from)
+    return false if i < 0
+
+    __matching(pattern)
+    __match_end(pattern.__table, i, true) >= 0
+  end
+
+  def =~(pattern)
+    pattern.__pattern_form unless pattern.is_a?(Regexp)
+    __matching(pattern)
+    i = __found_at(pattern, 0)
+    i < 0 ? nil : __count(i)
+  end
+
+  def !~(pattern)
+    pattern.__pattern_form unless pattern.is_a?(Regexp)
+    !match?(pattern)
+  end
+
+  # Each match, by where it begins and ends.
+  def __each_match(pattern)
+    i = 0
+    while i <= bytesize
+      to = __match_end(pattern.__table, i, false)
+      break if to < 0
+
+      from = __match_start(pattern.__reverse_table, i, to)
+      yield(from, to)
+      i = to
+      i += to < bytesize ? __width(to) : 1 if from == to
+    end
+    nil
+  end
+
+  def scan(pattern)
+    pattern.__pattern_form unless pattern.is_a?(Regexp)
+    __matching(pattern)
+    if block_given?
+      if pattern.__groups?
+        __each_match(pattern) { |from, to| yield(__groups(pattern, from, to)) }
+      else
+        __each_match(pattern) { |from, to| yield(__view(from, to - from)) }
+      end
+      return self
+    end
+    list = []
+    if pattern.__groups?
+      __each_match(pattern) { |from, to| list << __groups(pattern, from, to) }
+    else
+      __each_match(pattern) { |from, to| list << __view(from, to - from) }
+    end
+    list
+  end
+
+  # The groups of a match, as a list.
+  def __groups(pattern, from, to)
+    list = []
+    k = 1
+    while k <= pattern.__groups
+      list << __group(pattern, from, to, k)
+      k += 1
+    end
+    list
+  end
+
+  # A group of a match; nil if it took no part.
+  def __group(pattern, from, to, k)
+    i = __match_slot(pattern.__captures_table, from, to, 2 * k)
+    i < 0 ? nil : __view(i, __match_slot(pattern.__captures_table, from, to, 2 * k + 1) - i)
+  end
+
+  # `text[/…/]` and `text[/…/, n]`
+  def __matched(pattern, group)
+    __matching(pattern)
+    to = __match_end(pattern.__table, 0, false)
+    return nil if to < 0
+
+    from = __match_start(pattern.__reverse_table, 0, to)
+    return __view(from, to - from) if group == 0
+    return nil unless pattern.__groups?
+
+    k = group
+    if k < 0
+      k += pattern.__groups + 1
+      return nil if k <= 0
+    end
+    k > pattern.__groups ? nil : __group(pattern, from, to, k)
+  end
+
+  # Where the first match from a byte on begins, or -1.
+  def __found_at(pattern, from)
+    to = __match_end(pattern.__table, from, false)
+    to < 0 ? -1 : __match_start(pattern.__reverse_table, from, to)
   end
 
   def empty?
@@ -449,7 +658,12 @@ class String
   end
 
   def [](at, length = (one = true))
-    if at.is_a?(Range) && one
+    if at.is_a?(Regexp)
+      return __matched(at, 0) if one
+
+      at.__group_form if length.is_a?(String) || length.is_a?(Symbol)
+      __matched(at, __int(length))
+    elsif at.is_a?(Range) && one
       n = size
       from = __from(at, n)
       to = __stop(at, n)
@@ -535,6 +749,14 @@ class String
   end
 
   def index(other, from = 0)
+    if other.is_a?(Regexp)
+      i = __begin_at(from)
+      return nil if i < 0
+
+      __matching(other)
+      i = __found_at(other, i)
+      return i < 0 ? nil : __count(i)
+    end
     n = __int(from)
     text = __text(other)
     n += size if n < 0
@@ -574,6 +796,10 @@ class String
   end
 
   def __starts?(prefix)
+    if prefix.is_a?(Regexp)
+      __matching(prefix)
+      return __match_end(prefix.__anchored_table, 0, true) >= 0
+    end
     text = __text(prefix)
     __disagree unless __agrees?(text)
     # whether a part of a character counts differs between Rubies

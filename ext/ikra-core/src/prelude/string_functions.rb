@@ -608,6 +608,93 @@ class String
     found
   end
 
+  # The number of a byte in a table of a regular expression, as crate::regexp::automaton says.
+  def __symbol(table, i, last)
+    return last if i < 0 || i >= bytesize
+
+    b = __byte(i)
+    b == 10 && i + 1 == bytesize && table.__byte(257) == 1 ? last - 1 : table.__byte(b)
+  end
+
+  # The end of the match that a table finds first from a byte on, or -1. `any`: some end of it.
+  def __match_end(table, from, any)
+    width = table.__byte(256)
+    wide = table.__byte(258) == 2
+    lasts = table.__byte(257) == 1
+    n = bytesize
+    found = -1
+    i = from
+    at = width + __symbol(table, i - 1, width - 1)
+    row = (wide ? table.__byte(260 + at * 2) | table.__byte(261 + at * 2) << 8 : table.__byte(260 + at)) >> 1
+    while i < n
+      b = __byte(i)
+      at = row * width
+      at += lasts && b == 10 && i + 1 == n ? width - 2 : table.__byte(b)
+      entry = wide ? table.__byte(260 + at * 2) | table.__byte(261 + at * 2) << 8 : table.__byte(260 + at)
+      if entry & 1 == 1
+        return i if any
+
+        found = i
+      end
+      row = entry >> 1
+      return found if row == 0
+
+      i += 1
+    end
+    at = row * width + width - 1
+    entry = wide ? table.__byte(260 + at * 2) : table.__byte(260 + at)
+    entry & 1 == 1 ? n : found
+  end
+
+  # The beginning of the match that ends at a byte, from another byte on.
+  def __match_start(table, from, to)
+    width = table.__byte(256)
+    wide = table.__byte(258) == 2
+    found = to
+    i = to
+    at = width + __symbol(table, i, width - 1)
+    row = (wide ? table.__byte(260 + at * 2) | table.__byte(261 + at * 2) << 8 : table.__byte(260 + at)) >> 1
+    while row != 0
+      at = row * width + __symbol(table, i - 1, width - 1)
+      entry = wide ? table.__byte(260 + at * 2) | table.__byte(261 + at * 2) << 8 : table.__byte(260 + at)
+      found = i if entry & 1 == 1
+      return found if i == from
+
+      row = entry >> 1
+      i -= 1
+    end
+    found
+  end
+
+  # Where a match passes a position of its groups, by the bit of the position: for the last time, or -1.
+  def __match_slot(table, from, to, bit)
+    width = table.__byte(256)
+    found = -1
+    i = from
+    at = 260 + 10 * (width + __symbol(table, i - 1, width - 1))
+    row = table.__byte(at) | table.__byte(at + 1) << 8
+    while i < to
+      at = 260 + 10 * (row * width + __symbol(table, i, width - 1))
+      found = i if table.__byte(at + 2 + (bit >> 3)) >> (bit & 7) & 1 == 1
+      row = table.__byte(at) | table.__byte(at + 1) << 8
+      i += 1
+    end
+    at = 260 + 10 * (row * width + __symbol(table, i, width - 1))
+    table.__byte(at + 6 + (bit >> 3)) >> (bit & 7) & 1 == 1 ? to : found
+  end
+
+  # Writes a part of another String from a byte on.
+  def __fill_part(at, other, from, stop)
+    i = from
+    j = at
+    while i < stop
+      __set(j, other.__byte(i))
+      i += 1
+      j += 1
+    end
+    nil
+  end
+
   # The byte behind spaces and a sign.
   def __after_sign
     i = 0

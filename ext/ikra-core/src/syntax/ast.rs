@@ -6,6 +6,7 @@
 
 use crate::diagnostic::Span;
 use crate::id::define_id;
+use crate::regexp::RegexpSource;
 use crate::source::Source;
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,6 +204,8 @@ pub enum Kind {
     Str(Arc<[u8]>),
     /// A String with interpolation: `Str` nodes, and the expressions between them.
     DStr(Vec<Node>),
+    /// `/…/`, without interpolation.
+    Regexp(RegexpSource),
     Array(Vec<Node>),
     Hash(Vec<(Node, Node)>),
     Range {

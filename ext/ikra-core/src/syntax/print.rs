@@ -167,6 +167,7 @@ impl Printer<'_> {
             Kind::BigInt(digits) => atom(digits.as_str()),
             Kind::Float(f) => atom(format!("{f:?}")),
             Kind::Sym(name) => atom(format!(":{name}")),
+            Kind::Regexp(pattern) => atom(pattern.to_string()),
             Kind::Str(bytes) => atom(format!("\"{}\"", bytes.escape_ascii())),
             Kind::DStr(parts) => form("dstr", self.nodes(parts)),
             Kind::Array(items) => form("array", self.nodes(items)),

@@ -51,6 +51,7 @@ pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
         | Kind::Float(_)
         | Kind::Sym(_)
         | Kind::Str(_)
+        | Kind::Regexp(_)
         | Kind::Local(_)
         | Kind::Ivar(_)
         | Kind::Retry

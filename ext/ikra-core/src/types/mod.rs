@@ -55,7 +55,7 @@ pub struct Ty {
     pub objects: Vec<ClassId>,
     /// Classes and modules that are themselves the value, ascending.
     pub modules: Vec<ClassId>,
-    /// Blocks and lambdas as values, ascending. Such a value is nothing but the choice of a block.
+    /// Blocks, lambdas and Regexps as values, ascending. Such a value is nothing but the choice of one.
     pub procs: Vec<ProcId>,
     pub array: Option<ArrayKind>,
     /// How every object and array in the set was reached.
@@ -113,6 +113,7 @@ pub enum Atom {
     Str,
     Module(ClassId),
     Proc(ProcId),
+    Regexp(ProcId),
     Array(ArrayKind),
     Object(ClassId),
 }
@@ -215,7 +216,8 @@ impl Ty {
         ];
         let mut atoms: Vec<Atom> = table.iter().filter(|(p, _)| self.prims.contains(*p)).map(|(_, a)| *a).collect();
         atoms.extend(self.modules.iter().map(|m| Atom::Module(*m)));
-        atoms.extend(self.procs.iter().map(|p| Atom::Proc(*p)));
+        let of_proc = |id: &ProcId| if id.regexp_number().is_some() { Atom::Regexp(*id) } else { Atom::Proc(*id) };
+        atoms.extend(self.procs.iter().map(of_proc));
         atoms.extend(self.array.map(Atom::Array));
         atoms.extend(self.objects.iter().map(|c| Atom::Object(*c)));
         atoms
@@ -234,7 +236,7 @@ impl Ty {
             Atom::Exception => Self::prim(Prims::EXCEPTION),
             Atom::Str => Self::str(),
             Atom::Module(c) => Self::module(c),
-            Atom::Proc(p) => Self::proc(p),
+            Atom::Proc(p) | Atom::Regexp(p) => Self::proc(p),
             Atom::Array(k) => Self { reach, ..Self::array(k) },
             Atom::Object(c) => Self::object(c, reach),
         }

@@ -33,9 +33,13 @@ impl Kind {
             Atom::Sym => Kind::Sym,
             Atom::IntRange => Kind::IntRange,
             Atom::FloatRange => Kind::FloatRange,
-            Atom::Str | Atom::Module(_) | Atom::Proc(_) | Atom::Array(_) | Atom::Object(_) | Atom::Exception => {
-                Kind::Other
-            }
+            Atom::Str
+            | Atom::Module(_)
+            | Atom::Proc(_)
+            | Atom::Regexp(_)
+            | Atom::Array(_)
+            | Atom::Object(_)
+            | Atom::Exception => Kind::Other,
         }
     }
     pub fn is_number(self) -> bool {

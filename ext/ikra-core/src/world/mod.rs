@@ -20,6 +20,7 @@ pub use facts::{ASSUMED_LIMIT, ASSUMED_ROWS, Assumption, Facts, Place, StrideAss
 
 use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};
+use crate::regexp::RegexpSource;
 use crate::syntax::ast::{Name, Params, Unit};
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ pub mod well_known {
         COMPARABLE = 14 "Comparable", ENUMERABLE = 15 "Enumerable", NUMERIC = 16 "Numeric", MATH = 17 "Math",
         PROC = 18 "Proc", STRUCT = 19 "Struct", HASH = 20 "Hash", IKRA = 21 "Ikra",
         EXCEPTION = 22 "Exception", COMPLEX = 23 "Complex", RATIONAL = 24 "Rational",
+        REGEXP = 25 "Regexp",
     }
 }
 
@@ -270,6 +272,10 @@ pub trait World {
     fn outside(&mut self, root: &Root) -> Option<Outside>;
     /// For a root that is a Proc or Method object without source: how Ruby has made it.
     fn derived(&mut self, _root: &Root) -> Option<Derivation> {
+        None
+    }
+    /// The pattern of a root that is a Regexp. None: it is none, or has an encoding that kernels do not know.
+    fn regexp(&mut self, _root: &Root) -> Option<RegexpSource> {
         None
     }
     /// The number of a root that is a Proc or Method object with source, as of one that objects and arrays hold.

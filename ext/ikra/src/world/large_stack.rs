@@ -11,6 +11,7 @@
 
 use ikra_core::error::Result as CoreResult;
 use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
+use ikra_core::regexp::RegexpSource;
 use ikra_core::syntax::ast::Name;
 use ikra_core::world::{
     ClassInfo, ConstId, Construction, Derivation, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root,
@@ -269,6 +270,9 @@ impl World for Remote<'_> {
     }
     fn derived(&mut self, root: &Root) -> Option<Derivation> {
         self.ask(|w| w.derived(root))
+    }
+    fn regexp(&mut self, root: &Root) -> Option<RegexpSource> {
+        self.ask(|w| w.regexp(root))
     }
     fn number_of_proc(&mut self, root: &Root) -> Option<u32> {
         self.ask(|w| w.number_of_proc(root))

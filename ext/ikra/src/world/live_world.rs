@@ -23,6 +23,7 @@ use crate::world::observe::{Observer, Refusal};
 use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId, MethodId, ProcId, ScopeId};
+use ikra_core::regexp::{Options, RegexpSource};
 use ikra_core::source::Source;
 use ikra_core::syntax::ast::{Name, variable_of};
 use ikra_core::syntax::{self, given_at};
@@ -33,7 +34,7 @@ use ikra_core::world::{
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
-use magnus::{Error, RArray, Ruby, Value};
+use magnus::{Error, RArray, RString, Ruby, TryConvert, Value};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -270,8 +271,39 @@ pub struct Guards {
     live: Vec<Root>,
     /// Captured locals that the section would update, and whether each holds a Hash.
     hashes: Vec<(Name, bool)>,
+    patterns: Vec<(Root, RegexpSource)>,
     /// The section asked whether an exception was being handled, and none was.
     unhandled: bool,
+}
+
+/// The pattern of a Regexp. None: it is another value, or a Regexp that kernels do not know: of a subclass, or in an
+/// encoding other than UTF-8 and US-ASCII.
+fn pattern_of(ruby: &Ruby, value: Value) -> Result<Option<RegexpSource>, Error> {
+    let class: Value = ruby.class_object().const_get("Regexp")?;
+    if value.class().as_value().as_raw() != class.as_raw() {
+        return Ok(None);
+    }
+    // by a function of Ruby's own, as the program may have redefined the methods
+    let asked = |name: &str| -> Result<Value, Error> {
+        let method: Value = class.funcall("instance_method", (name,))?;
+        let method: Value = method.funcall("bind", (value,))?;
+        method.funcall("call", ())
+    };
+    let letters: usize = TryConvert::try_convert(asked("options")?)?;
+    let Some(text) = RString::from_value(asked("source")?) else { return Ok(None) };
+    // 16: with an encoding of its own; 32: without one
+    if letters & 32 != 0 {
+        return Ok(None);
+    }
+    // SAFETY: nothing runs while the bytes are read.
+    #[allow(unsafe_code)]
+    let bytes = unsafe { text.as_slice() }.to_vec();
+    let utf8 = bytes.is_ascii() || text.enc_get() == ruby.utf8_encindex();
+    let options = Options { ignores_case: letters & 1 != 0, extended: letters & 2 != 0, dot_all: letters & 4 != 0 };
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) if utf8 => Some(RegexpSource { text: text.into(), options }),
+        _ => None,
+    })
 }
 
 /// Whether `$!` is an exception.
@@ -315,6 +347,11 @@ impl Guards {
         }
         for (root, other) in &self.same {
             if captured(ruby, captures, root)?.as_raw() != captured(ruby, captures, other)?.as_raw() {
+                return Ok(false);
+            }
+        }
+        for (root, pattern) in &self.patterns {
+            if pattern_of(ruby, captured(ruby, captures, root)?)?.as_ref() != Some(pattern) {
                 return Ok(false);
             }
         }
@@ -1002,6 +1039,15 @@ impl World for LiveWorld<'_> {
                 None
             }
         }
+    }
+
+    fn regexp(&mut self, root: &Root) -> Option<RegexpSource> {
+        self.goes_on()?;
+        let value = captured(self.ruby, self.captures, root);
+        let pattern = pattern_of(self.ruby, self.caught(value)?);
+        let pattern = self.caught(pattern)??;
+        self.guards.patterns.push((root.clone(), pattern.clone()));
+        Some(pattern)
     }
 
     fn number_of_proc(&mut self, root: &Root) -> Option<u32> {

@@ -224,6 +224,19 @@ impl Body<'_, '_> {
                 Atom::Proc(id) => self.kept_values(id)?.first().map(|(val, ..)| *val),
                 _ => None,
             },
+            RegexpTable(table) => match atom {
+                Atom::Regexp(id) => {
+                    let table = self.an.regexp_table(id, table).map_err(|refusal| self.refused(refusal, span))?;
+                    Some(Val::Str(Operand::I64(self.t.string_literal(&table, true).0 as i64)))
+                }
+                _ => None,
+            },
+            RegexpHasGroups => Some(Val::bool(matches!(atom, Atom::Regexp(id) if self.an.regexp_of(id).groups > 0))),
+            RegexpIsAscii => Some(Val::bool(matches!(atom, Atom::Regexp(id) if self.an.regexp_of(id).ascii))),
+            RegexpGroups => match atom {
+                Atom::Regexp(id) => Some(Val::int(self.an.regexp_of(id).groups as i64)),
+                _ => None,
+            },
             IsLambda => match atom {
                 Atom::Proc(id) => Some(Val::bool(self.an.proc_info(id).kind.is_lambda())),
                 _ => None,

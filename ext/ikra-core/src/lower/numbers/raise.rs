@@ -18,6 +18,7 @@ pub fn class_of(kind: Kind) -> &'static str {
 /// more of such a value.
 pub fn carried(val: Val) -> Result<(Repr, Vec<Operand>), (ClassId, &'static str)> {
     Ok(match val {
+        Val::Unit(Unit::Proc(id)) if id.regexp_number().is_some() => return Err((well_known::REGEXP, "Regexp")),
         Val::Unit(Unit::Proc(_)) => return Err((well_known::PROC, "Proc")),
         Val::IntRange { .. } | Val::FloatRange { .. } => return Err((well_known::RANGE, "Range")),
         Val::Unit(unit) => (Repr::Unit(unit), vec![]),

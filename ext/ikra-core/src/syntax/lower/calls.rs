@@ -111,6 +111,13 @@ impl Lower<'_> {
     /// Handles what the parser takes for a call, but Ikra does not.
     fn not_a_call(&mut self, n: &nodes::Send) -> Option<Kind> {
         if let Some(recv) = &n.recv {
+            // Ruby assigns variables here; the parser knows nothing of groups
+            if n.method_name == "=~"
+                && let Some(regexp) = super::literal::regexp_in(recv)
+                && matches!(self.regexp(regexp), Kind::Regexp(source) if source.names_groups())
+            {
+                return Some(refuse::NAMED_GROUPS);
+            }
             let negated = n.method_name == "!" && n.dot_l.is_none() && n.args.is_empty();
             return negated.then(|| Kind::Not(self.boxed(recv)));
         }

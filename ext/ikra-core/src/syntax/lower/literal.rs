@@ -2,8 +2,9 @@
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
+use crate::regexp::{Options, RegexpSource};
 use crate::syntax::ast::{ConstBase, ConstPath, Kind, PRIMITIVE};
-use lib_ruby_parser::Node as Ruby;
+use lib_ruby_parser::{Node as Ruby, nodes};
 
 /// The pieces that the prelude's greatest `__join` appends at once.
 const MAX_JOINED: usize = 4;
@@ -74,6 +75,32 @@ impl Lower<'_> {
         self.send(class, &format!("{PRIMITIVE}make"), parts, span).kind
     }
 
+    /// `/…/` and `%r{…}`
+    pub(super) fn regexp(&mut self, regexp: &nodes::Regexp) -> Kind {
+        if joined(&regexp.parts).is_none() {
+            return refuse::INTERPOLATED_REGEXP;
+        }
+        // the parser's text of a part is not always as it is written
+        let (from, to) = (self.span(&regexp.begin_l).end, self.span(&regexp.end_l).start);
+        let text = self.source.slice(Span { start: from, end: to });
+        let mut options = Options::default();
+        if let Some(Ruby::RegOpt(letters)) = regexp.options.as_deref() {
+            for letter in letters.options.iter().flat_map(|letters| letters.chars()) {
+                match letter {
+                    'i' => options.ignores_case = true,
+                    'x' => options.extended = true,
+                    'm' => options.dot_all = true,
+                    'o' => {}
+                    _ => return refuse::REGEXP_OPTION,
+                }
+            }
+        }
+        if self.source.foreign_strings && !text.is_ascii() {
+            return refuse::REGEXP_OPTION;
+        }
+        Kind::Regexp(RegexpSource { text: text.into(), options })
+    }
+
     fn string(&mut self, parts: &[Ruby], span: Span) -> Kind {
         match joined(parts) {
             Some(bytes) => Kind::Str(bytes.into()),
@@ -125,6 +152,18 @@ fn joined(parts: &[Ruby]) -> Option<Vec<u8>> {
         }
     }
     Some(bytes)
+}
+
+/// A regular expression, perhaps in parentheses.
+pub(super) fn regexp_in(node: &Ruby) -> Option<&nodes::Regexp> {
+    match node {
+        Ruby::Regexp(regexp) => Some(regexp),
+        Ruby::Begin(begin) => match &*begin.statements {
+            [one] => regexp_in(one),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn symbol(bytes: &[u8]) -> Kind {

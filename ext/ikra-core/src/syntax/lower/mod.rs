@@ -536,6 +536,16 @@ impl<'a> Lower<'a> {
             Ruby::Defined(d) => self.defined(&d.value, span),
             Ruby::IFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), false, span),
             Ruby::EFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), true, span),
+            Ruby::Regexp(r) => self.regexp(r),
+            Ruby::NthRef(_) | Ruby::BackRef(_) => refuse::MATCH_VARIABLE,
+            Ruby::MatchWithLvasgn(m) => match self.node(&m.re) {
+                // the parser knows nothing of groups
+                Node { kind: Kind::Regexp(pattern), .. } if pattern.names_groups() => refuse::NAMED_GROUPS,
+                regexp => {
+                    let text = self.node(&m.value);
+                    self.send(regexp, "=~", vec![text], span).kind
+                }
+            },
             other => refuse::node(other),
         }
     }

@@ -48,9 +48,17 @@ pub(super) const OTHER_REST: (&str, &str) =
 
 const GLOBAL: (&str, &str) =
     ("a global variable", "copy it into a local variable before the call and use that in the block");
-const MATCH_VARIABLE: (&str, &str) =
-    ("a variable of the last match", "match before the call and capture what was found");
-const REGEXP: (&str, &str) = ("a regular expression", "compare with `==`, or match in Ruby before or after the call");
+pub(super) const MATCH_VARIABLE: Kind =
+    refuse("this variable of the last match", "write text[/…/, 1] for the first group");
+pub(super) const NAMED_GROUPS: Kind =
+    refuse("a match that assigns variables", "write text =~ /…/, or text[/…/, 1] for a part");
+const LAST_LINE: (&str, &str) = ("a match of the last line that was read", "write text.match?(/…/)");
+pub(super) const INTERPOLATED_REGEXP: Kind = refuse(
+    "a regular expression with interpolation",
+    "assign it to a constant, or to a variable before the call: kernels know what these hold",
+);
+pub(super) const REGEXP_OPTION: Kind =
+    refuse("this option of a regular expression", "write the file in UTF-8, and leave the option out");
 const PATTERN: (&str, &str) =
     ("this form of pattern matching", "name the keys that matter (`{x:, y: 1}`), and read the others as attributes");
 const DEFINITION: (&str, &str) =
@@ -85,8 +93,7 @@ pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
 fn describe(node: &Ruby) -> (&'static str, &'static str) {
     match node {
         Ruby::Gvar(_) => GLOBAL,
-        Ruby::BackRef(_) | Ruby::NthRef(_) => MATCH_VARIABLE,
-        Ruby::Regexp(_) | Ruby::MatchWithLvasgn(_) | Ruby::MatchCurrentLine(_) => REGEXP,
+        Ruby::MatchCurrentLine(_) => LAST_LINE,
         Ruby::MatchRest(_)
         | Ruby::MatchNilPattern(_)
         | Ruby::HashPattern(_)

@@ -1,0 +1,121 @@
+//! Ruby's regular expressions as tables, which the prelude's loops over bytes follow.
+//!
+//! Here: what a pattern means ([`parse`]), and the automata that find its matches ([`automaton`]). Only this folder
+//! imports regex-automata. Not here: the loops (`prelude/string_functions.rs`), and what methods do with a match.
+//!
+//! The crates build an automaton of states and bytes from the tree of a pattern. Everything in which Ruby differs from
+//! them is decided here: the parser accepts only what it knows, and assertions such as `^` get Ruby's meaning where
+//! the table is built. Tables are for text in valid UTF-8. A match begins at the start of a character.
+
+mod automaton;
+mod parse;
+
+use automaton::{Fault, MAX_GROUPS};
+use once_cell::sync::OnceCell;
+use regex_syntax::hir::Hir;
+use std::fmt;
+use std::sync::Arc;
+
+/// The most bytes of one table.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// The letters behind a pattern: `/…/mix`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Options {
+    /// `i`
+    pub ignores_case: bool,
+    /// `x`
+    pub extended: bool,
+    /// `m`: a dot is any character.
+    pub dot_all: bool,
+}
+
+/// What identifies a regular expression: its text between the slashes, and its options.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RegexpSource {
+    pub text: Arc<str>,
+    pub options: Options,
+}
+
+impl RegexpSource {
+    /// Whether a group seems to have a name, so that `=~` may assign variables.
+    pub fn names_groups(&self) -> bool {
+        parse::may_have_names(&self.text)
+    }
+}
+
+impl fmt::Display for RegexpSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { ignores_case, extended, dot_all } = self.options;
+        let letters = [(dot_all, "m"), (ignores_case, "i"), (extended, "x")];
+        let letters: String = letters.iter().filter(|(on, _)| *on).map(|(_, letter)| *letter).collect();
+        write!(f, "/{}/{letters}", self.text)
+    }
+}
+
+/// Why kernels do not know a pattern: a noun phrase that completes "kernels do not know …".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown(pub String);
+
+/// The tables of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Table {
+    /// Finds the end of the first match from a byte on.
+    Forward,
+    /// Finds the end of the match that begins at a byte.
+    Anchored,
+    /// Finds the beginning of the match that ends at a byte.
+    Reverse,
+    /// Finds the parts of a match.
+    Captures,
+}
+
+/// A regular expression that kernels know.
+#[derive(Debug)]
+pub struct Regexp {
+    pub pattern: RegexpSource,
+    hir: Hir,
+    /// The number of its groups.
+    pub groups: usize,
+    /// The names of groups with names, in order. Then other groups do not count.
+    pub names: Vec<String>,
+    /// It has this meaning for text in ASCII only.
+    pub ascii: bool,
+    tables: [OnceCell<Result<Arc<[u8]>, Unknown>>; 4],
+}
+
+impl Regexp {
+    /// # Errors
+    /// A construct that kernels do not know.
+    pub fn new(pattern: RegexpSource) -> Result<Self, Unknown> {
+        let parse::Parsed { hir, groups, names, ascii } = parse::parse(&pattern)?;
+        Ok(Self { pattern, hir, groups, names, ascii, tables: Default::default() })
+    }
+
+    /// The bytes of a table. [`automaton`] says what they mean.
+    ///
+    /// # Errors
+    /// A table that has too many bytes, or parts that one look at each byte does not tell apart.
+    pub fn table(&self, table: Table) -> Result<Arc<[u8]>, Unknown> {
+        let build = || match automaton::build(&self.hir, table) {
+            Ok(bytes) => Ok(bytes.into()),
+            Err(fault) => Err(self.refused(&fault)),
+        };
+        self.tables[table as usize].get_or_init(build).clone()
+    }
+
+    fn refused(&self, fault: &Fault) -> Unknown {
+        let pattern = &self.pattern;
+        Unknown(match fault {
+            Fault::TooLarge => format!("the regular expression {pattern}, whose table has more than 1 MiB"),
+            Fault::NotOnePass => format!(
+                "captures of the regular expression {pattern}, which is not one-pass: a character does not tell where it \
+                 goes on"
+            ),
+            Fault::ManyGroups => format!("more than {MAX_GROUPS} groups in the regular expression {pattern}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

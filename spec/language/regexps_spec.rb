@@ -1,0 +1,181 @@
+# frozen_string_literal: true
+
+module Regexps
+  # Random patterns of what kernels know, and texts in which they find something.
+  class Generator
+    ATOMS = [
+      "a", "b", "c", "x", "-", "1", "é", "日", ".", '\d', '\w', '\s', '\h', '\W', '\S', '\D', '\n', "[ab]", "[^a]", "[a-cé]",
+      '[^\n]', '[\d-]', "[a-c&&[^b]]"
+    ].freeze
+    LOOKS = ["^", "$", '\A', '\z', '\Z'].freeze
+    PIECES = ["a", "b", "c", "ab", "\n", "\r\n", "\n\n", "é", "日", "😀", " ", "1", "x", "-", "_", "A"].freeze
+    # those whose meaning kernels know in ASCII only
+    ASCII_ATOMS = [
+      "a", "b", "c", "A", "B", "1", ".", '\d', '\w', "[ab]", "[^a]", "[A-C]", '\n', "[[:alpha:]]", "[[:punct:]]", "[[:^space:]]",
+      '\p{Alnum}', '\P{Digit}'
+    ].freeze
+    ASCII_LOOKS = (LOOKS + ['\b', '\B']).freeze
+    ASCII_PIECES = ["a", "b", "c", "A", "B", "Xy", "\n", "\r\n", " ", "1", "_", "-", "."].freeze
+    MANY = ["*", "*?", "+", "+?", "{2}", "{1,2}", "{,2}", "{2,}", "{1,3}?", "{0,2}?"].freeze
+
+    def initialize(seed, ascii)
+      @random = Random.new(seed)
+      @ascii = ascii
+    end
+
+    def regexp(groups: false)
+      @groups = groups
+      options = @ascii ? [0, 0, Regexp::IGNORECASE, Regexp::MULTILINE] : [0, 0, Regexp::MULTILINE]
+      Regexp.new(alternatives(2).first, pick(options))
+    end
+
+    def texts(count)
+      pieces = @ascii ? ASCII_PIECES : PIECES
+      ["", "\n", "a", "a\n"] + Array.new(count) { Array.new(@random.rand(9)) { pick(pieces) }.join }
+    end
+
+    private
+
+    def pick(list) = list.sample(random: @random)
+
+    # Each gives a text, and whether it may match nothing. Kernels refuse to repeat that.
+    def alternatives(depth)
+      all = Array.new(@random.rand(3) == 0 ? 2 : 1) { sequence(depth) }
+      [all.map(&:first).join("|"), all.any?(&:last)]
+    end
+
+    def sequence(depth)
+      all = Array.new(@random.rand(4)) { piece(depth) }
+      [all.map(&:first).join, all.all?(&:last)]
+    end
+
+    def piece(depth)
+      text, empty = atom(depth)
+      case @random.rand(8)
+      when 0, 1
+        return [text, empty] if empty
+
+        many = pick(MANY)
+        [text + many, many.match?(/\A(\*|\{[,0])/)]
+      when 2 then LOOKS.include?(text) ? [text, true] : ["(?:#{text})" + pick(["?", "??"]), true]
+      else [text, empty]
+      end
+    end
+
+    def atom(depth)
+      kind = @random.rand(10)
+      return [pick(@ascii ? ASCII_ATOMS : ATOMS), false] if kind < 6 || depth == 0
+      return [pick(@ascii ? ASCII_LOOKS : LOOKS), true] if kind == 6
+
+      text, empty = alternatives(depth - 1)
+      ["#{@groups && kind == 7 ? "(" : "(?:"}#{text})", empty]
+    end
+  end
+
+  # Blocks over four regular expressions and one with groups.
+  BLOCKS = {
+    "match" => lambda { |a, b, c, d, _|
+      ->(s) { [s.match?(a), b.match?(s), s =~ c, d === s, s !~ a, s.index(b, 1), s.match?(d, 2), s.start_with?(a), s.index(c, -2)] }
+    },
+    "take parts" => ->(a, b, c, d, _) { ->(s) { [s[a], s[b], s[c], s[d], s.partition(a), s.partition(b)] } },
+    "scan" => ->(a, b, c, _, _) { ->(s) { [s.scan(a), s.scan(b), s.scan(c)] } },
+    "split" => ->(a, b, c, d, _) { ->(s) { [s.split(a), s.split(b, -1), s.split(c, 2), s.split(d)] } },
+    "replace" => ->(a, b, c, d, _) { ->(s) { [s.sub(a, "é"), s.gsub(b, ""), s.gsub(c, "<>"), s.sub(d, "_")] } },
+    "capture" => lambda { |_, _, _, _, groups|
+      ->(s) { [s[groups, 0], s[groups, 1], s[groups, 2], s[groups, -1], s.scan(groups)] }
+    }
+  }.freeze
+
+  WORD = /\w+/
+end
+
+RSpec.describe "regular expressions" do
+  around do |example|
+    # Ruby warns of patterns that nobody would write
+    verbose, $VERBOSE = $VERBOSE, nil
+    example.run
+  ensure
+    $VERBOSE = verbose
+  end
+
+  on_every_backend do
+    Regexps::BLOCKS.each do |name, make|
+      it "#{name} as Ruby does, for patterns and texts at random" do
+        compared = 0
+        10.times do |round|
+          generator = Regexps::Generator.new(name.sum * 100 + round, round.odd?)
+          regexps = Array.new(4) { generator.regexp } << generator.regexp(groups: true)
+          block = make.call(*regexps)
+          texts = generator.texts(60)
+          begin
+            got = texts.pmap(backend:, &block)
+          rescue Ikra::CompileError => e
+            expect(e.message).to match(/not one-pass/)
+            next
+          end
+          texts.zip(got) { |text, value| expect([regexps, text, value]).to eq [regexps, text, block.call(text)] }
+          compared += 1
+        end
+        expect(compared).to be > 5
+      end
+    end
+
+    it "are known in constants, captured variables and arguments" do
+      digits = /\d+/
+      expect { |s| [s[Regexps::WORD], s[digits], s.then { |t| t =~ digits }] }
+        .to be_same_as_ruby.over("ab 12", "", "-")
+      sections = [/a/, /b/, /a/].map { |regexp| %w[a b].pmap(backend:) { |s| s.match?(regexp) } }
+      expect(sections).to eq [[true, false], [false, true], [true, false]]
+    end
+
+    it "choose in case and in iterators" do
+      expect do |s|
+        case s
+        when /\A\d+\z/ then :number
+        when Regexps::WORD then :word
+        else s.chars.count { |c| c =~ /[-+]/ }
+        end
+      end.to be_same_as_ruby.over("12", "ab", "-+", "")
+      expect { |s| [s.split("").grep(/[a-c]/), s.chars.any?(/x/)] }.to be_same_as_ruby.over("abcx", "")
+      expect { |s| s.is_a?(String) && s.size > 1 ? s.match?(s.size > 2 ? /a/ : /b/) : nil }.to be_same_as_ruby.over("abc", "ab", "a", 1)
+      expect { |s| [/a/ === s, s.nil?] }.to be_same_as_ruby.over("a", nil, 1)
+    end
+
+    it "give groups to scan's block" do
+      expect do |s|
+        pairs = ""
+        s.scan(/(\w)=(\d)?/) { |key, value| pairs += "#{value}#{key};" }
+        words = 0
+        s.scan(/\w+/) { |word| words += word.size }
+        [pairs, words]
+      end.to be_same_as_ruby.over("a=1, b=, c=3", "", "==")
+    end
+
+    it "have options and free spacing" do
+      expect do |s|
+        [s[/A . B/xi], s[/a # a letter
+                          .* b/mx], s[%r{/a|b/}], s[/a\/b/], s[/(?i:A)b/], s[/(?-i:a)B/i], s[/\u{e9}|\x61|\t/]]
+      end.to be_same_as_ruby.over("axb", "a\nb", "/a", "a/b", "AB")
+    end
+
+    it "raise what Ruby raises for bytes that are no characters" do
+      expect { |s| [s.match?(/a/), s =~ /a/] }.to be_same_as_ruby.over("a", "a\xff", "a\xff".dup.force_encoding("US-ASCII"))
+    end
+
+    it "are refused where kernels do not know what Ruby answers" do
+      refuse = ->(about) { raise_error(Ikra::CompileError, about) }
+      expect { ["é"].pmap(backend:) { |s| s.match?(/\bé/) } }.to refuse[/text in ASCII only/]
+      expect { ["\xff".b].pmap(backend:) { |s| s.match?(/a/) } }.to refuse[/UTF-8 or ASCII only/]
+      expect { ["a"].pmap(backend:) { |s| s.match?(/a(?=b)/) } }.to refuse[%r{look-ahead in the regular expression /a\(\?=b\)/}]
+      expect { ["a"].pmap(backend:) { |s| s[/(a|ab)(b?)/, 1] } }.to refuse[/not one-pass/]
+      expect { ["a"].pmap(backend:) { |s| s.match?(/[ab]*a[ab]{20}/) } }.to refuse[/more than 1 MiB/]
+      expect { ["a"].pmap(backend:) { |s| s.match?(/#{s}/) } }.to refuse[/interpolation/]
+      expect { ["a"].pmap(backend:) { |s| s.split(/(a)/) } }.to refuse[/without groups/]
+      expect { ["a"].pmap(backend:) { |s| s != /a/ } }.to refuse[/by !=/]
+      expect { ["a"].pmap(backend:) { |_| /a/ } }.to refuse[/keep no regular expressions/]
+      expect { ["a"].pmap(backend:) { |s| /(?<letter>a)/ =~ s ? letter : nil } }.to refuse[/assigns variables/]
+      behind = /(?<=a)b/
+      expect { ["a"].pmap(backend:) { |s| s.match?(behind) } }.to refuse[/look-behind in the regular expression .*behind is/]
+    end
+  end
+end
