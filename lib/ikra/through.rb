@@ -35,6 +35,7 @@ module Ikra
       end
 
       def now(whole, name, args, options, block)
+        Sections.wait_for_others
         list = list(whole)
         return chosen(whole, list, name, options, block) if CHOOSING.include?(name) && !whole.is_a?(::Enumerator)
 

@@ -207,6 +207,18 @@ RSpec.describe "Ikra.concurrently" do
     expect(Ikra.concurrently { [[1].peach { |x| total += x }, [1].pmap { |x| total + x }] }).to eq [[1], [9]]
   end
 
+  it "counts in captured Hashes in the order of the sections" do
+    counts = Hash.new(0)
+    same = counts
+    found = Ikra.concurrently do
+      %w[a b].peach { |word| counts[word] += 1 }
+      %w[b c].peach { |word| same[word] += 1 }
+      counts.pmap { |word, count| word * count }
+    end
+    expect(counts.to_a).to eq [["a", 1], ["b", 2], ["c", 1]]
+    expect(found).to eq %w[a bb c]
+  end
+
   it "runs 200 sections" do
     list = bodies.call
     sums = Ikra.concurrently { Array.new(100) { [list.peach { |o| o.a += 1 }, list.psum(&:a)] } }

@@ -37,7 +37,7 @@ pub struct Footprint {
     arrays: Addresses,
     /// Captured variables.
     locals: HashSet<String>,
-    /// Anything: it freezes objects, or assigns class variables.
+    /// Anything: it freezes objects, assigns class variables, or changes what a captured Hash holds.
     anything: bool,
 }
 
@@ -93,6 +93,7 @@ impl Footprint {
             }
         }
         all.anything |= all.fields.iter().any(|(_, name)| name.starts_with("@@"));
+        all.anything |= schema.accumulators.iter().any(|accumulator| accumulator.update.is_some());
         for (kind, rows) in plan.kinds.iter().zip(&tables.kinds) {
             all.anything |= kind.freezes;
             if kind.overwritten {
