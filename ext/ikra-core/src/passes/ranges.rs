@@ -574,8 +574,18 @@ impl<'a> Walker<'a> {
         None
     }
 
-    /// An unsigned division, of 32 bits where both sides fit.
+    /// An unsigned division: a shift or a mask where the divisor is `1 << n`, of 32 bits where both sides fit.
     fn unsigned(&mut self, dst: VarId, op: Op, args: [Operand; 2], a: Interval, b: Interval) -> Vec<Stmt> {
+        if let Some(amount) = self.power_of_two(args[1]) {
+            if op == Op::UDiv {
+                return vec![Stmt::Let { dst, op: Op::UShr, args: vec![args[0], amount] }];
+            }
+            let mask = self.temp(Scalar::I64);
+            return vec![
+                Stmt::Let { dst: mask, op: Op::Sub, args: vec![args[1], Operand::I64(1)] },
+                Stmt::Let { dst, op: Op::And, args: vec![args[0], mask.into()] },
+            ];
+        }
         let fits = |(lo, hi): Interval| lo >= 0 && hi <= u32::MAX.into();
         let constant = |o: Operand| !matches!(o, Operand::Var(_));
         // Division by a constant is a multiplication anyway.
@@ -827,6 +837,14 @@ impl<'a> Walker<'a> {
         (amount == *by && whole).then_some(value)
     }
 
+    /// The n of a register that surely holds `1 << n`.
+    fn power_of_two(&self, operand: Operand) -> Option<Operand> {
+        match self.definition(self.origin(operand)) {
+            Some(Definition { op: Op::Shl, args }) if args[0].0 == Operand::I64(1) => Some(args[1].0),
+            _ => None,
+        }
+    }
+
     /// The interval of an operation's result, which is a Float.
     fn float(&mut self, op: Op, args: &[Operand]) -> Interval {
         let at = |i: usize| self.range(args[i]);
@@ -857,8 +875,8 @@ impl<'a> Walker<'a> {
                 if wide_lo >= full.0.into() && wide_hi <= full.1.into() { range } else { full }
             }
             Op::Shl => match at(1) {
-                (k, same) if k == same && (0..=62).contains(&k) => {
-                    let (lo, hi) = wide(Op::Mul, at(0), (1 << k, 1 << k));
+                (least @ 0..=62, most @ 0..=62) => {
+                    let (lo, hi) = wide(Op::Mul, at(0), (1 << least, 1 << most));
                     if lo >= full.0.into() && hi <= full.1.into() { (lo as i64, hi as i64) } else { full }
                 }
                 _ => full,
@@ -1585,6 +1603,32 @@ mod tests {
             store(b, before);
         });
         assert_eq!(text.matches("trap").count(), 2, "of a row of 0, and of what is two before: {text}");
+    }
+
+    #[test]
+    fn division_by_a_power_of_two_is_a_shift_or_a_mask() {
+        let text = check(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let outside = b.bool(Op::UCmp(Cmp::Gt), &[n, Operand::I64(60)]);
+            b.trap_if(outside, OVERFLOW, vec![]);
+            let power = b.i64(Op::Shl, &[Operand::I64(1), n]);
+            let not_positive = b.icmp(Cmp::Le, power, Operand::I64(0));
+            b.trap_if(not_positive, ZERO, vec![]);
+            let quotient = b.i64(Op::Div, &[index, power]);
+            store(b, quotient);
+            let rest = b.i64(Op::Rem, &[index, power]);
+            store(b, rest);
+            // of what may be negative, the quotient is rounded towards zero
+            let x = b.load(Scalar::I64, INPUT, index);
+            let quotient = b.i64(Op::Div, &[x, power]);
+            store(b, quotient);
+            let triple = b.i64(Op::Shl, &[Operand::I64(3), n]);
+            let quotient = b.i64(Op::Div, &[index, triple]);
+            store(b, quotient);
+        });
+        let count = |op: &str| text.matches(op).count();
+        let counts = ["= ushr ", "= and ", "= div ", "= udiv ", "rem ", "trap s3"].map(count);
+        assert_eq!(counts, [1, 1, 1, 1, 0, 0], "{text}");
     }
 
     #[test]

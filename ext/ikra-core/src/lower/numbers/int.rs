@@ -334,6 +334,16 @@ fn power_modulo_function(cx: &mut Cx<'_>) -> FuncId {
 
 /// `a << n` for an unsigned `n`; traps at `site` where the result leaves 64 bits.
 fn left_by(b: &mut Builder, a: Operand, n: Operand, site: Option<SiteId>) -> Operand {
+    if let (Operand::I64(number), Some(site)) = (a, site) {
+        if number == 0 {
+            return ZERO;
+        }
+        // passes know the interval of `1 << n` by that of n
+        let signs = if number < 0 { (!number).leading_zeros() } else { number.leading_zeros() };
+        let loses = b.bool(Op::UCmp(Cmp::Gt), &[n, Operand::I64(i64::from(signs) - 1)]);
+        b.trap_if(loses, site, vec![]);
+        return b.i64(Op::Shl, &[a, n]);
+    }
     let last = Operand::I64(63);
     let short = b.bool(Op::UCmp(Cmp::Le), &[n, last]);
     let amount = b.select(Scalar::I64, short, n, last);
