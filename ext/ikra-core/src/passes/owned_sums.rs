@@ -207,24 +207,20 @@ mod tests {
 
     #[test]
     fn what_others_may_touch_stays_atomic() {
-        let two_rows = |b: &mut Builder, index: Operand| {
+        let stays = |program: Program| assert_eq!(check(program.clone()), after(&[], program));
+        stays(program(|b, index| {
             add(b, AtomicOp::Add, (INTS, index), None);
             let next = b.i64(Op::Add, &[index, Operand::I64(1)]);
             b.load(Scalar::I64, INTS, next);
-        };
-        let another = |b: &mut Builder, index: Operand| {
+        }));
+        stays(program(|b, index| {
             let row = b.load(Scalar::I64, INPUT, index);
             add(b, AtomicOp::Add, (INTS, row), None);
-        };
-        let halved = |b: &mut Builder, index: Operand| {
+        }));
+        stays(program(|b, index| {
             let row = b.i64(Op::Shr, &[index, Operand::I64(1)]);
             add(b, AtomicOp::Add, (INTS, row), None);
-        };
-        let bodies: [&dyn Fn(&mut Builder, Operand); 3] = [&two_rows, &another, &halved];
-        for body in bodies {
-            let program = program(body);
-            assert_eq!(check(program.clone()), after(&[], program));
-        }
+        }));
     }
 
     #[test]
