@@ -141,6 +141,8 @@ pub enum Builtin {
     Unconverted(&'static str),
     /// Whether all elements are known to be of these kinds; decided at compile time.
     ElementsAre(crate::types::Prims),
+    /// Whether no element of such an array is ever assigned. Known when all types are.
+    Unwritten,
     /// Refused where it may be an object that defines a method of the first name and none of the second.
     Lacks(&'static str, &'static str),
     /// Refused where the receiver is an object that Ruby takes for a Range.
@@ -770,6 +772,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Object(_), "__member") => Some(Builtin::Member),
         (Atom::Object(_), "__key_count") => Some(Builtin::KeyCount),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
+        (Atom::Array(_), "__unwritten?") => Some(Builtin::Unwritten),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
         (Atom::Object(_), "__at") => Some(Builtin::StructGet),

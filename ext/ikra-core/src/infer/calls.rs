@@ -12,7 +12,7 @@ use crate::diagnostic::Span;
 use crate::error::Error;
 use crate::id::{ClassId, MethodId, ProcId};
 use crate::source::Source;
-use crate::syntax::ast::{Arg, Call, Name, Node, Params, listed, plain, primitive};
+use crate::syntax::ast::{Arg, Call, Name, Node, Params, fused, listed, plain, primitive};
 use crate::types::numeric::{Kind, Unsupported};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, values, well_known};
@@ -474,6 +474,17 @@ impl Analysis<'_> {
                 && let Some(part) = values::parts(class).iter().find(|part| name[2..] == ***part)
             {
                 return Ok(Target::Reader((*part).into()));
+            }
+            if let Some((inner, outer)) = fused(name) {
+                match self.method(receiver_of(atom), inner) {
+                    MethodFact::Builtin { .. } => {}
+                    MethodFact::Missing { .. } => return Ok(Target::NoMethod { private: false }),
+                    _ => {
+                        let class = self.describe(atom);
+                        return Err(Refusal::new(format!("kernels do not know {inner}.{outer} of {class}"))
+                            .advise("count in a variable of your own"));
+                    }
+                }
             }
             // the program defines a method of that name, which the parser did not know
             if let Some(written) = listed(name).or_else(|| name.strip_prefix("__cycle_").and(Some("cycle")))
@@ -1124,6 +1135,7 @@ impl Analysis<'_> {
                 ty if ty.is_never() => Ty::nil(),
                 ty => ty,
             },
+            Unwritten => Ty::prim(Prims::BOOL),
             ElementsAre(prims) => {
                 let ty = self.element_kind(from, (atom, reach))?;
                 if ty.only(prims) { Ty::prim(Prims::TRUE) } else { Ty::prim(Prims::FALSE) }

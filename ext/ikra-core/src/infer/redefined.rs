@@ -8,7 +8,7 @@ use super::builtins;
 use super::calls::{Answer, Refusal, Target, class_of, is_known, receiver_of};
 use super::{Analysis, SpecId};
 use crate::id::ClassId;
-use crate::syntax::ast::{ASKED, FIXED, NAMED, plain, primitive};
+use crate::syntax::ast::{ASKED, FIXED, NAMED, fused, plain, primitive};
 use crate::types::Atom;
 use crate::world::{MethodFact, Receiver, values, well_known};
 
@@ -290,12 +290,27 @@ impl Analysis<'_> {
                 )?;
             }
             "splat" | "rest" if range => self.enumerables_is_unaltered("to_a", "Range#to_a asks it")?,
-            _ => {}
+            _ => match fused(primitive) {
+                Some(("zip", outer)) if !self.is_unaltered_of(well_known::ARRAY, outer) => {
+                    return Err(Refusal::new(format!("kernels do not ask Array for a redefined {outer} here"))
+                        .because("zip gives an Array")
+                        .advise("call zip first, and the redefined method on a local variable"));
+                }
+                Some((inner @ "each_with_index", outer)) => {
+                    for name in [inner, outer] {
+                        self.enumerables_is_unaltered(name, "each_with_index has it")?;
+                    }
+                }
+                _ => {}
+            },
         }
         let asked: Vec<&str> = match short {
             "splat" | "rest" if !matches!(atom, Atom::Array(_)) => vec!["to_a", "each", "respond_to?"],
             "nth" if range => vec!["each"],
             "keys?" => vec!["deconstruct_keys"],
+            _ if fused(primitive).is_some() => {
+                fused(primitive).into_iter().map(|(inner, _)| inner).chain(["each"]).collect()
+            }
             _ => match (short.strip_prefix("list_").or(short.strip_prefix("span_")), short.strip_suffix("_with_index"))
             {
                 (Some("with_index"), _) => return Ok(()),

@@ -25,7 +25,7 @@ use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_loc
 use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Slot;
-use crate::syntax::ast::{self, Block, Call, Kind, Name, Node, listed, marked_as, plain};
+use crate::syntax::ast::{self, Block, Call, Kind, Name, Node, fused, listed, marked_as, plain};
 use crate::types::combine::{Combine, Equals};
 use crate::types::numeric::{Kind as Number, Method, divmod_types};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
@@ -718,7 +718,8 @@ impl Body<'_, '_> {
 
     /// NoMethodError.
     pub fn no_method(&mut self, receiver: Val, name: &str, private: bool, bare: bool) {
-        let name = name.strip_prefix('%').and_then(listed).unwrap_or(name);
+        let written = |name| listed(name).or_else(|| fused(name).map(|(inner, _)| inner));
+        let name = name.strip_prefix('%').and_then(written).unwrap_or(name);
         if let Err((_, class)) = numbers::carried(receiver) {
             let quoted = self.cx.shared.options.quoted(name);
             let message = match private {

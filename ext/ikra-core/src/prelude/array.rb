@@ -1346,6 +1346,122 @@ class Array
     self
   end
 
+  alias __own_count count
+  alias __own_filter_map filter_map
+
+  # `zip(second).map { |x, y| … }`: no list of pairs where the block cannot change what would be in it.
+  def __zipped_map(second)
+    return zip(second).map { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    map { |x| yield(x, second.__nth(i += 1)) }
+  end
+  alias __zipped_collect __zipped_map
+
+  def __zipped_sum(second, start = 0)
+    return zip(second).sum(start) { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    sum(start) { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_count(second)
+    return zip(second).count { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    count { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_all?(second)
+    return zip(second).all? { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    all? { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_any?(second)
+    return zip(second).any? { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    any? { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_none?(second)
+    return zip(second).none? { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    none? { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_one?(second)
+    return zip(second).one? { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    one? { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_filter_map(second)
+    return zip(second).filter_map { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    filter_map { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_flat_map(second)
+    return zip(second).flat_map { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    flat_map { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  def __zipped_find_index(second)
+    return zip(second).find_index { |pair| yield(pair) } unless __unwritten? && second.__unwritten?
+
+    i = -1
+    find_index { |x| yield(x, second.__nth(i += 1)) }
+  end
+
+  # `each_with_index.min_by { |x, i| … }`: no list, and no pairs but the result.
+  def __indexed_min_by
+    return nil if __doubt(size == 0)
+
+    best = __at(0)
+    least = yield(best, 0)
+    at = 0
+    i = 1
+    while i < size
+      x = __at(i)
+      v = yield(x, i)
+      if v.__below?(least)
+        best = x
+        least = v
+        at = i
+      end
+      i += 1
+    end
+    [best, at]
+  end
+
+  def __indexed_max_by
+    return nil if __doubt(size == 0)
+
+    best = __at(0)
+    most = yield(best, 0)
+    at = 0
+    i = 1
+    while i < size
+      x = __at(i)
+      v = yield(x, i)
+      if v.__above?(most)
+        best = x
+        most = v
+        at = i
+      end
+      i += 1
+    end
+    [best, at]
+  end
+
   def __splat
     __slice(0, size)
   end

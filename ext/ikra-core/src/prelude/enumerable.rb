@@ -828,4 +828,137 @@ module Enumerable
     i = start - 1
     flat_map { |x| yield(x, i += 1) }
   end
+
+  # Those of an Enumerator, whatever the class has under these names.
+  alias __own_all? all?
+  alias __own_any? any?
+  alias __own_count count
+  alias __own_filter_map filter_map
+  alias __own_find_index find_index
+  alias __own_none? none?
+  alias __own_one? one?
+  alias __own_sum sum
+
+  # `each_with_index.min_by { |x, i| … }` and the like.
+  def __indexed_min_by
+    best = nil
+    least = nil
+    at = -1
+    i = -1
+    each do |x|
+      i += 1
+      v = yield(x, i)
+      if at < 0 || v.__below?(least)
+        best = x
+        least = v
+        at = i
+      end
+    end
+    at < 0 ? nil : [best, at]
+  end
+
+  def __indexed_max_by
+    best = nil
+    most = nil
+    at = -1
+    i = -1
+    each do |x|
+      i += 1
+      v = yield(x, i)
+      if at < 0 || v.__above?(most)
+        best = x
+        most = v
+        at = i
+      end
+    end
+    at < 0 ? nil : [best, at]
+  end
+
+  def __indexed_find
+    i = -1
+    each { |x| return [x, i] if yield(x, i += 1) }
+    nil
+  end
+  alias __indexed_detect __indexed_find
+
+  def __indexed_all?
+    i = -1
+    __own_all? { |x| yield(x, i += 1) }
+  end
+
+  def __indexed_any?
+    i = -1
+    __own_any? { |x| yield(x, i += 1) }
+  end
+
+  def __indexed_count
+    i = -1
+    __own_count { |x| yield(x, i += 1) }
+  end
+
+  def __indexed_filter_map
+    i = -1
+    __own_filter_map { |x| yield(x, i += 1) }
+  end
+
+  def __indexed_find_index
+    i = -1
+    __own_find_index { |x| yield(x, i += 1) }
+  end
+
+  def __indexed_none?
+    i = -1
+    __own_none? { |x| yield(x, i += 1) }
+  end
+
+  def __indexed_one?
+    i = -1
+    __own_one? { |x| yield(x, i += 1) }
+  end
+
+  def __indexed_sum
+    i = -1
+    __own_sum { |x| yield(x, i += 1) }
+  end
+
+  def __zipped_map(second)
+    zip(second).map { |pair| yield(pair) }
+  end
+  alias __zipped_collect __zipped_map
+
+  def __zipped_sum(second, start = 0)
+    zip(second).sum(start) { |pair| yield(pair) }
+  end
+
+  def __zipped_count(second)
+    zip(second).count { |pair| yield(pair) }
+  end
+
+  def __zipped_all?(second)
+    zip(second).all? { |pair| yield(pair) }
+  end
+
+  def __zipped_any?(second)
+    zip(second).any? { |pair| yield(pair) }
+  end
+
+  def __zipped_none?(second)
+    zip(second).none? { |pair| yield(pair) }
+  end
+
+  def __zipped_one?(second)
+    zip(second).one? { |pair| yield(pair) }
+  end
+
+  def __zipped_filter_map(second)
+    zip(second).filter_map { |pair| yield(pair) }
+  end
+
+  def __zipped_flat_map(second)
+    zip(second).flat_map { |pair| yield(pair) }
+  end
+
+  def __zipped_find_index(second)
+    zip(second).find_index { |pair| yield(pair) }
+  end
 end

@@ -426,4 +426,9 @@ module Kernel
       product
     end
   end
+
+  # An Array's own says whether its elements ever change.
+  def __unwritten?
+    false
+  end
 end

@@ -373,4 +373,8 @@ class Range
   def __step_size(by = 1)
     __list_step(by).size
   end
+
+  def __unwritten?
+    true
+  end
 end

@@ -314,6 +314,12 @@ pub fn listed(primitive: &str) -> Option<&str> {
     primitive.strip_prefix("__list_").or_else(|| primitive.strip_prefix("__span_"))
 }
 
+/// The two methods that a primitive is in one: `each_with_index` and `min_by`.
+pub fn fused(primitive: &str) -> Option<(&'static str, &str)> {
+    let indexed = primitive.strip_prefix("__indexed_").map(|outer| ("each_with_index", outer));
+    indexed.or_else(|| primitive.strip_prefix("__zipped_").map(|outer| ("zip", outer)))
+}
+
 /// A primitive's name as the prelude writes it. None: the name is not a primitive's.
 pub fn primitive(name: &str) -> Option<&str> {
     name.starts_with(PRIMITIVE).then(|| &name[1..])

@@ -265,6 +265,13 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
+            Unwritten => match atom {
+                Atom::Array(kind) => {
+                    let kind = self.an.facts.find(kind);
+                    Some(Val::bool(!self.an.arrays.get(&kind).is_some_and(|access| access.written())))
+                }
+                _ => None,
+            },
             ElementsAre(prims) => match atom {
                 Atom::Array(kind) => {
                     let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();

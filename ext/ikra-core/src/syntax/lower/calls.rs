@@ -693,10 +693,20 @@ const OF_SPANS: [&str; 16] = [
     "sum",
 ];
 
+/// Those that the prelude has for `each_with_index`, with a block that takes an element and its index. No pair is made.
+const OF_INDEXED: [&str; 12] =
+    ["all?", "any?", "count", "detect", "filter_map", "find", "find_index", "max_by", "min_by", "none?", "one?", "sum"];
+
+/// Those that the prelude has for `zip` of two lists, with a block that takes an element of each. No pair is made.
+const OF_ZIPPED: [&str; 11] =
+    ["all?", "any?", "collect", "count", "filter_map", "find_index", "flat_map", "map", "none?", "one?", "sum"];
+
 /// A call on the Enumerator that an iterator without a block returns. The Enumerator is never made.
 /// `map.with_index(1) { … }` becomes one call, and `each_slice(2).sum { … }` a call on the list of the yielded values.
 fn over_enumerator(call: &mut Call) {
     let given = call.block.is_some() || call.block_arg.is_some();
+    // the block takes the parts of a pair, and never the pair itself
+    let by_pairs = call.block.as_ref().is_some_and(|b| b.params.plain() && b.params.required.len() == 2);
     let Some(Node { kind: Kind::Call(inner), .. }) = &mut call.receiver else { return };
     if inner.safe || inner.receiver.is_none() || call.safe {
         return;
@@ -738,6 +748,27 @@ fn over_enumerator(call: &mut Call) {
         ("with_index", _) if over_list(inner) => {
             inner.name = "%__list_with_index".into();
             return;
+        }
+        ("each_with_index", name)
+            if by_pairs && OF_INDEXED.contains(&name) && inner.args.is_empty() && call.args.is_empty() =>
+        {
+            format!("{PRIMITIVE}indexed_{name}")
+        }
+        ("zip", name) if by_pairs && OF_ZIPPED.contains(&name) => {
+            let [Arg::Positional(second)] = &inner.args[..] else { return };
+            // the start is computed after the pairs
+            let start =
+                |arg: &Arg| matches!(arg, Arg::Positional(n) if matches!(n.kind, Kind::Int(_) | Kind::Float(_)));
+            if matches!(second.kind, Kind::Splat(_))
+                || call.args.len() > usize::from(name == "sum")
+                || !call.args.iter().all(start)
+            {
+                return;
+            }
+            let mut args = std::mem::take(&mut inner.args);
+            args.append(&mut call.args);
+            call.args = args;
+            format!("{PRIMITIVE}zipped_{name}")
         }
         ("each_with_index", "map" | "collect") if given && inner.args.is_empty() && call.args.is_empty() => {
             "%__map_with_index".to_string()
