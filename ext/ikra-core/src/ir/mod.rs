@@ -489,8 +489,8 @@ impl UniformStride {
     }
 }
 
-/// What the host promises of a column of arrays' elements: the rows below the parameter, an I64, exist. A captured array
-/// of so many elements is there.
+/// What the host promises of a column of arrays' elements: the rows below the parameter, an I64, exist. A captured
+/// array of so many elements is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
     pub column: ColumnId,

@@ -1,8 +1,8 @@
 //! Sums in rows of the element's own: an atomic operation on a row that no other element touches is a plain one.
 //!
 //! `counts[x] += 1` may add to a row to which other elements add, too, so lowering makes it an atomic operation. In
-//! `result[i] += x` with `i` from `(0...n).peach { |i| … }`, each element has a row of its own. The pass then makes it a
-//! load, an addition and a store, which [`super::register_promotion`] keeps in a register while a loop runs.
+//! `result[i] += x` with `i` from `(0...n).peach { |i| … }`, each element has a row of its own. The pass then makes it
+//! a load, an addition and a store, which [`super::register_promotion`] keeps in a register while a loop runs.
 //!
 //! Fires for a column whose every access has one row: the element's index plus what is the same in all elements
 //! ([`rows`]). Two elements then never touch the same row. Their ticks may still be fused, for the same reason.
