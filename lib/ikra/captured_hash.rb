@@ -30,7 +30,7 @@ module Ikra
     # Says that an update leaves what is there.
     SAME = Object.new.freeze
     # What blocks for defaults may do, as instructions of Ruby's virtual machine.
-    HARMLESS = /\A(put(nil|object.*|string)|new(array|hash)|dup.*|pop|topn.*|setn.*|opt_(aset|length|size|plus|minus|mult)|leave|nop)\z/.freeze
+    HARMLESS = /\A(put(nil|object.*|(chilled)?string)|new(array|hash)|dup.*|pop|topn.*|setn.*|opt_(aset|length|size|plus|minus|mult)|leave|nop)\z/.freeze
     INTEGERS = (-2**63...2**63).freeze
     NEVER = { Object => :never }.freeze
     private_constant :STEPS, :SAME, :HARMLESS, :INTEGERS, :NEVER
@@ -149,8 +149,9 @@ module Ikra
     end
 
     def check_default
-      code = RubyVM::InstructionSequence.of(@hash.default_proc).to_a.last.grep(Array)
-      harmless = code.all? do |name, *operands|
+      # Methods in C have no code.
+      code = RubyVM::InstructionSequence.of(@hash.default_proc)
+      harmless = code&.to_a&.last&.grep(Array)&.all? do |name, *operands|
         name.to_s.match?(HARMLESS) || name == :getlocal_WC_0 || (name == :getlocal && operands.last == 0)
       end
       refuse("has a block for defaults which does more than give or store a new value") unless harmless

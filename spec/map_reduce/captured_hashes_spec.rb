@@ -259,6 +259,7 @@ RSpec.describe "Captured Hashes", :aggregate_failures do
     again = counts
     identity = {}.compare_by_identity
     random = Hash.new { |_, key| rand(key) }
+    native = Hash.new(&{}.method(:dig))
     objects = Hash.new(Object.new)
     sets = { 1 => Set[] }
     refused = lambda do |pattern, &section|
@@ -268,6 +269,7 @@ RSpec.describe "Captured Hashes", :aggregate_failures do
     refused.call(/kernels accumulate into plain Hashes/) { [1].peach { |x| single[x] += 1 } }
     refused.call(/identity is a Hash that compares keys by identity/) { [1].peach { |x| identity[x] = 1 } }
     refused.call(/random is a Hash that has a block for defaults/) { [1].peach { |x| random[x] += 1 } }
+    refused.call(/native is a Hash that has a block for defaults/) { [1].peach { |x| native[x] += 1 } }
     refused.call(/has a value of Object/) { [1].peach { |x| objects[x] += 1 } }
     refused.call(/has a value of Set, and kernels append to Arrays/) { [1].peach { |x| sets[x] << 1 } }
     refused.call(/counts is accumulated in this block, and used in another way here/) { [1].peach { |x| counts[x] += counts.size } }
