@@ -18,6 +18,7 @@ class MapReduceBenchmark
     @integers = Array.new(@count) { |i| (i * 7919) % 1009 }
     @distinct = Array.new(@count) { |i| (i * 7919) % 1_000_003 }
     @orders = Array.new(@count) { |i| Order.new("city #{i * 31 % 97}", i % 1000 / 8.0) }
+    @words = Array.new(@count) { |i| "word #{i * 7919 % 20_011}" }
     @text = Array.new(@count) { |i| "10.0.#{i % 256}.#{i * 7 % 251} GET /#{i * 31 % 4001}\n" }.join
     @pixels = Array.new(@count) { |i| i * 7919 % 251 }.pack("C*")
   end
@@ -29,6 +30,11 @@ class MapReduceBenchmark
     compare("distinct integers", -> { sums { |add| @distinct.each { |x| add.(x, 1) } } }) do |options|
       @distinct.pmap_reduce(:+, **options) { |x, out| out.emit(x, 1) }
     end
+    compare("words", -> { sums { |add| @words.each { |word| add.(word, 1) } } }) do |options|
+      @words.pmap_reduce(:+, **options) { |word, out| out.emit(word, 1) }
+    end
+    compare("tally of integers", -> { @integers.tally }) { |options| @integers.ptally(**options) }
+    compare("tally of words", -> { @words.tally }) { |options| @words.ptally(**options) }
     compare("greatest price", -> { @orders.each_with_object({}) { |o, found| found[o.city] = [found[o.city], o.price].compact.max } }) do |options|
       @orders.pmap_reduce(:max, **options) { |o, out| out.emit(o.city, o.price) }
     end

@@ -346,6 +346,8 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
             // Groups have numbers of 32 bits, too.
             plan = Plan::HASH;
         }
+        // what is as large as tables takes long to make for a few elements
+        plan.private = plan.private.min(elements);
         let count = threads.min(elements / MIN_SHARE).max(1);
         let cells = plan.direct.map_or(0, |(_, cells)| cells);
         let private = |worker: usize| Private {
