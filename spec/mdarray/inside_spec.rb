@@ -49,6 +49,59 @@ RSpec.describe Ikra::MDArray do
       expect(full).to same_as([2**63 - 2])
     end
 
+    # The sum of an element's neighbours in two arrays, or 0 at an edge of the first. nil: there is no neighbour in the
+    # second.
+    def around(one, other)
+      rows, columns = one.shape
+      one.map_with_index(dtype: :i64) do |x, i, j|
+        next 0 if i == 0 || j == 0 || i == rows - 1 || j == columns - 1
+
+        below = other[i + 1, j + 1]
+        below.nil? ? -1 : x + one[i - 1, j] + one[i, j + 1] + below
+      end
+    end
+
+    def around_in_ruby(one, other)
+      one.each_with_index.map do |row, i|
+        row.each_with_index.map do |x, j|
+          next 0 if i == 0 || j == 0 || i == one.size - 1 || j == row.size - 1
+
+          below = other[i + 1] && other[i + 1][j + 1]
+          below ? x + one[i - 1][j] + one[i][j + 1] + below : -1
+        end
+      end
+    end
+
+    it "may be of other shapes than those which the code was compiled for" do
+      all = ->(rows, columns) { Array.new(rows) { |i| Array.new(columns) { |j| i * 100 + j } } }
+      shapes = [[[5, 5], [5, 5]], [[4, 7], [4, 7]], [[7, 4], [7, 4]], [[5, 5], [4, 5]], [[5, 5], [5, 4]], [[5, 5], [9, 9]], [[3, 3], [1, 1]], [[5, 5], [5, 5]], [[1, 6], [2, 2]]]
+      shapes.each do |one, other|
+        lists = [all.call(*one), all.call(*other)]
+        expect(around(*lists.map { |list| md(list) })).to same_as(around_in_ruby(*lists)), [one, other].inspect
+      end
+      rows = [all.call(4, 4), [[]]]
+      expect(around(md(rows[0]), md(0, 3, dtype: :i64))).to same_as(around_in_ruby(*rows))
+      expect(around(md(rows[0]).t, md(rows[0])[true, 1..3])).to same_as(around_in_ruby(rows[0].transpose, rows[0].map { |row| row[1..3] }))
+    end
+
+    it "is checked once for several indices and arrays of one shape" do
+      one, other = md(8, 9) { |i, j| i * j }, md(8, 9) { |i, j| i + j }
+      rows, columns = one.shape
+      told = Ikra.explain do
+        one.map_with_index do |x, i, j|
+          if i == 0 || j == 0 || i == rows - 1 || j == columns - 1
+            x
+          else
+            one[i + 1, j] & one[i - 1, j] & one[i, j - 1] & one[i, j + 1] & other[i - 1, j - 1] & other[i + 1, j + 1]
+          end
+        end
+      end
+      left = told.sections.flat_map(&:checks).select { |check| check.kind == :speculation }.sum(&:left)
+      # that the row is one of the array's, which the number of elements says
+      expect(left).to be <= 1
+      expect(told.value[3, 4]).to eq(one[2, 4] & one[4, 4] & one[3, 3] & one[3, 5] & other[2, 3] & other[4, 5])
+    end
+
     it "is read in its own iterators" do
       array = self.array
       expect(array.map_with_index { |x, i, j| x + array[i, j - 1] }).to same_as(nested.map { |row| row.each_index.map { |j| row[j] + row[j - 1] } })

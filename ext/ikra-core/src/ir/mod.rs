@@ -536,14 +536,18 @@ pub struct Param {
     pub ty: Scalar,
     /// For an I64: the host launches the program only if the value is in this interval.
     pub range: Option<(i64, i64)>,
+    /// For an I64: an earlier parameter, which the program reads instead. The host launches the program only if both
+    /// have the same value.
+    pub same: Option<ParamId>,
 }
 
 impl Param {
     pub fn new(name: impl Into<String>, ty: Scalar) -> Self {
-        Self { name: name.into(), ty, range: None }
+        Self { name: name.into(), ty, range: None, same: None }
     }
 
-    /// Whether the host may launch the program with this word for the parameter.
+    /// Whether the host may launch the program with this word for the parameter, as far as that does not depend on
+    /// others.
     pub fn takes(&self, word: u64) -> bool {
         self.range.is_none_or(|(lo, hi)| (lo..=hi).contains(&(word as i64)))
     }

@@ -199,7 +199,13 @@ impl Parser {
             } else {
                 None
             };
-            params.push(Param { name, ty, range });
+            let same = if self.takes_word("same") {
+                self.keyword("as")?;
+                Some(ParamId::new(self.id('p')?))
+            } else {
+                None
+            };
+            params.push(Param { name, ty, range, same });
         }
         while self.takes_word("heap") {
             self.id('h')?;

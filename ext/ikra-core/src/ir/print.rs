@@ -43,10 +43,13 @@ impl Display for Program {
         }
         for (i, param) in self.params.iter().enumerate() {
             write!(f, "param p{i} {:?} {}", param.name, param.ty)?;
-            match param.range {
-                Some((from, to)) => writeln!(f, " from {from} to {to}")?,
-                None => writeln!(f)?,
+            if let Some((from, to)) = param.range {
+                write!(f, " from {from} to {to}")?;
             }
+            if let Some(same) = param.same {
+                write!(f, " same as {same}")?;
+            }
+            writeln!(f)?;
         }
         for (i, heap) in self.heaps.iter().enumerate() {
             writeln!(f, "heap h{i} {heap}")?;

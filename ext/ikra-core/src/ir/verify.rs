@@ -39,7 +39,7 @@
 //! `uses_random`.
 
 use super::{
-    AtomicOp, Column, ColumnId, Ctx, Extent, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId,
+    AtomicOp, Column, ColumnId, Ctx, Extent, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, Param, ParamId,
     Program, Scalar, SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, UniformStride, VarId, walk,
 };
 use crate::error::{Error, Result};
@@ -93,6 +93,16 @@ fn check_program(program: &Program) -> Check {
         if site.operands.iter().map(|r| trap_scalars(*r).len()).sum::<usize>() > TRAP_WORDS {
             return Err(format!("s{i} carries more than {TRAP_WORDS} words"));
         }
+    }
+    let is_same = |(i, param): (usize, &Param)| {
+        let earlier = |same: ParamId| {
+            let first = program.params[..i].get(same.index());
+            param.ty == Scalar::I64 && first.is_some_and(|first| first.ty == Scalar::I64 && first.same.is_none())
+        };
+        param.same.is_none_or(earlier)
+    };
+    if let Some((i, _)) = program.params.iter().enumerate().find(|param| !is_same(*param)) {
+        return Err(format!("p{i} is the same as no earlier Integer"));
     }
     if let Some(column) = program.columns.iter().find(|c| c.refers.is_some() && c.storage != Storage::U32) {
         return Err(format!("{:?} does not hold ids", column.name));
@@ -680,6 +690,13 @@ mod tests {
             }),
             "operands that are not passed",
         );
+        let mut same = program(|_, _| {});
+        same.params.push(crate::ir::Param::new("again", Scalar::I64));
+        let last = same.params.len() - 1;
+        same.params[last].same = Some(crate::ir::ParamId(0));
+        accepts(&same);
+        same.params[0].same = Some(crate::ir::ParamId::new(last));
+        refuses(&same, "is the same as no earlier Integer");
         let mut changing = program(|_, _| {});
         changing.columns[0].ranged = true;
         refuses(&changing, "does not stay in its range");

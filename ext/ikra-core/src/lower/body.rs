@@ -355,8 +355,9 @@ impl<'p, 'w> Body<'p, 'w> {
         if let [one] = ty.procs.as_slice() {
             return Ok(Val::Unit(Unit::Proc(*one)));
         }
-        let RootParam { repr, value, tag, to, exclusive, .. } =
-            self.t.root(root, ty, name, self.an.facts.word(root))?;
+        let assumed = (self.an.facts.word(root), &*self.an.facts.alike(root).unwrap_or_default());
+        let RootParam { repr, value, tag, to, exclusive, .. } = self.t.root(root, ty, name, assumed)?;
+        let value = value.map(|param| self.t.params[param.index()].same.unwrap_or(param));
         let mut load =
             |param: Option<crate::ir::ParamId>, ty: Scalar| param.map(|p| self.cx.b.op(ty, Op::Param(p), &[]));
         if let (Some(from), Some(to), Some(exclusive)) = (value, to, exclusive) {

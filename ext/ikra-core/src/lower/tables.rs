@@ -348,11 +348,18 @@ impl Tables {
         Ok(&mut self.schema.arrays[index])
     }
 
-    /// The parameters of a root. `range`: the assumed range of its word, if it is an Integer or an array.
+    /// The parameters of a root. `range`: the assumed range of its word, if it is an Integer or an array. `alike`: the
+    /// roots that are assumed to be the same Integer.
     ///
     /// # Errors
     /// If its kinds have no common form.
-    pub fn root(&mut self, root: &Root, ty: &Ty, name: &str, range: Option<(i64, i64)>) -> Result<RootParam> {
+    pub fn root(
+        &mut self,
+        root: &Root,
+        ty: &Ty,
+        name: &str,
+        (range, alike): (Option<(i64, i64)>, &[&Root]),
+    ) -> Result<RootParam> {
         if let Some(index) = self.roots.get(root) {
             return Ok(self.schema.roots[*index].clone());
         }
@@ -379,6 +386,15 @@ impl Tables {
                 if let (Repr::Int | Repr::Array(_), Some(param)) = (repr, out.value) {
                     self.params[param.index()].range = range;
                 }
+                if let (Repr::Int, Some(param)) = (repr, out.value) {
+                    let first = self.first_alike(alike);
+                    self.params[param.index()].same = first;
+                    if let (Some(first), Some((least, _))) = (first, range) {
+                        // what is known of one holds for both
+                        let known = &mut self.params[first.index()].range;
+                        *known = known.map(|(from, to)| (from.max(least), to));
+                    }
+                }
             }
             Form::Exception => return Err(self.not_held(name, ty, self.source.params_span())),
             Form::IntRange | Form::FloatRange => {
@@ -391,6 +407,13 @@ impl Tables {
         self.roots.insert(root.clone(), self.schema.roots.len());
         self.schema.roots.push(out.clone());
         Ok(out)
+    }
+
+    /// The parameter that the program reads for all of these roots. None: there is none yet.
+    fn first_alike(&self, alike: &[&Root]) -> Option<ParamId> {
+        let known = alike.iter().filter_map(|root| self.roots.get(*root)).map(|root| &self.schema.roots[*root]);
+        let integers = known.filter(|root| root.repr == Repr::Int && root.to.is_none());
+        integers.filter_map(|root| root.value).find(|param| self.params[param.index()].same.is_none())
     }
 
     /// Refuses slots that may hold objects of more classes than tags can distinguish.

@@ -180,7 +180,7 @@ impl Jam {
 
         let mut jammed = program.clone();
         let mut param = |name: &str, lo: i64| {
-            jammed.params.push(Param { name: name.to_owned(), ty: Scalar::I64, range: Some((lo, i64::MAX)) });
+            jammed.params.push(Param { range: Some((lo, i64::MAX)), ..Param::new(name, Scalar::I64) });
             ParamId::new(jammed.params.len() - 1)
         };
         let jobs = param("jobs", 0);

@@ -531,7 +531,14 @@ impl<'a> Walker<'a> {
         let stamp = self.stamp(dst.into());
         match division {
             Some((Op::Div, dividend, divisor)) => self.relations.divides(stamp, dividend, divisor),
-            Some((_, dividend, divisor)) => self.relations.leaves(stamp, dividend, divisor),
+            Some((_, dividend, divisor)) => {
+                self.relations.leaves(stamp, dividend, divisor.clone());
+                // a remainder is less than the divisor
+                let rest = self.relations.of(stamp);
+                if let Some(form) = divisor.plus(&rest, -1).and_then(|form| form.plus(&Form::constant(1), -1)) {
+                    self.relations.learn(form);
+                }
+            }
             None => {}
         }
         if !self.rewrites() {
@@ -1056,6 +1063,11 @@ impl<'a> Walker<'a> {
                 self.narrow(b, (a_lo, a_hi));
             }
             Cmp::Ne => {
+                if let (Some(x), Some(y)) = (self.form(a), self.form(b))
+                    && let Some(form) = x.plus(&y, -1)
+                {
+                    self.relations.is_not_zero(form);
+                }
                 let mut trim = |operand: Operand, (lo, hi): Interval, (other_lo, other_hi): Interval| {
                     if other_lo == other_hi && lo < hi {
                         let lo = if lo == other_lo { lo + 1 } else { lo };
@@ -1574,6 +1586,33 @@ mod tests {
           }
         }
         "#);
+    }
+
+    #[test]
+    fn what_is_not_at_an_edge_has_a_neighbour_on_each_side() {
+        let text = |both: bool| {
+            check(|b, index| {
+                let packed = b.i64(Op::Param(ParamId(0)), &[]);
+                let row = b.i64(Op::And, &[packed, Operand::I64(0xffff)]);
+                let none = b.icmp(Cmp::Eq, row, Operand::I64(0));
+                b.trap_if(none, ZERO, vec![]);
+                let x = b.i64(Op::Rem, &[index, row]);
+                let last = b.i64(Op::Sub, &[row, Operand::I64(1)]);
+                for edge in [Operand::I64(0), last].into_iter().take(if both { 2 } else { 1 }) {
+                    let at_edge = b.icmp(Cmp::Eq, x, edge);
+                    b.when(at_edge, |b| b.push(Stmt::Return(vec![])));
+                }
+                for (op, beyond) in [(Op::Sub, Cmp::Lt), (Op::Add, Cmp::Ge)] {
+                    let neighbour = b.i64(op, &[x, Operand::I64(1)]);
+                    let end = if beyond == Cmp::Lt { Operand::I64(0) } else { row };
+                    let outside = b.icmp(beyond, neighbour, end);
+                    b.trap_if(outside, OVERFLOW, vec![]);
+                    store(b, neighbour);
+                }
+            })
+        };
+        assert_eq!(text(true).matches("trap s0").count(), 0, "{}", text(true));
+        assert_eq!(text(false).matches("trap s0").count(), 1, "{}", text(false));
     }
 
     #[test]

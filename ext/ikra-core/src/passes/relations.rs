@@ -54,13 +54,29 @@ impl Form {
     }
 }
 
+/// What is known of a form.
+#[derive(Clone, Debug)]
+pub enum Known {
+    NotNegative(Form),
+    NotZero(Form),
+}
+
+impl Known {
+    fn not_negative(&self) -> Option<&Form> {
+        match self {
+            Known::NotNegative(form) => Some(form),
+            Known::NotZero(_) => None,
+        }
+    }
+}
+
 #[derive(Default)]
 pub struct Relations {
     forms: HashMap<u32, Form>,
     /// Values that are never negative.
     natural: HashSet<u32>,
-    /// Forms that are not negative here.
-    known: Vec<Form>,
+    /// What is known of forms here.
+    known: Vec<Known>,
     /// By the stamp of a quotient: the dividend and the divisor.
     quotients: HashMap<u32, (Form, Form)>,
     /// Dividend, divisor, and the stamp of their remainder.
@@ -100,7 +116,14 @@ impl Relations {
     /// Notes that the form is not negative from here on.
     pub fn learn(&mut self, form: Form) {
         if !form.terms.is_empty() {
-            self.known.push(form);
+            self.known.push(Known::NotNegative(form));
+        }
+    }
+
+    /// Notes that the form is not 0 from here on.
+    pub fn is_not_zero(&mut self, form: Form) {
+        if !form.terms.is_empty() {
+            self.known.push(Known::NotZero(form));
         }
     }
 
@@ -124,13 +147,13 @@ impl Relations {
         }
     }
 
-    /// The number of known forms, for [`Relations::since`] and [`Relations::forget`].
+    /// How much is known, for [`Relations::since`] and [`Relations::forget`].
     pub fn mark(&self) -> usize {
         self.known.len()
     }
 
-    /// Takes back and returns the forms that were learnt since the mark.
-    pub fn since(&mut self, mark: usize) -> Vec<Form> {
+    /// Takes back and returns what was learnt since the mark.
+    pub fn since(&mut self, mark: usize) -> Vec<Known> {
         self.known.split_off(mark)
     }
 
@@ -138,17 +161,24 @@ impl Relations {
         self.known.truncate(mark);
     }
 
-    pub fn extend(&mut self, forms: Vec<Form>) {
-        self.known.extend(forms);
+    pub fn extend(&mut self, known: Vec<Known>) {
+        self.known.extend(known);
     }
 
     /// Whether the form is proved not negative.
     pub fn holds(&self, form: &Form) -> bool {
         let recent = &self.known[self.known.len().saturating_sub(MAX_KNOWN)..];
-        self.search(form, recent, DEPTH, &mut { STEPS })
+        if self.search(form, recent, DEPTH, &mut { STEPS }) {
+            return true;
+        }
+        // what is at least -1, and not -1, is not negative
+        let Some(next) = form.plus(&Form::constant(1), 1) else { return false };
+        let Some(opposite) = Form::constant(0).plus(&next, -1) else { return false };
+        let is_apart = |known: &Known| matches!(known, Known::NotZero(form) if *form == next || *form == opposite);
+        recent.iter().any(is_apart) && self.search(&next, recent, DEPTH, &mut { STEPS })
     }
 
-    fn search(&self, form: &Form, known: &[Form], depth: usize, steps: &mut usize) -> bool {
+    fn search(&self, form: &Form, known: &[Known], depth: usize, steps: &mut usize) -> bool {
         let lacks = |(stamp, times): &(u32, i64)| *times < 0 || !self.natural.contains(stamp);
         if form.constant >= 0 && !form.terms.iter().any(lacks) {
             return true;
@@ -165,7 +195,7 @@ impl Relations {
                     mine < 0 && *times < 0 || mine > 0 && *times > 0 && !self.natural.contains(stamp)
                 })
         };
-        known.iter().rev().filter(helps).any(|fact| {
+        known.iter().rev().filter_map(Known::not_negative).filter(helps).any(|fact| {
             let rest = form.plus(fact, -1);
             rest.is_some_and(|rest| self.search(&rest, known, depth - 1, steps))
         })
@@ -232,6 +262,29 @@ mod tests {
         assert!(relations.holds(&sum(&[(size, 1), (I, -1), (PLANE, -1), (ROW, 1)], -1)));
         assert!(!relations.holds(&sum(&[(size, 1), (I, -1), (PLANE, -2)], -1)));
         assert!(!relations.holds(&sum(&[(size, 1), (I, -1)], -2)));
+    }
+
+    #[test]
+    fn what_is_less_than_a_size_and_not_the_last_has_a_next() {
+        let mut relations = positions();
+        let size = 9;
+        relations.learn(sum(&[(size, 1), (I, -1)], -1));
+        let next = sum(&[(size, 1), (I, -1)], -2);
+        assert!(!relations.holds(&next));
+        let mark = relations.mark();
+        // i != size - 1, in both directions
+        for times in [1, -1] {
+            relations.is_not_zero(sum(&[(I, times), (size, -times)], times));
+            assert!(relations.holds(&next));
+            assert!(!relations.holds(&sum(&[(size, 1), (I, -1)], -3)));
+            let known = relations.since(mark);
+            assert!(!relations.holds(&next));
+            relations.extend(known);
+            assert!(relations.holds(&next));
+            relations.forget(mark);
+        }
+        relations.is_not_zero(sum(&[(I, 1), (size, -1)], 2));
+        assert!(!relations.holds(&next));
     }
 
     #[test]

@@ -29,20 +29,21 @@ pub fn several() -> String {
         let sizes = each(n - 1, |k| format!("size{}", k + 1));
         // no size is zero, or there would be no position; this form lets range analysis know it
         let known: String = (1..n).map(|k| format!("n{k} = size{k} < 1 ? 1 : size{k}\n")).collect();
+        // two divisions by each size, which passes make one
         let indices = |position: &str| {
-            each(n, |k| {
-                let below: String = (k + 1..n).map(|k| format!(" / n{k}")).collect();
-                let within = if k == 0 { String::new() } else { format!(" % n{k}") };
-                format!("{position}{below}{within}")
-            })
+            let outer = |k: usize| if k + 1 == n { position.to_owned() } else { format!("q{}", k + 1) };
+            let quotients: String = (1..n).rev().map(|k| format!("q{k} = {} / n{k}\n", outer(k))).collect();
+            let within = each(n, |k| if k == 0 { outer(k) } else { format!("{} % n{k}", outer(k)) });
+            (format!("{known}{quotients}"), within)
         };
-        let (at, part) = (indices("__position"), indices("x"));
+        let ((known, at), (known_part, part)) = (indices("__position"), indices("x"));
         define(&format!("__cells_{n}(_x, {sizes})"), &format!("{known}yield({at})"));
         define(&format!("__cell_{n}(_x, {sizes})"), &format!("{known}yield([{at}])"));
         define(&format!("__indexed_{n}(_x, at, {sizes})"), &format!("{known}yield(at.call(__position), {at})"));
         // for some rows of a larger array, whose elements keep their numbers
-        define(&format!("__cells_part_{n}(x, {sizes})"), &format!("{known}yield({part})"));
-        define(&format!("__indexed_part_{n}(x, at, {sizes})"), &format!("{known}yield(at.call(__position), {part})"));
+        define(&format!("__cells_part_{n}(x, {sizes})"), &format!("{known_part}yield({part})"));
+        let given = format!("{known_part}yield(at.call(__position), {part})");
+        define(&format!("__indexed_part_{n}(x, at, {sizes})"), &given);
     }
     define("__indexed_1(_x, at)", "yield(at.call(__position), __position)");
     define("__indexed_part_1(x, at)", "yield(at.call(__position), x)");

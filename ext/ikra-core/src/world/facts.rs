@@ -46,6 +46,9 @@ impl StrideAssumption {
     pub const ALL: [Self; 4] = [Self::Arrays, Self::Lengths, Self::References, Self::Constants];
 }
 
+/// By root, a number. Roots that had different values at an earlier call have different numbers.
+pub type Apart = BTreeMap<Root, usize>;
+
 type Interval = (i64, i64);
 
 /// Arrays up to this length are unrolled: a program assumes their common length, and has no loop over their elements.
@@ -77,6 +80,10 @@ pub struct Facts {
     integers: BTreeMap<Root, Interval>,
     /// Roots that were once beyond [`ASSUMED_RANGE`]; their ranges are not assumed.
     out_of_range: BTreeSet<Root>,
+    /// The values of roots that are Integers.
+    values: BTreeMap<Root, i64>,
+    /// Which of them had different values at earlier calls.
+    apart: Apart,
     /// Places that once held an Integer beyond [`ASSUMED_ROWS`].
     places_out_of_range: BTreeSet<Place>,
     /// A launch once refuted [`ASSUMED_ROWS`] for a column; it is then assumed for none.
@@ -230,20 +237,54 @@ impl Facts {
         self.saw(place, &Ty::array(kind));
         kind
     }
+    /// Takes over which roots had different values at earlier calls.
+    pub fn know_apart(&mut self, apart: Apart) {
+        self.apart = apart;
+    }
+    /// The same for this call and those before it. Roots that were never seen together are apart, too.
+    pub fn apart(&self) -> Apart {
+        let mut numbers = BTreeMap::new();
+        let mut number = |root: &Root| {
+            let key = (self.apart.get(root), self.values.get(root));
+            let next = numbers.len();
+            *numbers.entry(key).or_insert(next)
+        };
+        let roots: BTreeSet<&Root> = self.apart.keys().chain(self.values.keys()).collect();
+        roots.into_iter().map(|root| (root.clone(), number(root))).collect()
+    }
+    /// The roots that are assumed to be the same Integer as a root: sizes of arrays, and what was always equal to one.
+    /// None: nothing is assumed of the root. 0 and 1 are mostly equal by chance.
+    pub fn alike(&self, root: &Root) -> Option<Vec<&Root>> {
+        let value = *self.values.get(root).filter(|value| **value > 1)?;
+        let known = self.apart.get(root);
+        let is_alike = |(other, seen): &(&Root, &i64)| {
+            **seen == value && self.apart.get(other) == known && !self.out_of_range.contains(other)
+        };
+        let all: Vec<&Root> = self.values.iter().filter(is_alike).map(|(other, _)| other).collect();
+        (all.contains(&root) && all.iter().any(|root| root.is_of_live_object())).then_some(all)
+    }
     /// Notes that a root is this Integer. Ranges of elements that start at 0 are assumed to do so in later calls.
     pub fn saw_integer(&mut self, root: &Root, value: i64) {
         if !(ASSUMED_RANGE.0..=ASSUMED_RANGE.1).contains(&value) {
             self.out_of_range.insert(root.clone());
         }
-        let seen = if *root == Root::Element && value == 0 { (0, 0) } else { ASSUMED_RANGE };
+        let seen = match value {
+            0 if *root == Root::Element => (0, 0),
+            // an empty array is rare
+            1.. if root.is_of_live_object() => (1, ASSUMED_RANGE.1),
+            _ => ASSUMED_RANGE,
+        };
         self.integers.insert(root.clone(), seen);
+        self.values.insert(root.clone(), value);
     }
     /// The assumed range of the word of a root that is an Integer or an array. The word of the only array of its kind
     /// is its length, since its elements are the first of their column. A launch with a word outside the range needs
     /// another program.
     pub fn word(&self, root: &Root) -> Option<Interval> {
         if self.out_of_range.contains(root) {
-            return None;
+            // it may only have been an empty array
+            let is_size = |value: &i64| (ASSUMED_RANGE.0..=ASSUMED_RANGE.1).contains(value);
+            return (root.is_of_live_object() && self.values.get(root).is_some_and(is_size)).then_some(ASSUMED_RANGE);
         }
         let array = self.get(&Place::Root(root.clone())).and_then(|ty| ty.array);
         match array {
@@ -469,6 +510,44 @@ mod tests {
         assert_eq!(facts.get(&Place::Elements(b)), Some(Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0))));
         assert!(facts.take_changes().contains(&Place::Elements(a)));
         assert_eq!(facts.take_merges(), [(b, a)]);
+    }
+
+    #[test]
+    fn sizes_that_were_always_equal_are_assumed_to_be() {
+        let size = |of: &str, name: &str| {
+            let lambda = Root::Member(Box::new(Root::Capture(of.into())), "[]".into());
+            Root::Within(Box::new(lambda), name.into())
+        };
+        let (a, b, c, n) = (size("a", "d0"), size("b", "d0"), size("c", "d0"), Root::Capture("n".into()));
+        let (i, j) = (Root::Capture("i".into()), Root::Capture("j".into()));
+        let see = |apart: Apart, values: &[(&Root, i64)]| {
+            let mut facts = Facts::default();
+            facts.know_apart(apart);
+            values.iter().for_each(|(root, value)| facts.saw_integer(root, *value));
+            facts
+        };
+        let alike = |facts: &Facts, root: &Root| {
+            facts.alike(root).map(|all| all.into_iter().cloned().collect::<BTreeSet<Root>>())
+        };
+        let set = |roots: &[&Root]| Some(roots.iter().map(|root| (*root).clone()).collect());
+        let first = see(Apart::new(), &[(&a, 9), (&b, 9), (&c, 1), (&n, 9), (&i, 5), (&j, 5)]);
+        assert_eq!(alike(&first, &n), set(&[&a, &b, &n]));
+        // numbers of which none is a size, and the size 1, may be equal by chance
+        assert_eq!([&i, &j, &c].map(|root| alike(&first, root)), [None, None, None]);
+        // n turns out to be another number, and c may be equal from now on only by chance
+        let second = see(first.apart(), &[(&a, 7), (&b, 7), (&c, 7), (&n, 9), (&i, 5), (&j, 5)]);
+        assert_eq!([&a, &c].map(|root| alike(&second, root)), [set(&[&a, &b]), set(&[&c])]);
+        assert_eq!(alike(&second, &n), None);
+        let third = see(second.apart(), &[(&a, 7), (&b, 7), (&n, 7)]);
+        assert_eq!(alike(&third, &b), set(&[&a, &b]));
+        assert_eq!(third.word(&a), Some((1, ASSUMED_LIMIT - 1)));
+        // an array was empty
+        let mut empty = see(Apart::new(), &[(&a, 0), (&b, 7)]);
+        empty.drop_ranges(&[a.clone(), b.clone()].into());
+        assert_eq!([&a, &b].map(|root| empty.word(root)), [Some((0, ASSUMED_LIMIT - 1)); 2]);
+        assert_eq!(alike(&empty, &b), None);
+        empty.saw_integer(&a, -1);
+        assert_eq!(empty.word(&a), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub mod fixture;
 pub mod hashes;
 pub mod values;
 
-pub use facts::{ASSUMED_LIMIT, ASSUMED_ROWS, Assumption, Facts, Place, StrideAssumption};
+pub use facts::{ASSUMED_LIMIT, ASSUMED_ROWS, Apart, Assumption, Facts, Place, StrideAssumption};
 
 use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};
@@ -161,6 +161,11 @@ pub enum Root {
 }
 
 impl Root {
+    /// Whether it is a variable around the lambda of a *live* object's method, such as the size of an `MDArray`.
+    pub fn is_of_live_object(&self) -> bool {
+        matches!(self, Root::Within(lambda, _) if matches!(**lambda, Root::Member(..)))
+    }
+
     /// The roots through which this one is reached, the nearest first.
     pub fn enclosing(&self) -> impl Iterator<Item = &Root> {
         fn inner(root: &Root) -> Option<&Root> {

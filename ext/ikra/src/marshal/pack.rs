@@ -142,9 +142,9 @@ pub fn sole_array(lowered: &Lowered, at: usize, len: usize, params: &mut [u64]) 
     Ok(())
 }
 
-/// Whether all parameters meet their value-range assumptions.
+/// Whether all parameters meet the assumptions about their values.
 pub fn in_range(lowered: &Lowered, params: &[u64]) -> bool {
-    root_out_of_range(&lowered.program, &lowered.schema, params).is_none()
+    root_out_of_range(&lowered.program, &lowered.schema, params).is_none() && are_alike(&lowered.program, params)
 }
 
 /// What is packed for: a program, and the backend that runs it.
@@ -954,6 +954,7 @@ impl<'a> Packer<'a> {
         }
         match root_out_of_range(program, schema, &params) {
             Some(root) => Err(GuardFailure::RootOutOfRange(root.clone())),
+            None if !are_alike(program, &params) => Err(GuardFailure::Value),
             None => Ok(params),
         }
     }
@@ -1026,6 +1027,12 @@ fn root_out_of_range<'a>(program: &Program, schema: &'a Schema, params: &[u64]) 
     let roots = schema.roots.iter().map(|root| (&root.root, root.value));
     let range = schema.range.map(|first| (&Root::Element, Some(first)));
     roots.chain(range).find(|(_, param)| !param.is_none_or(fits)).map(|(root, _)| root)
+}
+
+/// Whether parameters that are assumed to have the same value have.
+fn are_alike(program: &Program, params: &[u64]) -> bool {
+    let is_alike = |(i, same): (usize, ParamId)| params[i] == params[same.index()];
+    program.params.iter().enumerate().filter_map(|(i, param)| Some((i, param.same?))).all(is_alike)
 }
 
 /// The fields to be read, of the objects of one class.

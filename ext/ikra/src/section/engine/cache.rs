@@ -18,7 +18,7 @@ use ikra_core::backend::Timings;
 use ikra_core::infer::BlockSource;
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::Wrapping;
-use ikra_core::world::{Assumption, Root, StrideAssumption};
+use ikra_core::world::{Apart, Assumption, Root, StrideAssumption};
 use magnus::block::Proc;
 use magnus::{Error, Ruby};
 use parking_lot::Mutex;
@@ -54,6 +54,8 @@ pub(super) struct SiteState {
     pub(super) refuted: Vec<Assumption>,
     /// Roots whose value was once outside its assumed range.
     pub(super) out_of_range: BTreeSet<Root>,
+    /// Which roots had different values when it was compiled.
+    pub(super) apart: Apart,
     /// What once did not have a uniform stride.
     pub(super) refuted_strides: BTreeSet<StrideAssumption>,
     /// A column once had Integers outside the assumed range.

@@ -120,7 +120,11 @@ impl Section<'_> {
         // Observing a million objects takes as long as making a device's context.
         self.backend.get_ready();
         let Inferred { mut compiled, explanation, guards, facts } = self.infer(form, holes)?;
-        self.site.state.lock().out_of_range.extend(facts.out_of_range().iter().cloned());
+        {
+            let mut state = self.site.state.lock();
+            state.out_of_range.extend(facts.out_of_range().iter().cloned());
+            state.apart = facts.apart();
+        }
         if let Some(told) = &self.request.told {
             told.clear()?;
             compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
@@ -171,6 +175,7 @@ impl Section<'_> {
         let state = self.site.state.lock();
         state.refuted.iter().for_each(|assumption| facts.refute(assumption));
         facts.drop_ranges(&state.out_of_range);
+        facts.know_apart(state.apart.clone());
         let refuted = |what: &StrideAssumption| form.stays || state.refuted_strides.contains(what);
         StrideAssumption::ALL.into_iter().filter(refuted).for_each(|what| facts.refute_stride(what));
         if state.column_out_of_range || form.stays {
