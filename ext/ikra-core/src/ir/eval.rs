@@ -136,6 +136,7 @@ pub fn eval(op: Op, result: Scalar, args: &[Value]) -> Result<Value, &'static st
             _ => return Err("turns a Float beyond 64 bits into an Integer"),
         },
         (Op::FloatBits, [F64(a)]) => I64(a.to_bits() as i64),
+        (Op::SingleBits, [F64(a)]) => I32((*a as f32).to_bits() as i32),
         (Op::FloatFromBits, [I64(a)]) => F64(f64::from_bits(*a as u64)),
         (Op::Widen, [I32(a)]) => I64((*a as u32).into()),
         (Op::Narrow, [I64(a)]) => I32(*a as i32),
@@ -302,6 +303,7 @@ mod tests {
             &[(&[F64(-1.9)], I64(-1)), (&[F64(-9_223_372_036_854_775_808.0)], I64(MIN)), (&[F64(-0.0)], I64(0))],
         );
         check(Op::FloatBits, &[(&[F64(-0.0)], I64(MIN))]);
+        check(Op::SingleBits, &[(&[F64(-0.0)], I32(i32::MIN)), (&[F64(1.0 + 1e-12)], I32(0x3f80_0000))]);
         check(Op::FloatFromBits, &[(&[I64(MIN)], F64(-0.0))]);
         check(Op::Widen, &[(&[I32(-1)], I64(0xffff_ffff))]);
         check(Op::Narrow, &[(&[I64(0x1_8000_0000)], I32(i32::MIN))]);

@@ -250,6 +250,8 @@ pub enum Op {
     FloatBits,
     /// I64 → F64, the bits
     FloatFromBits,
+    /// F64 → I32, the bits of what [`Op::FSingle`] gives, as a Float of 32 bits
+    SingleBits,
     /// I32 → I64, zero-extended
     Widen,
     /// I64 → I32, low bits

@@ -551,6 +551,7 @@ pub const PLAIN_OPS: &[(&str, Op)] = &[
     ("int_to_float", Op::IntToFloat),
     ("float_to_int", Op::FloatToInt),
     ("float_bits", Op::FloatBits),
+    ("single_bits", Op::SingleBits),
     ("float_from_bits", Op::FloatFromBits),
     ("widen", Op::Widen),
     ("narrow", Op::Narrow),

@@ -492,7 +492,13 @@ impl Writer<'_> {
                 b.i64(FloatBits, &[x])
             }
             11 => {
-                let x = self.operand(b, Scalar::I32);
+                let x = match self.dice.pick(&[true, false]) {
+                    true => self.operand(b, Scalar::I32),
+                    false => {
+                        let x = self.no_nan(b);
+                        b.op(Scalar::I32, SingleBits, &[x])
+                    }
+                };
                 b.i64(Widen, &[x])
             }
             12 => {

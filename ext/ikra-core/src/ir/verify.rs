@@ -553,6 +553,7 @@ impl<'a> Checker<'a> {
             Op::Math(function) => dst == F64 && args.len() == function.arity() && args.iter().all(|a| *a == F64),
             Op::IntToFloat | Op::FloatFromBits => dst == F64 && args == [I64],
             Op::FloatToInt | Op::FloatBits => dst == I64 && args == [F64],
+            Op::SingleBits => dst == I32 && args == [F64],
             Op::Widen => dst == I64 && args == [I32],
             Op::Narrow => dst == I32 && args == [I64],
             Op::BoolToInt => int(dst) && args == [Bool],

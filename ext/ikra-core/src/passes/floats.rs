@@ -60,6 +60,10 @@ pub fn result(op: Op, a: Interval, b: Interval, same: bool) -> Interval {
         Op::FSub if !same => between(&[x[0] - y[1], x[1] - y[0]]),
         Op::FNeg => (key(-x[1]), key(-x[0])),
         Op::FAbs => (key(0.0), key(x[0].abs().max(x[1].abs()))),
+        Op::FSingle => {
+            let single = |x: f64| f64::from(x as f32);
+            (key(single(x[0])), key(single(x[1])))
+        }
         Op::FSqrt if x[0] >= 0.0 => (key(x[0].sqrt()), key(x[1].sqrt())),
         _ => FULL,
     }
@@ -131,9 +135,10 @@ mod tests {
             Op::FSub => x - y,
             Op::FNeg => -x,
             Op::FAbs => x.abs(),
+            Op::FSingle => f64::from(x as f32),
             _ => x.sqrt(),
         };
-        for op in [Op::FMul, Op::FAdd, Op::FSub, Op::FNeg, Op::FAbs, Op::FSqrt] {
+        for op in [Op::FMul, Op::FAdd, Op::FSub, Op::FNeg, Op::FAbs, Op::FSqrt, Op::FSingle] {
             for a in intervals() {
                 for b in intervals() {
                     let place = |(lo, hi): (usize, usize)| (key(NUMBERS[lo]), key(NUMBERS[hi]));

@@ -59,7 +59,7 @@ fn of_func(program: &Program, func: &Func, seen: &[Option<Interval>]) -> Vec<boo
     walk(&func.body, &mut |stmt| {
         stmt.assigns().iter().for_each(|dst| assigned[dst.index()] = true);
         let rounds = match stmt {
-            Stmt::Let { op: Op::FSingle, .. } => true,
+            Stmt::Let { op: Op::FSingle | Op::SingleBits, .. } => true,
             Stmt::Store { column, .. } => is_f32(*column),
             _ => false,
         };

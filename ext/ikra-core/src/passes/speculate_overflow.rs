@@ -18,9 +18,9 @@
 //!
 //! A quotient and a root of Floats are branches, too. Compilers compute both by a dozen instructions that are right for
 //! nearly all numbers, and call a function for the others. The first loop computes all of them without a branch
-//! (`quick_div` and `quick_sqrt` of the prelude). It notes whether each operand lies between 2⁻²⁵⁵ and 2²⁵⁷, where that
-//! gives the same bits as Ruby's division. So the GPU computes several repetitions at once, instead of waiting for each
-//! root.
+//! (`quick_div` and `quick_sqrt` of the prelude, and the same for 32 bits). It notes whether each operand lies between
+//! 2⁻²⁵⁵ and 2²⁵⁷, where that gives the same bits as Ruby's division; with 32 bits, these ends are nearer. So the GPU
+//! computes several repetitions at once, instead of waiting for each root.
 //!
 //! In the first loop registers may hold values that are not numbers of Ruby. Therefore the first loop uses no such
 //! value
@@ -34,7 +34,7 @@
 //! Only in [`super::CUDA`]: processors with branch prediction gain nothing.
 
 use super::loops::{Counting, Counts, is_movable};
-use super::{Pass, Versioned};
+use super::{Pass, Versioned, single};
 use crate::ir::visit::{size, walk_mut};
 use crate::ir::{CheckedOp, Cmp, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
@@ -57,6 +57,13 @@ const SIGN: i32 = 31;
 /// ordinary (from -255 to 256). Quotients of two such Floats are far from denormal or infinite.
 const ORDINARY: i32 = 768 << 20;
 const IS_ORDINARY: i32 = 3 << 29;
+/// The same for a Float of 32 bits: the exponent is from -31 to 32. That is asked of dividends.
+const ORDINARY_SINGLE: i32 = ORDINARY;
+/// Added to a Float of 32 bits, it leaves the upper of these bits set exactly if the exponent is from -63 to 64. That
+/// is asked of divisors and of what a root is taken of. Quotients and what divisions leave are then far from denormal.
+const WIDE_SINGLE: i32 = 1 << 29;
+/// The lower of these bits.
+const LOWER: i32 = 1 << 29;
 
 /// A loop that is there twice: a fast version that speculates, and an exact one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,14 +90,42 @@ pub fn is_quick(op: Op, args: &[Operand]) -> bool {
 /// The program, for processors that wait at loads and branches, and the loops that it now has in two versions.
 pub fn speculate_overflow(mut program: Program) -> (Program, Vec<LoopVersions>) {
     let mut versions = Vec::new();
-    for (i, func) in program.funcs.iter_mut().enumerate() {
-        let (counts, reads) = (Counts::of(func), reads(&func.body, func.vars.len()));
+    let singles = single(&program);
+    for ((i, func), single) in program.funcs.iter_mut().enumerate().zip(singles) {
+        let (counts, reads, id) = (Counts::of(func), reads(&func.body, func.vars.len()), FuncId::new(i));
         let mut body = std::mem::take(&mut func.body);
-        let mut walker = Walker { func, id: FuncId::new(i), counts, reads, wrong: Vec::new(), versions: &mut versions };
+        let mut walker = Walker { func, id, counts, reads, single, wrong: Vec::new(), versions: &mut versions };
         walker.list(&mut body, false);
         func.body = body;
     }
+    only_with_marks(&program, &mut versions);
     (program, versions)
+}
+
+/// Takes back that a loop uses the fast versions for Floats, if one of 32 bits has no mark for these. Backends find out
+/// anew which registers have 32 bits.
+fn only_with_marks(program: &Program, versions: &mut [LoopVersions]) {
+    if versions.iter().all(|pair| !pair.floats) {
+        return;
+    }
+    let singles = single(program);
+    for pair in versions.iter_mut().filter(|pair| pair.floats) {
+        let (single, mut marked, mut wanted) = (&singles[pair.func.index()], HashSet::new(), Vec::new());
+        walk(&program.funcs[pair.func.index()].body, &mut |stmt| {
+            let Stmt::Loop { label, body } = stmt else { return };
+            if *label != pair.fast {
+                return;
+            }
+            walk(body, &mut |stmt| match stmt {
+                Stmt::Let { op: Op::SingleBits, args, .. } => marked.extend(args.iter().copied()),
+                Stmt::Let { dst, op, args } if single[dst.index()] && is_quick(*op, args) => {
+                    wanted.extend(args.iter().copied().filter(|arg| matches!(arg, Operand::Var(_))));
+                }
+                _ => {}
+            });
+        });
+        pair.floats = wanted.iter().all(|arg| marked.contains(arg));
+    }
 }
 
 struct Walker<'a> {
@@ -100,6 +135,8 @@ struct Walker<'a> {
     counts: Counts,
     /// How often each register is read in the original function.
     reads: Vec<u32>,
+    /// Which registers have Floats of 32 bits.
+    single: Vec<bool>,
     /// One flag for each speculating loop in the outermost loop around: whether its assumption failed before.
     wrong: Vec<VarId>,
     versions: &'a mut Vec<LoopVersions>,
@@ -108,7 +145,7 @@ struct Walker<'a> {
 impl Walker<'_> {
     fn list(&mut self, body: &mut Vec<Stmt>, nested: bool) {
         for mut stmt in std::mem::take(body) {
-            if let Some(floats) = is_assumable(&stmt) {
+            if let Some(floats) = is_assumable(&stmt, &self.single) {
                 self.twice(stmt, floats, nested, body);
                 continue;
             }
@@ -179,7 +216,9 @@ impl Walker<'_> {
 
     /// A register of the same type.
     fn like(&mut self, v: VarId) -> VarId {
-        self.var(self.func.vars[v.index()].ty)
+        let new = self.var(self.func.vars[v.index()].ty);
+        self.single[new.index()] = self.single[v.index()];
+        new
     }
 
     fn label(&mut self) -> LabelId {
@@ -189,6 +228,7 @@ impl Walker<'_> {
 
     fn var(&mut self, ty: Scalar) -> VarId {
         self.func.vars.push(Var { ty, name: None });
+        self.single.push(false);
         VarId::new(self.func.vars.len() - 1)
     }
 
@@ -210,7 +250,19 @@ impl Walker<'_> {
                 }
                 continue;
             }
-            if let Stmt::Let { op, args, .. } = &stmt
+            if let Stmt::Let { dst, op, args } = &stmt
+                && marks.floats
+                && is_quick(*op, args)
+                && self.single[dst.index()]
+            {
+                let (dividend, other) = operands(*op, args);
+                dividend.into_iter().for_each(|x| self.ordinary_single(body, x, false, marks));
+                self.ordinary_single(body, other, true, marks);
+                if let (Op::FSqrt, Operand::Var(_)) = (op, other) {
+                    let bits = self.push(body, Scalar::I32, Op::SingleBits, &[other]);
+                    self.mark(body, &mut marks.signs, bits);
+                }
+            } else if let Stmt::Let { op, args, .. } = &stmt
                 && marks.floats
                 && is_quick(*op, args)
             {
@@ -234,6 +286,21 @@ impl Walker<'_> {
         }
         let high = self.high_of_float(out, x);
         let moved = self.push(out, Scalar::I32, Op::Add, &[high, Operand::I32(ORDINARY)]);
+        let mark = *marks.ordinary.get_or_insert_with(|| self.var(Scalar::I32));
+        out.push(Stmt::Let { dst: mark, op: Op::And, args: vec![mark.into(), moved] });
+    }
+
+    /// The same for a Float of 32 bits.
+    fn ordinary_single(&mut self, out: &mut Vec<Stmt>, x: Operand, wide: bool, marks: &mut Assumptions) {
+        if let Operand::F64(_) = x {
+            return;
+        }
+        let by = if wide { WIDE_SINGLE } else { ORDINARY_SINGLE };
+        let bits = self.push(out, Scalar::I32, Op::SingleBits, &[x]);
+        let mut moved = self.push(out, Scalar::I32, Op::Add, &[bits, Operand::I32(by)]);
+        if wide {
+            moved = self.push(out, Scalar::I32, Op::Or, &[moved, Operand::I32(LOWER)]);
+        }
         let mark = *marks.ordinary.get_or_insert_with(|| self.var(Scalar::I32));
         out.push(Stmt::Let { dst: mark, op: Op::And, args: vec![mark.into(), moved] });
     }
@@ -350,21 +417,31 @@ struct Assumptions {
 
 /// Whether a loop can speculate: it counts, has checks or Float operations with a fast version, and wrong values do no
 /// harm in it. The answer says whether the loop may use the fast versions for Floats. None: it cannot speculate.
-fn is_assumable(stmt: &Stmt) -> Option<bool> {
+fn is_assumable(stmt: &Stmt, single: &[bool]) -> Option<bool> {
     let (_, repeated) = Counting::of(stmt, false)?;
-    let (mut checks, mut quick, mut floats, mut simple) = (false, false, true, true);
+    let (mut checks, mut quick, mut floats, mut simple, mut rounded) = (false, false, true, true, 0);
     walk(repeated, &mut |s| {
         checks |= matches!(s, Stmt::Checked { .. });
         simple &= matches!(s, Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Checked { .. } | Stmt::If { .. });
-        if let Stmt::Let { op, args, .. } = s {
+        if let Stmt::Let { dst, op, args } = s {
             quick |= is_quick(*op, args);
-            let given = |x: &Operand| !matches!(x, Operand::F64(bits) if !is_ordinary(*bits));
-            floats &= !is_quick(*op, args) || args.iter().all(given);
-            // Floats of 32 bits are divided in 32 bits, and functions of `Math` branch in any case
-            floats &= !matches!(op, Op::FSingle | Op::Math(_));
+            // no instruction for registers of 32 bits
+            rounded += usize::from(*op == Op::FSingle && single[dst.index()]);
+            let is_given = |x: Operand, wide: bool| match x {
+                Operand::F64(bits) if single[dst.index()] => is_ordinary_single(bits, wide),
+                Operand::F64(bits) => is_ordinary(bits),
+                _ => true,
+            };
+            let given = || {
+                let (dividend, other) = operands(*op, args);
+                dividend.is_none_or(|x| is_given(x, false)) && is_given(other, true)
+            };
+            floats &= !is_quick(*op, args) || given();
+            // functions of `Math` branch in any case
+            floats &= !matches!(op, Op::Math(_));
         }
     });
-    if !simple || size(repeated) > BODY {
+    if !simple || size(repeated) - rounded > BODY {
         return None;
     }
     let tried = [(quick && floats).then_some(true), checks.then_some(false)];
@@ -373,6 +450,23 @@ fn is_assumable(stmt: &Stmt) -> Option<bool> {
 
 fn is_ordinary(bits: u64) -> bool {
     ((bits >> HALF) as i32).wrapping_add(ORDINARY) & IS_ORDINARY == IS_ORDINARY
+}
+
+fn is_ordinary_single(bits: u64, wide: bool) -> bool {
+    let bits = (f64::from_bits(bits) as f32).to_bits() as i32;
+    if wide {
+        bits.wrapping_add(WIDE_SINGLE) & IS_ORDINARY & !LOWER != 0
+    } else {
+        bits.wrapping_add(ORDINARY_SINGLE) & IS_ORDINARY == IS_ORDINARY
+    }
+}
+
+/// The operands of a quotient or a root: the dividend if there is one, and the other.
+fn operands(op: Op, args: &[Operand]) -> (Option<Operand>, Operand) {
+    match (op, args) {
+        (Op::FDiv, [dividend, divisor]) => (Some(*dividend), *divisor),
+        _ => (None, args[0]),
+    }
 }
 
 /// Whether wrong values in registers do no harm in a loop's body.

@@ -1344,6 +1344,10 @@ impl Lowering<'_, '_> {
             Op::IntToFloat => ins.fcvt_from_sint(types::F64, v(0)),
             Op::FloatToInt => ins.fcvt_to_sint_sat(types::I64, v(0)),
             Op::FloatBits => ins.bitcast(types::I64, MemFlagsData::new(), v(0)),
+            Op::SingleBits => {
+                let single = ins.fdemote(types::F32, v(0));
+                self.b.ins().bitcast(types::I32, MemFlagsData::new(), single)
+            }
             Op::FloatFromBits => ins.bitcast(types::F64, MemFlagsData::new(), v(0)),
             Op::Narrow => self.low_half(v(0)),
             Op::BoolToInt => ins.uextend(types::I64, v(0)),

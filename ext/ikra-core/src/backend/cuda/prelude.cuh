@@ -99,6 +99,7 @@ INLINE i64 mul_mod(i64 a, i64 b, i64 m) {
 
 // If all operands around are such values, the compiler uses 32-bit arithmetic.
 INLINE f64 single(f64 x) { return f64(float(x)); }
+INLINE i32 single_bits(float x) { return i32(__float_as_uint(x)); }
 INLINE i64 float_bits(f64 x) { return __double_as_longlong(x); }
 INLINE f64 float_of(u64 bits) { return __longlong_as_double(i64(bits)); }
 // The clamping changes no result: beyond, it is already 0 or infinite.
@@ -128,9 +129,27 @@ INLINE f64 quick_sqrt(f64 x) {
   const f64 half = __hiloint2double(__double2hiint(near) - 0x00100000, __double2loint(near));
   return __fma_rn(__fma_rn(root, -root, x), half, root);
 }
+// The same with 32 bits. The bits are the same for roots of, and quotients by, numbers from 2^-63 to 2^65, if the
+// dividend is from 2^-31 to 2^33.
+INLINE float quick_div32(float a, float b) {
+  float guess;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"(b));
+  const float inverse = __fmaf_rn(guess, __fmaf_rn(-b, guess, 1.0f), guess);
+  const float far = __fmul_rn(a, inverse);
+  const float near = __fmaf_rn(inverse, __fmaf_rn(-b, far, a), far);
+  return __fmaf_rn(inverse, __fmaf_rn(-b, near, a), near);
+}
+INLINE float quick_sqrt32(float x) {
+  float guess;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"(x));
+  const float root = __fmul_rn(x, guess);
+  return __fmaf_rn(__fmaf_rn(-root, root, x), __fmul_rn(guess, 0.5f), root);
+}
 #else
 INLINE f64 quick_div(f64 a, f64 b) { return a / b; }
 INLINE f64 quick_sqrt(f64 x) { return sqrt(x); }
+INLINE float quick_div32(float a, float b) { return a / b; }
+INLINE float quick_sqrt32(float x) { return sqrtf(x); }
 #endif
 
 // ---- Neighbours, 16 bytes at a time ----

@@ -985,7 +985,7 @@ fn quick_quotients_and_roots_are_looked_at_behind_the_loop() {
             assert_eq!(answer(&wrong, x), answer(&exact, x), "{x}");
         }
     }
-    // with 32 bits, a power of two, or a precondition there is no quick way
+    // by a power of two, or with a precondition, there is no quick way
     let plain = |program: &Program| !text(program).contains("quick_");
     assert!(plain(&program(Op::FDiv, |x| vec![x, Operand::float(4.0)])));
     assert!(plain(&program(Op::FDiv, |x| vec![x, Operand::float(1e100)])));
@@ -1004,7 +1004,79 @@ fn quick_quotients_and_roots_are_looked_at_behind_the_loop() {
         });
         rounded
     };
-    assert!(plain(&rounded(Op::FSingle)) && plain(&rounded(Op::FloatToInt)) && !plain(&rounded(Op::FloatBits)));
+    assert!(plain(&rounded(Op::FloatToInt)) && !plain(&rounded(Op::FloatBits)));
+    // the operand has 64 bits
+    assert!(!text(&rounded(Op::FSingle)).contains("quick_div32("));
+}
+
+#[test]
+fn quick_quotients_and_roots_of_32_bits_are_looked_at_behind_the_loop() {
+    let program = |op: Op, args: fn(Operand) -> Vec<Operand>| {
+        program(vec![entry(|b, index| {
+            let last = named(b, Scalar::F64, "last", Operand::float(0.0));
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let i = named(b, Scalar::I64, "i", Operand::I64(0));
+            turned(b, (i, 1, n), false, |b, _| {
+                let bits = b.load(Scalar::I64, INPUT, i.into());
+                let x = b.f64(Op::FloatFromBits, &[bits]);
+                let x = b.f64(Op::FSingle, &[x]);
+                let value = b.f64(op, &args(x));
+                let value = b.f64(Op::FSingle, &[value]);
+                b.set(last, value);
+            });
+            let bits = b.i64(Op::FloatBits, &[last.into()]);
+            b.store(OUTPUT, index, bits);
+        })])
+    };
+    let reference = ReferenceBackend::default();
+    let answer = |program: &Program, x: f64| {
+        let layout = Layout::structure_of_arrays(program);
+        let executable = reference.prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let mut columns = columns(&[x.to_bits() as i64]);
+        launch_on(&reference, &*executable, &mut columns, 1, Key::NONE, &CancelToken::default());
+        f64::from_bits(columns[1].view::<i64>()[0] as u64)
+    };
+    let below = |x: f64| f64::from((x as f32).next_down());
+    let two = |exponent: i32| 2.0_f64.powi(exponent);
+    for (exact, name, from, to) in [
+        (program(Op::FDiv, |x| vec![x, Operand::float(3.0)]), "quick_div32(", two(-31), two(33)),
+        (program(Op::FDiv, |x| vec![Operand::float(3.0), x]), "quick_div32(", two(-63), two(65)),
+        (program(Op::FSqrt, |x| vec![x]), "quick_sqrt32(", two(-63), two(65)),
+    ] {
+        assert!(text(&exact).contains(name), "{}", text(&exact));
+        // if the quick way is replaced, the result is that of the other loop, or wrong
+        let (mut wrong, versions) = passes::speculate_overflow(exact.clone());
+        assert!(matches!(versions[..], [pair] if pair.floats));
+        walk_mut(&mut wrong.funcs[0].body, &mut |stmt| {
+            let Stmt::Loop { label, body } = stmt else { return };
+            for stmt in body.iter_mut().filter(|_| *label == versions[0].fast) {
+                if let Stmt::Let { op, args, .. } = stmt
+                    && passes::is_quick(*op, args)
+                {
+                    (*op, *args) = (Op::Copy, vec![Operand::float(77.0)]);
+                }
+            }
+        });
+        let is_root = name.contains("sqrt");
+        for x in [1.0, 2.5, 1e-7, 1e7, from, below(to)] {
+            assert_eq!(answer(&wrong, x), 77.0, "{x}");
+            let other = if is_root { answer(&exact, -x) } else { 77.0 };
+            assert_eq!(answer(&wrong, -x).to_bits(), other.to_bits(), "{x}");
+        }
+        let others = [0.0, below(from), to, 1e-40, 1e-45, f64::from(f32::MAX), f64::INFINITY, f64::NAN];
+        for x in others.iter().flat_map(|x| [*x, -x]) {
+            assert_eq!(answer(&wrong, x).to_bits(), answer(&exact, x).to_bits(), "{x}");
+        }
+    }
+    // constants beyond the ends
+    for by in [1e20, 3e-20] {
+        let far = if by > 1.0 {
+            program(Op::FDiv, |x| vec![x, Operand::float(1e20_f32.into())])
+        } else {
+            program(Op::FDiv, |x| vec![Operand::float(3e-20_f32.into()), x])
+        };
+        assert!(!text(&far).contains("quick_"), "{by}");
+    }
 }
 
 #[test]

@@ -701,6 +701,10 @@ impl<'a> Function<'a> {
             Op::IntToFloat => self.helper("f64", args),
             Op::FloatToInt => self.helper("i64", args),
             Op::FloatBits => self.helper("float_bits", args),
+            Op::SingleBits => {
+                let x = self.as_single(args[0]);
+                called("single_bits", vec![x])
+            }
             Op::FloatFromBits => self.helper("float_of", args),
             Op::Widen => {
                 let x = self.operand(args[0]);
@@ -741,6 +745,8 @@ impl<'a> Function<'a> {
             }
             Op::IntToFloat => return self.helper("float", args),
             Op::FAbs => "fabsf",
+            Op::FDiv => "quick_div32",
+            Op::FSqrt if self.is_quick(op, args) => "quick_sqrt32",
             Op::FSqrt => "sqrtf",
             Op::FFloor => "floorf",
             Op::FCeil => "ceilf",
