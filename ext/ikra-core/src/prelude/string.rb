@@ -452,7 +452,7 @@ class String
 
   # What a String must be so that a Regexp can be matched with it.
   def __matching(pattern)
-    unless ascii_only?
+    unless __code == 1 || ascii_only?
       __binary_form if __encoding == 2
       __argument_error(:"invalid byte sequence in US-ASCII") if __encoding == 3
       __argument_error(:"invalid byte sequence in UTF-8") unless valid_encoding?
@@ -529,14 +529,14 @@ class String
     list = []
     k = 1
     while k <= pattern.__groups
-      list << __group(pattern, from, to, k)
+      list << __group_at(pattern, from, to, k)
       k += 1
     end
     list
   end
 
   # A group of a match; nil if it took no part.
-  def __group(pattern, from, to, k)
+  def __group_at(pattern, from, to, k)
     i = __match_slot(pattern.__captures_table, from, to, 2 * k)
     i < 0 ? nil : __view(i, __match_slot(pattern.__captures_table, from, to, 2 * k + 1) - i)
   end
@@ -556,7 +556,7 @@ class String
       k += pattern.__groups + 1
       return nil if k <= 0
     end
-    k > pattern.__groups ? nil : __group(pattern, from, to, k)
+    k > pattern.__groups ? nil : __group_at(pattern, from, to, k)
   end
 
   # Where the first match from a byte on begins, or -1.

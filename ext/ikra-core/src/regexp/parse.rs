@@ -451,7 +451,8 @@ impl Parser {
         let rest: String = self.text[self.at..].iter().skip(2).take_while(|c| **c != '}').collect();
         let Some(name) = rest.strip_prefix('{') else { return refuse("this property") };
         let (caret, name) = name.strip_prefix('^').map_or((false, name), |name| (true, name));
-        let known = bracket(&name.to_ascii_lowercase());
+        // Ruby's `\p{Punct}` has fewer characters than `[:punct:]`
+        let known = bracket(&name.to_ascii_lowercase()).filter(|_| !name.eq_ignore_ascii_case("punct"));
         let Some(ranges) = known else { return refuse(format!("`\\p{{{name}}}`")) };
         if options.ignores_case && has_one_case(name) {
             return refuse(format!("`\\p{{{name}}}` where case is ignored"));

@@ -251,9 +251,9 @@ fn control() {
 fn refusals() {
     assert_bodies(&[
         ("$g", "(unsupported \"a global variable\")"),
-        ("$1", "(unsupported \"a variable of the last match\")"),
-        ("x =~ /a/", "(call =~ x (unsupported \"a regular expression\"))"),
-        ("/(?<n>a)/ =~ x", "(call =~ (unsupported \"a regular expression\") x)"),
+        ("$'", "(unsupported \"this variable of the last match\")"),
+        ("/a#{x}/", "(unsupported \"a regular expression with interpolation\")"),
+        ("/(?<n>a)/ =~ x", "(unsupported \"a match that assigns variables\")"),
         ("def a; end", "(unsupported \"a definition of a method or class\")"),
         ("alias a b", "(unsupported \"`alias` and `undef`\")"),
         ("`ls`", "(unsupported \"a shell command\")"),
