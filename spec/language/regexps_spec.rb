@@ -87,6 +87,8 @@ module Regexps
   }.freeze
 
   WORD = /\w+/
+
+  def self.value(text) = text =~ /(\d+)/ ? Integer($1) : -1
 end
 
 RSpec.describe "regular expressions" do
@@ -149,6 +151,50 @@ RSpec.describe "regular expressions" do
         s.scan(/\w+/) { |word| words += word.size }
         [pairs, words]
       end.to be_same_as_ruby.over("a=1, b=, c=3", "", "==")
+    end
+
+    it "leave $1 and $& behind" do
+      texts = ["k=12", "k=", "", "é=7 b=8", "=3k"]
+      expect { |s| s =~ /(\w)=(\d)/ ? [$1, $2, $3, $&] : $1 }.to be_same_as_ruby.over(*texts)
+      expect { |s| /=(\d)/ =~ s && $1 }.to be_same_as_ruby.over(*texts)
+      expect { |s| s !~ /=(\d)/ ? 1 : $1 }.to be_same_as_ruby.over(*texts)
+      expect { |s| [s[/=(\d)/], $1, s.sub(/(k)/, "x"), $1, s.size] }.to be_same_as_ruby.over(*texts)
+      expect { |s| s =~ /(=)/ or s =~ /(k)/; $1 }.to be_same_as_ruby.over(*texts)
+      expect do |s|
+        sum = 0
+        s.each_char { |c| sum += $1.to_i if c =~ /(\d)/ }
+        sum
+      end.to be_same_as_ruby.over(*texts)
+      expect { |s| Regexps.value(s) }.to be_same_as_ruby.over(*texts)
+      expect do |s|
+        case s
+        when "k=" then 1
+        when /=(\d)/ then $1
+        when /(k)/ then [$1]
+        else 5
+        end
+      end.to be_same_as_ruby.over(*texts)
+      expect do |s|
+        sum = 0
+        while s =~ /=(\d)/
+          sum += $1.to_i
+          s = s.sub("=", "")
+        end
+        sum
+      end.to be_same_as_ruby.over(*texts)
+    end
+
+    it "leave no $1 where kernels do not know the match" do
+      refused = raise_error(Ikra::CompileError, /which match this variable means/)
+      match = ->(text) { text =~ /(b)/ }
+      [
+        ->(s) { [$1, s =~ /(a)/] },
+        ->(s) { [s.size > 2 ? s =~ /(a)/ : 0, $1] },
+        ->(s) { [s =~ /(a)/, s.scan(/b/), $1] },
+        ->(s) { [s =~ /(a)/, match.call(s), $1] },
+        ->(s) { [s =~ /(a)/, s.then(&match), $1] }
+      ].each { |block| expect { ["a"].pmap(backend:, &block) }.to refused }
+      expect { ["a"].pmap(backend:) { |s| [s =~ /a/, $`] } }.to raise_error(Ikra::CompileError, /variable of the last match/)
     end
 
     it "have options and free spacing" do

@@ -697,6 +697,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__split_form") => {
             Some(Builtin::Refuse("kernels split by a Regexp without groups only", "write (?:…) for (…)"))
         }
+        (_, "__no_match_form") => Some(Builtin::Refuse(
+            "kernels do not know which match this variable means",
+            "read it right after text =~ /…/, or write text[/…/, 1]",
+        )),
         (_, "__pattern_text") => {
             Some(Builtin::Refuse("kernels match Strings only", "write text.to_s, or choose Symbols with case … when"))
         }

@@ -28,4 +28,40 @@ class Regexp
   def !~(text)
     !match?(text)
   end
+
+  def __seen(text, _last)
+    text.is_a?(String) ? self : :unknown
+  end
+
+  def __seen_text(text, last)
+    text.is_a?(String) ? text : last
+  end
+
+  def __lost(_argument, _last)
+    :unknown
+  end
+end
+
+module Kernel
+  def __nth_part(_pattern, _group)
+    __no_match_form
+  end
+
+  def __seen(pattern, last)
+    is_a?(Proc) || pattern.is_a?(Regexp) ? :unknown : last
+  end
+
+  def __seen_text(_pattern, last)
+    last
+  end
+
+  def __lost(pattern, last)
+    is_a?(Proc) || pattern.is_a?(Regexp) ? :unknown : last
+  end
+end
+
+class NilClass
+  def =~(_pattern)
+    nil
+  end
 end

@@ -559,6 +559,28 @@ class String
     k > pattern.__groups ? nil : __group_at(pattern, from, to, k)
   end
 
+  # `$1`, after a match of this text with a Regexp.
+  def __nth_part(pattern, group)
+    __no_match_form unless pattern.is_a?(Regexp)
+    __matched(pattern, group)
+  end
+
+  # The last match after a call of this with an argument, which finds the first match: its Regexp, its text.
+  def __seen(pattern, last)
+    return last unless pattern.is_a?(Regexp) || pattern.is_a?(String)
+
+    pattern.is_a?(Regexp) ? pattern : :unknown
+  end
+
+  def __seen_text(pattern, last)
+    pattern.is_a?(Regexp) ? self : last
+  end
+
+  # The same after a call that may leave another match.
+  def __lost(pattern, last)
+    pattern.is_a?(Regexp) || pattern.is_a?(String) ? :unknown : last
+  end
+
   # Where the first match from a byte on begins, or -1.
   def __found_at(pattern, from)
     to = __match_end(pattern.__table, from, false)

@@ -176,7 +176,7 @@ impl Lower<'_> {
         let mut call = Call { receiver, name, name_span, args, block, block_arg, safe: head.safe, matches: false };
         over_enumerator(&mut call);
         match into_variable(&mut call) {
-            None => Kind::Call(Box::new(call)),
+            None => self.noting_match(call, span),
             Some((variable, list)) => {
                 let target = Target::Local(variable, span);
                 let first = self.make(span, Kind::Assign { target, value: Box::new(list) });

@@ -94,7 +94,10 @@ impl Lower<'_> {
             }
         }
         let otherwise = Box::new(self.body(n.else_body.as_deref(), span));
-        let case = Kind::Case { subject, whens, otherwise };
+        let mut case = Kind::Case { subject, whens, otherwise };
+        if self.tracks_matches && n.expr.is_some() {
+            case = self.noting_case(case, span);
+        }
         match first {
             Some(first) => Kind::Seq(vec![first, self.make(span, case)]),
             None => case,

@@ -14,6 +14,7 @@ mod calls;
 mod control;
 mod defined;
 mod literal;
+mod matches;
 mod outline;
 mod params;
 mod patterns;
@@ -282,6 +283,10 @@ struct Lower<'a> {
     rests: rests::Rests,
     /// Whether the walk is among the arguments of `raise`: an exception puts its message together after the section.
     raises: bool,
+    /// Whether the walk has met `$1`, and whether this is the walk after that one.
+    reads_match: bool,
+    tracks_matches: bool,
+    last_match: Option<matches::LastMatch>,
 }
 
 impl<'a> Lower<'a> {
@@ -300,11 +305,14 @@ impl<'a> Lower<'a> {
             breaks: false,
             rests: rests::Rests::default(),
             raises: false,
+            reads_match: false,
+            tracks_matches: false,
+            last_match: None,
         }
     }
 
-    /// Walks a unit. Only after the walk is it known which keys the unit reads from a pattern's `**rest`. If there are
-    /// any, the unit is walked a second time.
+    /// Walks a unit. Only after the walk is it known which keys the unit reads from a pattern's `**rest`, and whether it
+    /// reads `$1`. If so, the unit is walked a second time.
     fn unit(
         new: impl Fn() -> Self,
         args: Option<&Ruby>,
@@ -314,11 +322,12 @@ impl<'a> Lower<'a> {
     ) -> (Self, Params, Node) {
         let mut lower = new();
         let (params, lowered) = lower.unit_body(args, numbered, body, spreads);
-        if lower.rests.asked.is_empty() {
+        if lower.rests.asked.is_empty() && !lower.reads_match {
             return (lower, params, lowered);
         }
         let mut again = new();
         again.rests.known = lower.rests.asked;
+        again.tracks_matches = lower.reads_match;
         let (params, lowered) = again.unit_body(args, numbered, body, spreads);
         (again, params, lowered)
     }
@@ -513,9 +522,18 @@ impl<'a> Lower<'a> {
             | Ruby::Return(_)
             | Ruby::Rescue(_)
             | Ruby::Ensure(_) => self.control(node, span),
-            Ruby::CaseMatch(n) => self.case_in(n, span),
-            Ruby::MatchPattern(n) => self.match_or_raise(&n.value, &n.pattern, span),
-            Ruby::MatchPatternP(n) => self.match_test(&n.value, &n.pattern, span),
+            Ruby::CaseMatch(n) => {
+                let kind = self.case_in(n, span);
+                self.forgetting_match(kind, span)
+            }
+            Ruby::MatchPattern(n) => {
+                let kind = self.match_or_raise(&n.value, &n.pattern, span);
+                self.forgetting_match(kind, span)
+            }
+            Ruby::MatchPatternP(n) => {
+                let kind = self.match_test(&n.value, &n.pattern, span);
+                self.forgetting_match(kind, span)
+            }
             Ruby::Retry(_) => Kind::Retry,
             other => self.rare(other, span),
         };
@@ -537,13 +555,21 @@ impl<'a> Lower<'a> {
             Ruby::IFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), false, span),
             Ruby::EFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), true, span),
             Ruby::Regexp(r) => self.regexp(r),
-            Ruby::NthRef(_) | Ruby::BackRef(_) => refuse::MATCH_VARIABLE,
+            Ruby::NthRef(n) => match n.name.parse() {
+                Ok(group) => self.nth_match(group, span),
+                Err(_) => refuse::MATCH_VARIABLE,
+            },
+            Ruby::BackRef(b) if b.name == "$&" => self.nth_match(0, span),
+            Ruby::BackRef(_) => refuse::MATCH_VARIABLE,
             Ruby::MatchWithLvasgn(m) => match self.node(&m.re) {
                 // the parser knows nothing of groups
                 Node { kind: Kind::Regexp(pattern), .. } if pattern.names_groups() => refuse::NAMED_GROUPS,
                 regexp => {
                     let text = self.node(&m.value);
-                    self.send(regexp, "=~", vec![text], span).kind
+                    match self.send(regexp, "=~", vec![text], span).kind {
+                        Kind::Call(call) => self.noting_match(*call, span),
+                        kind => kind,
+                    }
                 }
             },
             other => refuse::node(other),
