@@ -3,15 +3,13 @@
 //! Here: sets of states become rows of a table, assertions get Ruby's meaning, rows that do the same become one. Not
 //! here: how the tables are followed (`prelude/string_functions.rb`).
 //!
-//! # What a table contains
+//! # What the bytes of a table contain
 //!
-//! | bytes | what |
-//! | --- | --- |
-//! | 0 to 255 | the class of each byte |
-//! | 256 | the number of classes, with those that follow, and so the width of a row in entries |
-//! | 257 | 1: a newline that is the last byte has the class before the last one |
-//! | 258 | the number of bytes of an entry, 1 or 2 |
-//! | from 260 on | rows of entries, the low byte first |
+//! * 0 to 255: the class of each byte.
+//! * 256: the number of classes with the last ones, which is the number of entries in a row.
+//! * 257: whether a newline that is the last byte has the class before the last one, 1 or 0.
+//! * 258: the number of bytes of an entry, 1 or 2.
+//! * From 260 on: rows of entries, the low byte first.
 //!
 //! The last class is that of the text's edge: of its end, and for [`Table::Reverse`] of its beginning. An entry is
 //! twice the number of the next row, plus 1 if a match ended before this byte. Row 0 goes nowhere. Row 1 is asked

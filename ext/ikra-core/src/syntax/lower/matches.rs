@@ -2,8 +2,8 @@
 //!
 //! Here: two variables of the unit, which hold the text and the Regexp of the last match. A unit has them if it reads
 //! `$1`. `text =~ /…/` assigns both, and a call that may match in another way assigns a Symbol that says so. Then `$1`
-//! becomes `text.__nth_part(regexp, 1)`, which matches once more. Not here: types. They tell which value is a Regexp, and
-//! that `$1` follows no match.
+//! becomes `text.__nth_part(regexp, 1)`, which matches once more. Not here: types. They tell which value is a Regexp,
+//! and that `$1` follows no match.
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;

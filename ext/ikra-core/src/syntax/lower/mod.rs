@@ -311,8 +311,8 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Walks a unit. Only after the walk is it known which keys the unit reads from a pattern's `**rest`, and whether it
-    /// reads `$1`. If so, the unit is walked a second time.
+    /// Walks a unit. Only after the walk is it known which keys the unit reads from a pattern's `**rest`, and whether
+    /// it reads `$1`. If so, the unit is walked a second time.
     fn unit(
         new: impl Fn() -> Self,
         args: Option<&Ruby>,
