@@ -165,7 +165,10 @@ impl Parser {
     }
 
     fn skip_free_space(&mut self, options: Options) {
-        while options.extended {
+        if !options.extended {
+            return;
+        }
+        loop {
             match self.peek() {
                 Some(' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c') => self.at += 1,
                 Some('#') => {
