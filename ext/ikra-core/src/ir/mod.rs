@@ -422,7 +422,7 @@ pub enum Space {
     /// Objects of the classes at preorder positions `first..=last` of a hierarchy. The row operand is the object's id;
     /// the host hands the kernel an address from which the first class's base is already subtracted.
     Class { hierarchy: u32, first: u32, last: u32 },
-    /// Elements of all arrays of a kind.
+    /// Elements of all arrays of a kind. All rows are less than 2^32: the word of an array has 32 bits for its place.
     Array(ArrayKind),
     /// Bytes of all Strings, one after the other.
     Bytes,

@@ -57,7 +57,7 @@ pub use single_precision::{is_single, single};
 pub use speculate_overflow::{LoopVersions, is_quick, speculate_overflow};
 pub use unify_loop_exits::is_turned;
 pub use whole::whole;
-pub use widths::short;
+pub use widths::{low, short};
 
 /// One step from a program to a better one. `S` is what it changes: a [`Program`], or one with notes ([`Versioned`]).
 pub struct Pass<S = Program> {

@@ -12,7 +12,7 @@ use super::loops::{Counts, assigned_in};
 use super::ranges::{INT32_RANGE, Interval, seen, within};
 use super::{Pass, Versioned};
 use crate::ir::visit::{is_plain, walk_mut};
-use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use crate::ir::{ColumnId, Func, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
 /// [`crate::ir::verify`] does not accept the result, so this must be the last pass.
@@ -38,6 +38,71 @@ pub fn short(program: &Program) -> Vec<Vec<bool>> {
         short
     };
     program.funcs.iter().zip(seen(program)).map(of_func).collect()
+}
+
+/// The I64 registers of each function, by number, of which only the lower half matters, without those of `short`. They
+/// are rows of arrays, which are less than 2^32, and what such rows are computed from. Left out are rows that short
+/// loops count, and those without a product. A backend may hold the registers in 32 bits, in which they wrap.
+pub fn low(program: &Program, short: &[Vec<bool>]) -> Vec<Vec<bool>> {
+    program.funcs.iter().zip(short).map(|(func, short)| low_of(program, func, short)).collect()
+}
+
+fn low_of(program: &Program, func: &Func, short: &[bool]) -> Vec<bool> {
+    let mut low: Vec<bool> = vec![false; func.vars.len()];
+    let mut other: HashSet<VarId> = func.params.iter().copied().chain(counted_rows(&func.body)).collect();
+    walk(&func.body, &mut |stmt| match stmt {
+        Stmt::Let { dst, op, args } if func.vars[dst.index()].ty == Scalar::I64 && is_of_lower_halves(*op, args) => {
+            low[dst.index()] = !short[dst.index()];
+        }
+        _ => other.extend(stmt.assigns().iter().copied()),
+    });
+    let is_array = |column: ColumnId| matches!(program.columns[column.index()].space, Space::Array(_));
+    loop {
+        other.iter().for_each(|v| low[v.index()] = false);
+        let before = other.len();
+        walk(&func.body, &mut |stmt| {
+            let mut whole = |operand: &Operand| {
+                if let Operand::Var(v) = operand
+                    && low[v.index()]
+                {
+                    other.insert(*v);
+                }
+            };
+            match stmt {
+                Stmt::Load { column, .. } if is_array(*column) => {}
+                Stmt::Store { column, value, .. } if is_array(*column) => whole(value),
+                Stmt::Let { op: Op::Narrow, .. } => {}
+                Stmt::Let { dst, .. } if low[dst.index()] => {}
+                _ => stmt.reads(|operand| whole(&operand)),
+            }
+        });
+        if other.len() == before {
+            break;
+        }
+    }
+    // A product of 64 bits takes four instructions in place of one. A sum takes two, but compilers make a constant that
+    // is added to a whole row a part of the address.
+    let mut pays: Vec<bool> = vec![false; func.vars.len()];
+    loop {
+        let mut more = false;
+        walk(&func.body, &mut |stmt| {
+            let Stmt::Let { dst, op, args } = stmt else { return };
+            let is_found = |arg: &Operand| matches!(arg, Operand::Var(v) if pays[v.index()]);
+            let is_product = *op == Op::Mul && args.iter().all(|arg| matches!(arg, Operand::Var(_)));
+            if low[dst.index()] && !pays[dst.index()] && (is_product || args.iter().any(is_found)) {
+                (pays[dst.index()], more) = (true, true);
+            }
+        });
+        if !more {
+            return pays;
+        }
+    }
+}
+
+/// Whether the lower half of the result depends on the lower halves of the operands alone.
+fn is_of_lower_halves(op: Op, args: &[Operand]) -> bool {
+    matches!(op, Op::Copy | Op::Add | Op::Sub | Op::Mul | Op::And | Op::Or | Op::Xor | Op::Widen | Op::Select)
+        || op == Op::Shl && matches!(args[1], Operand::I64(0..32))
 }
 
 /// The same program, where short loops use their 64-bit counter itself as a row of objects, instead of its lower half.
@@ -149,9 +214,10 @@ fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
 #[cfg(test)]
 mod tests {
     use super::addresses;
+    use crate::id::ArrayKind;
     use crate::ir::build::Builder;
     use crate::ir::testing::{INPUT, INTS, OUT, OVERFLOW, SPEED, program};
-    use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, VarId};
+    use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Program, Scalar, Space, Stmt, VarId};
 
     fn store(b: &mut Builder, value: Operand) {
         b.store(INTS, Operand::Var(VarId(0)), value);
@@ -204,6 +270,67 @@ mod tests {
     fn what_its_lower_half_may_be_another_row_than_stays_one() {
         let before = cars(None);
         assert_eq!(addresses(before.clone()), before);
+    }
+
+    #[test]
+    fn only_the_lower_half_of_a_row_matters_if_nothing_else_reads_it() {
+        let low = |also_stored: bool| {
+            let mut registers = Vec::new();
+            let mut program = program(|b, index| {
+                let size = b.i64(Op::Param(ParamId(0)), &[]);
+                let line = b.i64(Op::Mul, &[index, size]);
+                let place = b.i64(Op::Mul, &[line, size]);
+                let row = b.i64(Op::And, &[place, Operand::I64(i64::MAX)]);
+                let quotient = b.i64(Op::UDiv, &[line, Operand::I64(3)]);
+                let value = b.load(Scalar::F64, OUT, row);
+                b.store(OUT, index, value);
+                if also_stored {
+                    store(b, place);
+                }
+                registers.extend([line, place, row, quotient]);
+            });
+            program.columns[OUT.index()].space = Space::Array(ArrayKind(0));
+            let low = &super::low(&program, &super::short(&program))[0];
+            let is = |operand: &Operand| matches!(operand, Operand::Var(v) if low[v.index()]);
+            registers.iter().map(is).collect::<Vec<_>>()
+        };
+        assert_eq!(low(false), [false, true, true, false], "the quotient needs all of the line");
+        assert_eq!(low(true), [false; 4]);
+    }
+
+    #[test]
+    fn rows_that_short_loops_count_keep_the_width_of_addresses() {
+        let counted = |loops: bool| {
+            let mut row = VarId(0);
+            let mut program = program(|b, index| {
+                let i = b.var(Scalar::I64, Some("i".into()));
+                b.set(i, Operand::I64(0));
+                let line = b.i64(Op::Mul, &[index, index]);
+                let step = |b: &mut Builder| {
+                    let at = b.i64(Op::Add, &[line, i.into()]);
+                    let value = b.load(Scalar::F64, OUT, at);
+                    b.store(OUT, index, value);
+                    at
+                };
+                let mut found = None;
+                if loops {
+                    b.repeat(|b, done| {
+                        let end = b.icmp(Cmp::Ge, i.into(), Operand::I64(9));
+                        b.when(end, |b| b.push(Stmt::Break(done)));
+                        found = Some(step(b));
+                        b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+                    });
+                } else {
+                    found = Some(step(b));
+                }
+                let Some(Operand::Var(found)) = found else { panic!("it has a row") };
+                row = found;
+            });
+            program.columns[OUT.index()].space = Space::Array(ArrayKind(0));
+            let none = vec![vec![false; program.funcs[0].vars.len()]];
+            super::low(&program, &none)[0][row.index()]
+        };
+        assert_eq!([false, true].map(counted), [true, false]);
     }
 
     #[test]

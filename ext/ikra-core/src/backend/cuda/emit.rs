@@ -387,6 +387,8 @@ struct Shared<'a> {
     may_stop: Vec<bool>,
     /// For each function, which registers hold Integers of 32 bits.
     short: Vec<Vec<bool>>,
+    /// The same for registers of which only the lower half matters ([`passes::low`]).
+    low: Vec<Vec<bool>>,
     /// For each function, which registers hold Floats of 32 bits.
     single: Vec<Vec<bool>>,
     listens: bool,
@@ -414,6 +416,7 @@ impl<'a> Shared<'a> {
             });
         }
         let (short, listens) = (passes::short(program), listens(program));
+        let low = passes::low(program, &short);
         Self {
             program,
             layout,
@@ -421,6 +424,7 @@ impl<'a> Shared<'a> {
             written,
             sizes,
             short,
+            low,
             single: passes::single(program),
             listens,
             epilogue: None,
@@ -731,7 +735,7 @@ impl<'a> Shared<'a> {
     /// The C++ type of a register. An Integer that fits 32 bits is held and computed in 32 bits, because a 64-bit
     /// operation takes two instructions. A Float of 32 bits is, because a GPU computes more of them at a time.
     fn register(&self, func: FuncId, v: VarId) -> &'static str {
-        if self.short[func.index()][v.index()] {
+        if self.short[func.index()][v.index()] || self.low[func.index()][v.index()] {
             "i32"
         } else if self.single[func.index()][v.index()] {
             "float"

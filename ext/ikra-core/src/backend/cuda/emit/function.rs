@@ -132,6 +132,11 @@ impl<'a> Function<'a> {
         self.shared.short[self.id.index()][v.index()]
     }
 
+    /// Whether a register holds only the lower half of a row.
+    fn is_low(&self, v: VarId) -> bool {
+        self.shared.low[self.id.index()][v.index()]
+    }
+
     /// Whether an operand is a Float of 32 bits: a register of that width, or a constant.
     fn is_single(&self, operand: Operand) -> bool {
         passes::is_single(&self.shared.single[self.id.index()], operand)
@@ -191,6 +196,10 @@ impl<'a> Function<'a> {
                 let expr = self.held(v);
                 Expr::atom(format!("f64({})", expr.text), expr.reads)
             }
+            Operand::Var(v) if self.is_low(v) => {
+                let expr = self.held(v);
+                Expr::atom(format!("i64(u32({}))", expr.text), expr.reads)
+            }
             Operand::Var(v) => self.held(v),
             Operand::Bool(b) => Expr::atom(b.to_string(), Vec::new()),
             Operand::I32(i32::MIN) => Expr::atom("i32(0x80000000u)".to_string(), Vec::new()),
@@ -227,6 +236,51 @@ impl<'a> Function<'a> {
         }
     }
 
+    /// The lower half of an operand.
+    fn lower(&mut self, operand: Operand) -> Expr {
+        match operand {
+            Operand::I64(i) => self.operand(Operand::I32(i as i32)),
+            Operand::Var(v) if self.is_low(v) => self.held(v),
+            _ => self.operand(operand),
+        }
+    }
+
+    /// The lower half of a result that depends on lower halves alone.
+    fn lower_op(&mut self, op: Op, args: &[Operand]) -> Expr {
+        let name = match op {
+            Op::Add => "add32",
+            Op::Sub => "sub32",
+            Op::Mul => "mul32",
+            Op::Shl => "shl32",
+            // a mask for the sign of the whole, which no row has
+            Op::And if matches!(args[1], Operand::I64(mask) if mask as u32 == u32::MAX) => return self.lower(args[0]),
+            Op::Copy | Op::Widen => {
+                let a = self.lower(args[0]);
+                return Expr::atom(format!("i32({})", a.text), a.reads);
+            }
+            Op::Select => {
+                let cond = self.operand(args[0]);
+                let [a, b] = [args[1], args[2]].map(|arg| {
+                    let a = self.lower(arg);
+                    Expr::atom(format!("i32({})", a.text), a.reads)
+                });
+                return selected(&cond, &a, &b);
+            }
+            _ => {
+                let [a, b] = [args[0], args[1]].map(|arg| self.lower(arg));
+                let sign = match op {
+                    Op::And => "&",
+                    Op::Or => "|",
+                    _ => "^",
+                };
+                let both = between(&a, sign, &b);
+                return Expr::atom(format!("i32({})", both.text), both.reads);
+            }
+        };
+        let args = args.iter().map(|a| self.lower(*a)).collect();
+        called(name, args)
+    }
+
     /// An operand where C++ must not take a literal for an `int`.
     fn typed(&mut self, operand: Operand) -> Expr {
         let ty = scalar(self.func.ty(operand));
@@ -239,7 +293,8 @@ impl<'a> Function<'a> {
 
     pub(super) fn row(&mut self, column: ColumnId, row: Operand) -> String {
         let ty = self.func.ty(row);
-        let text = self.operand(row).text;
+        let low = matches!(row, Operand::Var(v) if self.is_low(v));
+        let text = if low { format!("u32({})", self.lower(row).text) } else { self.operand(row).text };
         if self.taken.contains(&column) {
             return self.shared.taken_name(column);
         }
@@ -293,6 +348,7 @@ impl<'a> Function<'a> {
                 let short = self.is_short(*dst);
                 let expr = match (op, folds) {
                     _ if self.holds_single(*dst) => self.single_op(*op, args),
+                    _ if self.is_low(*dst) => self.lower_op(*op, args),
                     (Op::FCmp(cmp), _) if args.iter().all(|arg| self.is_single(*arg)) => {
                         self.single_infix(comparison(*cmp), args)
                     }
@@ -710,7 +766,10 @@ impl<'a> Function<'a> {
                 let x = self.operand(args[0]);
                 Expr::atom(format!("i64(u32({}))", x.text), x.reads)
             }
-            Op::Narrow => self.helper("i32", args),
+            Op::Narrow => {
+                let a = self.lower(args[0]);
+                called("i32", vec![a])
+            }
             Op::BoolToInt => self.helper(scalar(ty), args),
             Op::Not => self.prefix("!", args[0]),
             Op::Select => {
@@ -733,7 +792,7 @@ impl<'a> Function<'a> {
             Op::FAdd => return self.single_infix("+", args),
             Op::FSub => return self.single_infix("-", args),
             Op::FMul => return self.single_infix("*", args),
-            Op::FDiv => return self.single_infix("/", args),
+            Op::FDiv if !self.is_quick(op, args) => return self.single_infix("/", args),
             Op::FNeg => {
                 let a = self.as_single(args[0]);
                 return negated("-", &a);
