@@ -271,7 +271,7 @@ fn as_many_as_fit_into_16_bytes() {
     assert_eq!(of(Storage::F32, Storage::F32), Some(4));
     assert_eq!(of(Storage::U8, Storage::I32), Some(4));
     assert_eq!(of(Storage::F64, Storage::U8), Some(2));
-    assert_eq!(of(Storage::F64, Storage::I64), None);
+    assert_eq!(of(Storage::F64, Storage::I64), Some(2));
     assert_eq!(jobs_of_a_thread(&checked()), Some(4));
     // fewer jobs per thread if a job has more statements, and one if it has many
     let long = |statements| {
