@@ -107,4 +107,29 @@ RSpec.describe "Iterators" do
       end.to be_same_as_ruby.over(0, 1, 5)
     end
   end
+
+  # What a method gives to a block of an Enumerator that yields two values: both, or one pair of them.
+  describe "Enumerators with an index" do
+    lists = ["list.each_with_index", "list.each.with_index(1)", "list.reverse_each.with_index", "(1..3).each_with_index", "pairs.each_with_index"]
+    tests = %w[count all? any? none? one? find_index find take_while select reject partition]
+    values = %w[map flat_map filter_map uniq group_by]
+    params = { "|p|" => "p", "|p, q|" => "[p, q]", "|p, |" => "p", "|*p|" => "p", "|(p, q)|" => "[p, q]", "|p, *q|" => "[p, q]" }
+
+    lists.each do |list|
+      it "give blocks of #{list} what Ruby gives" do
+        codes = [*tests.product(["is_a?(Integer)"]), *values.product(["itself"])].product(params.to_a)
+        codes.each do |(method, body), (taken, value)|
+          code = "#{list}.#{method} { #{taken} x = #{value}; x.#{body} }"
+          block = eval("list = [5, 7, 5]; pairs = [[1, 2], [3, 4]]; proc { |_| #{code} }", binding, __FILE__, __LINE__) # rubocop:disable Security/Eval, Style/EvalWithLocation
+          expected = block.call(0)
+          begin
+            found = [0].pmap(backend: :reference, &block)
+          rescue Ikra::CompileError
+            next
+          end
+          expect(found).to eq([expected]), "#{code}: #{expected.inspect}, #{found.inspect}"
+        end
+      end
+    end
+  end
 end

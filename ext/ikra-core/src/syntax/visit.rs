@@ -186,6 +186,7 @@ pub fn children_mut(at: &mut Node, see: &mut impl FnMut(&mut Node)) {
         | Kind::Float(_)
         | Kind::Sym(_)
         | Kind::Str(_)
+        | Kind::Regexp(_)
         | Kind::Local(_)
         | Kind::Ivar(_)
         | Kind::Retry

@@ -11,7 +11,7 @@
 use crate::buffers::buffer;
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::unpack::Unpacker;
-use crate::options::{Flag, Settings};
+use crate::options::Combine;
 use crate::report::profile::{Clock, Phase};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
@@ -25,6 +25,7 @@ use ikra_core::backend::collective::Element;
 use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::backend::collective::groups::{self, Grouped};
 use ikra_core::backend::collective::monitor;
+use ikra_core::backend::collective::monitor::Engine;
 use ikra_core::backend::collective::rows::Stretch;
 use ikra_core::backend::collective::table::Keys;
 use ikra_core::memory::buffer::Buffer;
@@ -213,17 +214,26 @@ impl Members {
     }
 }
 
-/// What the elements of a section emitted: `[keys, values]`, in order. With `grouped`: `[keys, values, starts]`, where
+/// How pairs are grouped.
+#[derive(Clone, Copy, Default)]
+pub struct Grouper {
+    /// What the values of a group combine to, where tables can do that.
+    pub combine: Option<Combine>,
+    pub engine: Engine,
+}
+
+/// What the elements of a section emitted: `[keys, values]`, in order. With a `grouper`: `[keys, values, starts]`, where
 /// each key occurs once, in the order of first pairs. The values of group `g` are those from `starts[g]` to
 /// `starts[g + 1]`, in order. Only [`by_hash`] can group keys whose own methods compare them: then `starts` is nil.
 /// `starts` is a buffer, and lists of numbers of one kind are. Keys of groups are an Array.
 ///
-/// With `settings.combine`, and where tables can combine values so: `[keys, values, nil, true]`, with one value for each
+/// With `grouper.combine`, and where tables can combine values so: `[keys, values, nil, true]`, with one value for each
 /// key.
 ///
 /// # Errors
-/// What [`combining::combined`] raises. Rows that mean nothing; NoMemoryError; RangeError for more pairs than 32 bits can count; what interrupts raise.
-pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, settings: &Settings) -> Result<RArray, Error> {
+/// What [`combining::combined`] raises. Rows that mean nothing; NoMemoryError; RangeError for more pairs than 32 bits
+/// can count; what interrupts raise.
+pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, grouper: Option<Grouper>) -> Result<RArray, Error> {
     let (ruby, out) = (unpacker.ruby, unpacker.ruby.ary_new());
     let Some(pairs) = unpacker.pairs(slot, len)? else {
         out.push(ruby.ary_new())?;
@@ -234,12 +244,11 @@ pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, settings: &Se
         Some((dtype, column)) => Ok(numbers(ruby, dtype, column)),
         None => pairs.values(slot, rows).map(|values| values.as_value()),
     };
-    let grouped = settings.flags.has(Flag::Groups);
-    if grouped && !countable(pairs.rows.len()) {
+    if grouper.is_some() && !countable(pairs.rows.len()) {
         return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
     }
-    if let (true, Some(how)) = (grouped, settings.combine)
-        && let Some((keys, values)) = combining::combined(unpacker, &pairs, how, settings.engine)?
+    if let Some(Grouper { combine: Some(how), engine }) = grouper
+        && let Some((keys, values)) = combining::combined(unpacker, &pairs, how, engine)?
     {
         out.push(keys)?;
         out.push(values)?;
@@ -247,7 +256,7 @@ pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, settings: &Se
         out.push(true)?;
         return Ok(out);
     }
-    let known = if grouped { combining::numbered(ruby, &pairs)? } else { None };
+    let known = if grouper.is_some() { combining::numbered(ruby, &pairs)? } else { None };
     let Some(groups) = known else {
         out.push(list(pairs.key, &pairs.rows)?)?;
         out.push(list(pairs.value, &pairs.rows)?)?;

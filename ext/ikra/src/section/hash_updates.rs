@@ -15,7 +15,7 @@ use crate::ruby::errors;
 use crate::ruby::gvl::Polls;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::section::collect::{Given, at, on_host};
-use crate::section::grouping;
+use crate::section::grouping::{self, Grouper};
 use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::layout::schema::Accumulator;
@@ -123,7 +123,7 @@ fn prepared(
     let schema = unpacker.schema;
     let objects = schema.fields.iter().any(|field| field.overwritten) || section.stays;
     let arrays = schema.arrays.iter().any(|array| array.overwritten) || section.stays;
-    let pairs = grouping::pairs(unpacker, one.slot, len, true)?;
+    let pairs = grouping::pairs(unpacker, one.slot, len, Some(Grouper::default()))?;
     if count(at(pairs, 0))? == 0 {
         return Ok(None);
     }
@@ -148,7 +148,7 @@ fn prepared(
     };
     let mut made = updated(pairs, false)?;
     if made.is_nil() {
-        made = updated(grouping::pairs(unpacker, one.slot, len, false)?, true)?;
+        made = updated(grouping::pairs(unpacker, one.slot, len, None)?, true)?;
     }
     match RString::from_value(made) {
         Some(message) => Err(refused(message.to_string()?)),

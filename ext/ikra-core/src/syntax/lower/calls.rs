@@ -697,6 +697,27 @@ const OF_SPANS: [&str; 16] = [
 const OF_INDEXED: [&str; 12] =
     ["all?", "any?", "count", "detect", "filter_map", "find", "find_index", "max_by", "min_by", "none?", "one?", "sum"];
 
+/// Those that give their blocks the values that an Enumerator yields, an element and its index. Others give them one
+/// pair of these.
+const SPREADING: [&str; 16] = [
+    "all?",
+    "any?",
+    "collect",
+    "collect_concat",
+    "count",
+    "cycle",
+    "each",
+    "filter_map",
+    "find_index",
+    "flat_map",
+    "map",
+    "none?",
+    "one?",
+    "take_while",
+    "to_h",
+    "uniq",
+];
+
 /// Those that the prelude has for `zip` of two lists, with a block that takes an element of each. No pair is made.
 const OF_ZIPPED: [&str; 11] =
     ["all?", "any?", "collect", "count", "filter_map", "find_index", "flat_map", "map", "none?", "one?", "sum"];
@@ -745,7 +766,10 @@ fn over_enumerator(call: &mut Call) {
             format!("{PRIMITIVE}{}_with_index", inner.name)
         }
         // `each.with_index(1).map { … }`: the outer method is called on the list of pairs
-        ("with_index", _) if over_list(inner) => {
+        ("with_index", name) if over_list(inner) => {
+            if SPREADING.contains(&name) && !by_parts(&mut call.block, call.block_arg.is_some()) {
+                return;
+            }
             inner.name = "%__list_with_index".into();
             return;
         }
@@ -783,7 +807,7 @@ fn over_enumerator(call: &mut Call) {
             inner.name = format!("{PRIMITIVE}span_{}", inner.name).as_str().into();
             return;
         }
-        ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
+        ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", name)
         | (
             "each_with_index"
             | "each_slice"
@@ -794,8 +818,12 @@ fn over_enumerator(call: &mut Call) {
             | "permutation"
             | "repeated_combination"
             | "repeated_permutation",
-            _,
+            name,
         ) => {
+            let two = &*inner.name == "each_with_index" && SPREADING.contains(&name);
+            if two && !by_parts(&mut call.block, call.block_arg.is_some()) {
+                return;
+            }
             inner.name = format!("{PRIMITIVE}list_{}", inner.name).as_str().into();
             return;
         }
@@ -803,6 +831,23 @@ fn over_enumerator(call: &mut Call) {
     };
     call.name = fused.as_str().into();
     call.receiver = inner.receiver.take();
+}
+
+/// Has a block that gets one pair take it as the two values that Ruby gives it. `|x|` is then the first, and `|*all|`
+/// has both. False: what the block is, is not known here.
+fn by_parts(block: &mut Option<Arc<Block>>, given_otherwise: bool) -> bool {
+    let Some(block) = block else { return !given_otherwise };
+    let params = &mut Arc::make_mut(block).params;
+    // Ruby spreads the pair itself where a block has more parameters
+    let takes_one = params.required.len() == 1 && params.plain();
+    let takes_all =
+        params.required.is_empty() && params.rest.is_some() && params.optional.is_empty() && params.post.is_empty();
+    if takes_one || takes_all {
+        let rest = params.rest.take();
+        let before = std::mem::take(&mut params.required);
+        params.required.push(Pattern::List { before, rest, after: Vec::new() });
+    }
+    true
 }
 
 /// `each_with_object([]) { |x, list| … }`: the list becomes a variable around the block. Nothing else refers to the

@@ -10,15 +10,16 @@ use crate::buffers::buffer;
 use crate::marshal::pack::Packed;
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::unpack::Unpacker;
-use crate::options::{Flag, Results};
+use crate::options::{Flag, Results, Settings};
 use crate::report::profile::Clock;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::registry;
+use crate::section::collect;
+use crate::section::grouping::{self, Grouper};
 use crate::section::hash_updates::{self, Captured, Updated};
 use crate::section::over::Placement;
-use crate::section::{collect, grouping};
 use crate::world::live_world;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::resident::{Resident, Write};
@@ -169,7 +170,9 @@ impl Section<'_> {
     fn results(&self, unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize) -> Result<Value, Error> {
         let flags = self.request.settings.flags;
         if flags.has(Flag::Pairs) || flags.has(Flag::Groups) {
-            return Ok(grouping::pairs(unpacker, slot, len, &self.request.settings)?.as_value());
+            let Settings { combine, engine, .. } = self.request.settings;
+            let grouper = flags.has(Flag::Groups).then_some(Grouper { combine, engine });
+            return Ok(grouping::pairs(unpacker, slot, len, grouper)?.as_value());
         }
         let joined = if flags.has(Flag::Join) { unpacker.joined(slot, len)? } else { None };
         match joined {
