@@ -425,14 +425,15 @@ module Ikra
 
     # @api private
     def __operate(base, name, options, block, *args)
-      return Enumerator.new(base, name, args, options) unless block
-
-      Sections.queued(name) { __operate_now(base, name, options, block, *args) } || __operate_now(base, name, options, block, *args)
+      at_once = -> { __operate_now(base, name, options, block, *args) }
+      (Sections.queued(name, &at_once) if block) || at_once.call
     end
 
     # @api private
     # The same, where no section is given.
     def __operate_now(base, name, options, block, *args)
+      return Enumerator.new(base, name, args, options) unless block
+
       Sections.wait_for_others if name == :pmap!
       Operation.call(base, name, options, block, *args)
     end

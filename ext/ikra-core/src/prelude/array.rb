@@ -1422,7 +1422,7 @@ class Array
   end
 
   # `each_with_index.min_by { |x, i| … }`: no list, and no pairs but the result.
-  def __indexed_min_by
+  def __each_with_index_min_by
     return nil if __doubt(size == 0)
 
     best = __at(0)
@@ -1442,7 +1442,7 @@ class Array
     [best, at]
   end
 
-  def __indexed_max_by
+  def __each_with_index_max_by
     return nil if __doubt(size == 0)
 
     best = __at(0)

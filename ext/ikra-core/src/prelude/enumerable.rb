@@ -840,7 +840,7 @@ module Enumerable
   alias __own_sum sum
 
   # `each_with_index.min_by { |x, i| … }` and the like.
-  def __indexed_min_by
+  def __each_with_index_min_by
     best = nil
     least = nil
     at = -1
@@ -857,7 +857,7 @@ module Enumerable
     at < 0 ? nil : [best, at]
   end
 
-  def __indexed_max_by
+  def __each_with_index_max_by
     best = nil
     most = nil
     at = -1
@@ -874,49 +874,49 @@ module Enumerable
     at < 0 ? nil : [best, at]
   end
 
-  def __indexed_find
+  def __each_with_index_find
     i = -1
     each { |x| return [x, i] if yield(x, i += 1) }
     nil
   end
-  alias __indexed_detect __indexed_find
+  alias __each_with_index_detect __each_with_index_find
 
-  def __indexed_all?
+  def __each_with_index_all?
     i = -1
     __own_all? { |x| yield(x, i += 1) }
   end
 
-  def __indexed_any?
+  def __each_with_index_any?
     i = -1
     __own_any? { |x| yield(x, i += 1) }
   end
 
-  def __indexed_count
+  def __each_with_index_count
     i = -1
     __own_count { |x| yield(x, i += 1) }
   end
 
-  def __indexed_filter_map
+  def __each_with_index_filter_map
     i = -1
     __own_filter_map { |x| yield(x, i += 1) }
   end
 
-  def __indexed_find_index
+  def __each_with_index_find_index
     i = -1
     __own_find_index { |x| yield(x, i += 1) }
   end
 
-  def __indexed_none?
+  def __each_with_index_none?
     i = -1
     __own_none? { |x| yield(x, i += 1) }
   end
 
-  def __indexed_one?
+  def __each_with_index_one?
     i = -1
     __own_one? { |x| yield(x, i += 1) }
   end
 
-  def __indexed_sum
+  def __each_with_index_sum
     i = -1
     __own_sum { |x| yield(x, i += 1) }
   end

@@ -316,7 +316,7 @@ pub fn listed(primitive: &str) -> Option<&str> {
 
 /// The two methods that a primitive is in one: `each_with_index` and `min_by`.
 pub fn fused(primitive: &str) -> Option<(&'static str, &str)> {
-    let indexed = primitive.strip_prefix("__indexed_").map(|outer| ("each_with_index", outer));
+    let indexed = primitive.strip_prefix("__each_with_index_").map(|outer| ("each_with_index", outer));
     indexed.or_else(|| primitive.strip_prefix("__zipped_").map(|outer| ("zip", outer)))
 }
 

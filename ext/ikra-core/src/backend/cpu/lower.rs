@@ -1346,7 +1346,8 @@ impl Lowering<'_, '_> {
             Op::FloatBits => ins.bitcast(types::I64, MemFlagsData::new(), v(0)),
             Op::SingleBits => {
                 let single = ins.fdemote(types::F32, v(0));
-                self.b.ins().bitcast(types::I32, MemFlagsData::new(), single)
+                let bits = self.b.ins().bitcast(types::I32, MemFlagsData::new(), single);
+                self.b.ins().uextend(types::I64, bits)
             }
             Op::FloatFromBits => ins.bitcast(types::F64, MemFlagsData::new(), v(0)),
             Op::Narrow => self.low_half(v(0)),

@@ -327,11 +327,47 @@ fn text_of_checked_arithmetic() {
       return false;
     }
 
+    static __device__ __forceinline__ bool f0_block_next(const Args &args, Ctx &ctx, i64 job_0, i64 tick_1, i64 tick_end_2, i64 v4_next, i64 &c1_out_next) {
+      begin(ctx, job_0, tick_1);
+      const i64 v3 = i64(ctx.index);
+      const i64 v4 = v4_next;
+      i64 v6;
+      if (add_overflows(v4, args.p0_n, v6)) {
+        trap(ctx, 0);  // test.rb:12: overflow in +
+        return true;
+      }
+      c1_out_next = v6;
+      return false;
+    }
+
     extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
-      const u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x;
-      if (job >= args.launch.jobs) return;
-      Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
-      if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
+      const u64 jobs = u64(args.launch.jobs);
+      u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x, end = job + 1;
+      if (u64(gridDim.x) * blockDim.x < jobs) {
+        job *= 2;
+        end = job + 2;
+        if (end <= jobs) {
+          Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+          Rows<i64, 2> v4_next;
+          v4_next.load(&args.c0_in[job]);
+          Rows<i64, 2> c1_out_next;
+          bool over = false;
+    #pragma unroll
+          for (u32 next = 0; next < 2; next++) {
+            over |= f0_block_next(args, ctx, i64(job + next), args.launch.tick_begin, args.launch.tick_end, v4_next.at[next], c1_out_next.at[next]);
+          }
+          if (!over) {
+            c1_out_next.store(&args.c1_out[job]);
+            return;
+          }
+        }
+      }
+      if (end > jobs) end = jobs;
+    #pragma unroll 1
+      for (; job < end; job++) {
+        Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+        if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
+      }
     }
     "#);
 }

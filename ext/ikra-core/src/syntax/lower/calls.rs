@@ -776,7 +776,7 @@ fn over_enumerator(call: &mut Call) {
         ("each_with_index", name)
             if by_pairs && OF_INDEXED.contains(&name) && inner.args.is_empty() && call.args.is_empty() =>
         {
-            format!("{PRIMITIVE}indexed_{name}")
+            format!("{PRIMITIVE}each_with_index_{name}")
         }
         ("zip", name) if by_pairs && OF_ZIPPED.contains(&name) => {
             let [Arg::Positional(second)] = &inner.args[..] else { return };
