@@ -105,7 +105,7 @@ fn what_kernels_do_not_know_is_named() {
         ("/a(?i)b/", "options in the middle of a pattern"),
         ("/[[:upper:]]/i", "`[:upper:]` where case is ignored"),
     ] {
-        let error = regexp(pattern).err().expect(pattern);
+        let error = regexp(pattern).expect_err(pattern);
         assert_eq!(error, format!("{construct} in the regular expression {pattern}"));
     }
     let large = regexp("/[ab]*a[ab]{20}/").expect("it parses").table(Table::Forward).err();

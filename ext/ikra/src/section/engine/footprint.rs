@@ -16,6 +16,7 @@ use crate::ruby::heap::Raw;
 use crate::ruby::identity::RawMap;
 use ikra_core::ir::Trap;
 use ikra_core::layout::schema::Schema;
+use ikra_core::memory::room;
 use ikra_core::world::Root;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -43,29 +44,41 @@ pub struct Footprint {
 
 impl DataTypeFunctions for Footprint {}
 
-/// Addresses of objects. Mostly lists that have no object in common lie apart, which their bounds tell.
+/// Addresses of objects. Mostly two lists have no object in common, which a filter tells of most objects.
 #[derive(Default)]
 struct Addresses {
     all: Vec<Raw>,
-    /// The same, for look-ups. Made at the first.
+    /// A word has a bit for each address, by its hash. Made at the first look-up, as is the set.
+    filter: OnceCell<Vec<u64>>,
     set: OnceCell<RawMap<()>>,
 }
 
 impl Addresses {
     fn contains_any(&self, others: &[Raw]) -> bool {
-        let (Some(own), Some(theirs)) = (bounds(&self.all), bounds(others)) else { return false };
-        if own.1 < theirs.0 || theirs.1 < own.0 {
+        if self.all.is_empty() {
             return false;
         }
-        let set = self.set.get_or_init(|| self.all.iter().map(|address| (*address, ())).collect());
-        others.iter().any(|address| set.contains_key(address))
+        let filter = self.filter.get_or_init(|| {
+            let mut filter = room::filled(0, self.all.len().next_power_of_two());
+            for address in &self.all {
+                let (word, bit) = place(*address, filter.len());
+                filter[word] |= bit;
+            }
+            filter
+        });
+        let may_be = |address: &&Raw| {
+            let (word, bit) = place(**address, filter.len());
+            filter[word] & bit != 0
+        };
+        let set = || self.set.get_or_init(|| self.all.iter().map(|address| (*address, ())).collect());
+        others.iter().filter(may_be).any(|address| set().contains_key(address))
     }
 }
 
-/// The least and the greatest address.
-fn bounds(all: &[Raw]) -> Option<(Raw, Raw)> {
-    let first = *all.first()?;
-    Some(all.iter().fold((first, first), |(least, greatest), address| (least.min(*address), greatest.max(*address))))
+/// The bit of an address in a filter of so many words, a power of two.
+fn place(address: Raw, words: usize) -> (usize, u64) {
+    let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((hash >> 32) as usize & (words - 1), 1 << (hash >> 26 & 63))
 }
 
 /// Defines `Ikra::Footprint`, which Ruby code cannot make.
