@@ -1,8 +1,8 @@
 //! Arrays of many numbers, filled by all cores, and Strings of many bytes.
 //!
 //! Here: [`filled`], an Array whose elements are written in place by workers, so that nothing is copied;
-//! [`string`], whose bytes several threads copy; and [`hash`], a Hash that is filled at once. Not here: the numbers and bytes themselves
-//! ([`crate::marshal::decode`], [`crate::buffers::buffer`]).
+//! [`string`], whose bytes several threads copy; and [`hash`], a Hash that is filled at once. Not here: the numbers and
+//! bytes themselves ([`crate::marshal::decode`], [`crate::buffers::buffer`]).
 #![allow(unsafe_code, reason = "writes the bodies of an Array and of a String that nobody else knows yet")]
 
 use crate::ruby::heap::{self, Raw};

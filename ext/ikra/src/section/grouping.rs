@@ -222,8 +222,8 @@ pub struct Grouper {
     pub engine: Engine,
 }
 
-/// What the elements of a section emitted: `[keys, values]`, in order. With a `grouper`: `[keys, values, starts]`, where
-/// each key occurs once, in the order of first pairs. The values of group `g` are those from `starts[g]` to
+/// What the elements of a section emitted: `[keys, values]`, in order. With a `grouper`: `[keys, values, starts]`.
+/// Each key occurs once there, in the order of first pairs. The values of group `g` are those from `starts[g]` to
 /// `starts[g + 1]`, in order. Only [`by_hash`] can group keys whose own methods compare them: then `starts` is nil.
 /// `starts` is a buffer, and lists of numbers of one kind are. Keys of groups are an Array.
 ///

@@ -3,7 +3,7 @@
 //! Here: [`look`], which tells what a [`Sample`] shows, and [`Sample::plan`]. Not here: the engines ([`super::table`]).
 //!
 //! The sample is 1 % of the elements, from 64 places. How many keys differ in all is extrapolated from half of the
-//! sample and the whole: either all keys are equally frequent, or their number grows with a power of the number of
+//! sample and the whole. Either all keys are equally frequent, or their number grows with a power of the number of
 //! elements.
 //!
 //! Source: M. Mokhtari and others, *Soren: Adaptive MapReduce for Programmable GPUs* (2011), section 4.
