@@ -217,7 +217,8 @@ module Ikra
 
     # The layout of a part. nil: there is none.
     def part_of(layout, indices)
-      used = indices.count { |index| index != :new }
+      # Ruby takes 0 == :new for a recursion where a signal handler comes in the middle of the same.
+      used = indices.count { |index| !index.equal?(:new) }
       raise ArgumentError, "#{used} indices for #{ndim} dimension#{"s" if ndim > 1}" if used > ndim
 
       dimension = 0
