@@ -61,22 +61,13 @@ module Ikra
     end
 
     # What {Ikra.concurrently} does.
-    def within(policy)
+    def within(policy, &block)
       outer, @policy = @policy, policy
       enter
       @depth += 1
-      completed = false
-      value = yield
-      completed = true
+      value = completing(&block)
       @depth == 1 ? (finish_all && Sections.replaced(value)) : value
-    rescue Exception => error # rubocop:disable Lint/RescueException
-      completed = true
-      # Sequential Ruby would have run these before.
-      @interrupted || error.is_a?(SignalException) ? cancel_all : (finish_all if @depth == 1)
-      raise
     ensure
-      # After a break or a throw.
-      finish_all if !completed && @depth == 1
       @depth -= 1
       @policy = outer
       leave
@@ -168,6 +159,22 @@ module Ikra
 
     def serial? = @policy == :serial || Ikra.__resident? || Ikra.__measured? || Ikra.__explaining?
 
+    # Runs the block of {Ikra.concurrently}. Where it is left in another way than by its end, sections that were called
+    # before are completed, as sequential Ruby would have run them.
+    def completing
+      completed = false
+      value = yield
+      completed = true
+      value
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      completed = true
+      @interrupted || error.is_a?(SignalException) ? cancel_all : (finish_all if @depth == 1)
+      raise
+    ensure
+      # After a break or a throw.
+      finish_all if !completed && @depth == 1
+    end
+
     # While there are sections that have not ended, sections of the Fiber report to their gates.
     def enter
       return if @entered
@@ -180,7 +187,7 @@ module Ikra
     def leave
       return unless @entered && @depth.zero? && @unfinished.empty?
 
-      @entered = false
+      @entered = @interrupted = false
       @failure = nil
       Ikra.__gates(-1)
       Thread.current[VARIABLE] = nil if Thread.current[VARIABLE].equal?(self)

@@ -184,6 +184,13 @@ RSpec.describe "Ikra.concurrently" do
     expect(list.map(&:a)).to eq [3, 4, 5, 6, 7]
   end
 
+  it "is over where a section raises after a break" do
+    list = bodies.call
+    expect { [1].each { Ikra.concurrently { list.peach { |o| o.a = 1 / (o.b - 1) } && break } } }.to raise_error(ZeroDivisionError)
+    expect { Ikra.concurrently { list.peach { |o| o.a = 1 / (o.b - 1) } && raise("own") } }.to raise_error(ZeroDivisionError)
+    expect([list.pmap(&:a), [2].pall?(Integer)]).to eq [[0, 1, 2, 3, 4], true]
+  end
+
   it "gives sections of an inner one to the outer one" do
     list = bodies.call
     found = Ikra.concurrently do

@@ -101,7 +101,7 @@ module Signatures
       called, arguments, block = running.pop
       called, arguments, block = running.pop until called.nil? || called.equal?(watched)
       # Where an exception or a `break` leaves the method, its result is nil here.
-      return if called.nil? || trace.return_value.nil?
+      return if called.nil? || trace.return_value.nil? || queued?(trace)
 
       errors = watched.errors(arguments, !block.nil?, trace.return_value)
       @wrong.concat(errors) unless errors.any? && breaks?(block)
@@ -114,6 +114,9 @@ module Signatures
     rescue ArgumentError
       false
     end
+
+    # Whether a parallel method gave a section in place of its result, as it does within Ikra.concurrently.
+    def queued?(trace) = trace.return_value.is_a?(Ikra::Section) && !trace.self.is_a?(Ikra::Section)
 
     # Whether the method has a block that is no parameter.
     def yields?(trace) = trace.self.equal?(Ikra)
