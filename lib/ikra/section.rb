@@ -13,7 +13,7 @@ module Ikra
   # writes. Ruby that looks at these objects meanwhile sees them as they were.
   class Section
     # @api private
-    # What its group calls it by.
+    # The name of the method that made it.
     attr_reader :operation
 
     # @api private
@@ -78,39 +78,33 @@ module Ikra
     def under_way? = @state == :runs || @state == :computed
 
     # @api private
-    # It ended with this error, or with what the block gives.
-    def ended(error = nil)
-      @value = yield if block_given?
-    rescue Exception => error # rubocop:disable Lint/RescueException
-      nil
-    ensure
+    def ended(value, error = nil)
+      @value = value
       @error = error
       @state = :ended
       @work = nil
     end
 
     # @api private
-    # A section that never began has this error.
-    def refuse(error) = @state == :waits && (ended(error) || true)
-
-    # @api private
     # Runs where it is called.
     def run
       @state = :runs
-      work = @work
-      ended(&work)
+      value = @work.call
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      ended(nil, error)
+    else
+      ended(value)
     end
 
     # @api private
     # Runs on a thread of its own, which tells +gate+ how far it is.
     def start(gate)
       @state = :runs
-      @gate = gate
       Thread.new do
         Thread.current.report_on_exception = false
         Thread.current.abort_on_exception = false
         Thread.current[:__ikra_gate] = gate
-        gate.run(@work) { |value, error| ended(error) { value } }
+        gate.run(@work) { |value, error| ended(value, error) }
       end
     end
 

@@ -25,7 +25,7 @@ module Ikra
       def open = current || new
 
       # Queues an operation, where this Fiber does. nil where the operation has to run now.
-      def queued(operation, single: SINGLE.include?(operation), &work) = current&.within?(operation, single, &work)
+      def queued(operation, single: SINGLE.include?(operation), &work) = current&.add_queued(operation, single, &work)
 
       # Before plain Ruby reads objects: sections before it write what they have computed.
       def wait_for_others = Thread.current[VARIABLE]&.finish_before
@@ -79,17 +79,18 @@ module Ikra
       @lock.synchronize do
         enter
         finish_deferred
-        next if @failure && section.refuse(@failure)
-
-        serial? ? run_now(section) : begin_section(section, single)
+        if @failure then section.ended(nil, @failure)
+        elsif serial? then run_now(section)
+        else begin_section(section, single)
+        end
       end
       section
     ensure
       leave
     end
 
-    # The section of an operation within {Ikra.concurrently}.
-    def within?(operation, single, &work)
+    # The section of an operation within {Ikra.concurrently}. nil elsewhere.
+    def add_queued(operation, single, &work)
       add(operation, single, &work) if @depth.positive?
     end
 
@@ -109,7 +110,7 @@ module Ikra
       end
       @lock.synchronize do
         enter
-        @unfinished << section unless @failure && section.refuse(@failure)
+        @failure ? section.ended(nil, @failure) : @unfinished << section
       end
       section
     ensure
@@ -265,7 +266,7 @@ module Ikra
 
     def stop(section, error)
       gate = @gates.delete(section)
-      gate ? gate.stop(error) : section.ended(error)
+      gate ? gate.stop(error) : section.ended(nil, error)
     end
 
     # Nothing that has not ended changes anything.

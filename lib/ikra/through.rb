@@ -31,7 +31,8 @@ module Ikra
     class << self
       def call(whole, name, args, options, block)
         at_once = -> { now(whole, name, args, options, block) }
-        Sections.queued(name, single: false, &at_once) || at_once.call
+        # Without a block, an Enumerator or a chain is given, or Ruby's own method is called, which may be queued.
+        (Sections.queued(name, single: false, &at_once) if block) || at_once.call
       end
 
       def now(whole, name, args, options, block)

@@ -248,6 +248,12 @@ RSpec.describe "Ikra.concurrently" do
     expect(Ikra.concurrently { lists[0].pmap(&:a) }).to eq [0, 1, 2, 3, 4]
   end
 
+  it "gives chains and Enumerators at once" do
+    pairs = { 1 => 2 }
+    found = Ikra.concurrently { [pairs.plazy.map(&:sum).to_a, [5].plazy.to_a, pairs.pmap.to_a, pairs.async.pmap(&:sum), [1].pmap.with_index(1) { |x, i| x + i }] }
+    expect(found).to eq [[3], [5], [[1, 2]], [3], [2]]
+  end
+
   it "refuses what it cannot do" do
     expect { Ikra.concurrently }.to raise_error(ArgumentError, /needs a block/)
     expect { Ikra.concurrently(policy: :fast) { 1 } }.to raise_error(ArgumentError, /policy: :fast is none of :auto, :serial/)

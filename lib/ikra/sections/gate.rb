@@ -92,7 +92,7 @@ module Ikra
         @thread&.raise(Cancelled) unless @has_turn
         @turns << :stop
         @ended.pop
-        @section.ended(error)
+        @section.ended(nil, error)
       end
 
       # Whether the section has computed everything within so many seconds.

@@ -1,7 +1,7 @@
 //! Gates: objects of Ruby that sections report to where several run at once.
 //!
 //! Here: whether the current Fiber has a gate. Not here: what sections report
-//! ([`crate::section::engine`]), and what gates do (`lib/ikra/concurrently.rb`).
+//! ([`crate::section::engine`]), and what gates do (`lib/ikra/sections.rb`).
 
 use crate::ruby::fiber;
 use crate::ruby::reflect;

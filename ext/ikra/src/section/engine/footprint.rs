@@ -1,7 +1,7 @@
 //! Sections that run at once: what a section tells its gate, and which sections must come before it.
 //!
 //! Here: [`Footprint`], what a section writes of what existed before; and the two moments at which a section asks its
-//! gate ([`crate::ruby::gate`]). Not here: the order of sections, and their threads (`lib/ikra/concurrently.rb`).
+//! gate ([`crate::ruby::gate`]). Not here: the order of sections, and their threads (`lib/ikra/sections.rb`).
 //!
 //! A section that has packed its columns does not look at objects again until it writes back. So another section may
 //! run meanwhile, unless it reads what the first one is going to write.
@@ -26,8 +26,8 @@ use std::collections::{HashMap, HashSet};
 
 /// What a section may write, of what existed before it.
 ///
-/// Objects are there by their addresses. The section holds them until it has ended, and nobody looks at its footprint
-/// after that.
+/// Objects are there by their addresses. The section keeps them alive until it has ended, and its footprint is dropped
+/// then.
 #[derive(TypedData, Default)]
 #[magnus(class = "Ikra::Footprint", free_immediately)]
 pub struct Footprint {
