@@ -44,7 +44,7 @@ use report::{dump, explain, profile};
 use ruby::{
     derivation, environment, errors, fiber, gate, hash_table, holder, iseq, question, reflect, registry, reserve,
 };
-use section::{collect, combining, engine, form, grouping, hash_updates, over, pending, random};
+use section::{collect, combining, engine, form, grouping, over, pending, random, sums};
 use world::{hashes, live_world};
 
 #[global_allocator]
@@ -112,8 +112,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__tallied", roomy!(combining::tallied(a), 1))?;
     ikra.define_singleton_method("__grouped", roomy!(grouping::grouped(a, b), 2))?;
     ikra.define_singleton_method("__by_hash", roomy!(grouping::by_hash(a, b), 2))?;
-    ikra.define_singleton_method("__group_sums", roomy!(grouping::group_sums(a, b), 2))?;
-    ikra.define_singleton_method("__hash_sums", roomy!(hash_updates::sums(a, b, c, d), 4))?;
+    ikra.define_singleton_method("__group_sums", roomy!(sums::group_sums(a, b), 2))?;
+    ikra.define_singleton_method("__hash_sums", roomy!(sums::hash_sums(a, b, c, d), 4))?;
     ikra.define_singleton_method("__paired", roomy!(combining::paired(a, b), 2))?;
     ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b), 2))?;
     ikra.define_singleton_method("__reduce", roomy!(collect::reduce_buffer(a, b, c, d, e), 5))?;

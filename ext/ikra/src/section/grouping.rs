@@ -14,15 +14,12 @@ use crate::marshal::unpack::Unpacker;
 use crate::options::Combine;
 use crate::report::profile::{Clock, Phase};
 use crate::ruby::dtype::Dtype;
-use crate::ruby::errors;
 use crate::ruby::gvl::Polls;
-use crate::ruby::heap::{self, Seen};
 use crate::ruby::workers::{self, PIECE};
 use crate::section::collect::{Given, at, countable, fetched, on_host, picked, tell_of_list, working};
 use crate::section::combining::{self, Kind, Listed};
 use crate::section::over::Placement;
 use ikra_core::backend::collective::Element;
-use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::backend::collective::groups::{self, Grouped};
 use ikra_core::backend::collective::monitor;
 use ikra_core::backend::collective::monitor::Engine;
@@ -32,9 +29,7 @@ use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
 use magnus::prelude::*;
-use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Value};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The words of keys. None where tables do not take them. `few`: also where most seem to occur once. Then making the
@@ -321,80 +316,4 @@ fn grouped_by_ruby(ruby: &Ruby, keys: RArray) -> Result<(RArray, Grouped), Error
         room::push(&mut grouped.group_of, group as u32);
     }
     Ok((distinct, grouped))
-}
-
-/// `Ikra.__group_sums(values, starts)`: the sum of the values of each group, which lie as [`pairs`] gives them. Sums of
-/// Floats are exact, but for one rounding at the end. So are mixed ones, which are Floats as in Ruby. nil where not all
-/// values are Integers of 64 bits or Floats.
-///
-/// # Errors
-/// IntegerOverflow for a sum beyond 64 bits; ArgumentError for groups beyond all values; what interrupts raise.
-pub fn group_sums(ruby: &Ruby, values: Value, starts: Value) -> Result<Option<RArray>, Error> {
-    let Given::Numbers(Dtype::I64, starts) = Given::of(starts)? else { return Ok(None) };
-    let mut clock = Clock::start(ruby);
-    let starts = on_host(ruby, &mut clock, &starts)?;
-    let (terms, all) = match Given::of(values)? {
-        Given::Numbers(dtype, buffer) => (Terms::Columns(dtype, on_host(ruby, &mut clock, &buffer)?), buffer.len()),
-        Given::List(list) => (Terms::List(list), list.len()),
-    };
-    let in_order = starts.view::<i64>().windows(2).all(|group| (0..=group[1]).contains(&group[0]));
-    if !in_order || starts.view::<i64>().last().is_some_and(|last| *last as usize > all) {
-        return Err(Error::new(ruby.exception_arg_error(), "groups are not in order"));
-    }
-    let (sums, polls) = (ruby.ary_new(), Polls::new());
-    for group in starts.view::<i64>().windows(2) {
-        polls.look(ruby)?;
-        let Some(sum) = terms.sum(group[0] as usize..group[1] as usize) else { return Ok(None) };
-        sums.push(match sum {
-            Sum::Float(sum) => ruby.into_value(sum),
-            Sum::Int(sum) => ruby.into_value(i64::try_from(sum).map_err(|_| errors::group_overflow(ruby))?),
-        })?;
-    }
-    Ok(Some(sums))
-}
-
-/// What the groups add.
-enum Terms {
-    Columns(Dtype, HostColumn),
-    List(RArray),
-}
-
-enum Sum {
-    Int(i128),
-    Float(f64),
-}
-
-impl Terms {
-    /// The sum of terms. None where one is no number of 64 bits.
-    fn sum(&self, range: Range<usize>) -> Option<Sum> {
-        match self {
-            Terms::Columns(Dtype::I64, column) => {
-                Some(Sum::Int(column.view::<i64>()[range].iter().map(|term| i128::from(*term)).sum()))
-            }
-            Terms::Columns(Dtype::F64, column) => {
-                let mut sum = ExactSum::default();
-                column.view::<f64>()[range].iter().for_each(|term| sum.add(*term));
-                Some(Sum::Float(sum.rounded()))
-            }
-            Terms::Columns(..) => None,
-            Terms::List(list) => {
-                let (mut whole, mut sum, mut floats) = (None::<i128>, ExactSum::default(), false);
-                for term in &heap::elements(list.as_raw())[range] {
-                    match heap::see(*term) {
-                        Seen::Int(term) => whole = Some(whole.unwrap_or(0) + i128::from(term)),
-                        Seen::Float(term) => {
-                            floats = true;
-                            sum.add(term);
-                        }
-                        _ => return None,
-                    }
-                }
-                if !floats {
-                    return whole.map(Sum::Int);
-                }
-                whole.iter().for_each(|whole| sum.add_int(*whole));
-                Some(Sum::Float(sum.rounded()))
-            }
-        }
-    }
 }

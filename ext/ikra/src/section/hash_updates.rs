@@ -1,32 +1,26 @@
 //! Captured Hashes into which a section's block accumulates.
 //!
 //! Here: the pairs that elements left behind for each Hash, grouped and handed to the library. It prepares the new
-//! values ([`prepare`]), and later writes them ([`Prepared::write`]). Also here: the sums of groups, with what a Hash
-//! had before. Not here: how a block's updates are found (`infer/hash_updates.rs` of the core), and what Ruby's
-//! methods do with the groups (lib/ikra/captured_hash.rb).
+//! values ([`prepare`]), and later writes them ([`Prepared::write`]). Not here: how a block's updates are found
+//! (`infer/hash_updates.rs` of the core), what Ruby's methods do with the groups (lib/ikra/captured_hash.rb), and the
+//! sums of groups ([`super::sums`]).
 //!
 //! Invariant: where anything fails, no Hash is changed.
 
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::unpack::Unpacker;
-use crate::report::profile::Clock;
-use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
-use crate::ruby::gvl::Polls;
 use crate::ruby::heap::{self, Raw, Seen};
-use crate::section::collect::{Given, at, on_host};
+use crate::section::collect::{Given, at};
 use crate::section::grouping::{self, Grouper};
-use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::layout::schema::Accumulator;
-use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
 use ikra_core::source::Source;
 use ikra_core::types::combine::HashUpdate;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RString, Ruby, Value};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The new values of captured Hashes, which are not written yet.
@@ -168,121 +162,5 @@ fn operator(update: HashUpdate) -> &'static str {
     match update {
         HashUpdate::Operator(name) | HashUpdate::IfThere(name) => name,
         _ => "<<",
-    }
-}
-
-/// `Ikra.__hash_sums(before, values, starts, negates)`: what a Hash had for each key, and the values of its group added
-/// to that, or subtracted (`negates`). Groups lie as [`grouping::pairs`] gives them. Sums with Floats are exact, but
-/// for one rounding at the end. nil for a key where not all are Integers of 64 bits or Floats.
-///
-/// # Errors
-/// IntegerOverflow for a sum beyond 64 bits; ArgumentError for groups that are not in order; what interrupts raise.
-pub fn sums(ruby: &Ruby, before: RArray, values: Value, starts: Value, negates: bool) -> Result<RArray, Error> {
-    let mut clock = Clock::stopped();
-    let Given::Numbers(Dtype::I64, starts) = Given::of(starts)? else {
-        return Err(Error::new(ruby.exception_arg_error(), "groups without places"));
-    };
-    let starts = on_host(ruby, &mut clock, &starts)?;
-    let (terms, all) = match Given::of(values)? {
-        Given::Numbers(dtype, buffer) => (Terms::Columns(dtype, on_host(ruby, &mut clock, &buffer)?), buffer.len()),
-        Given::List(list) => (Terms::List(list), list.len()),
-    };
-    let starts = starts.view::<i64>();
-    let in_order = starts.windows(2).all(|group| (0..=group[1]).contains(&group[0]));
-    if !in_order || starts.last().is_some_and(|last| *last as usize > all) {
-        return Err(Error::new(ruby.exception_arg_error(), "groups are not in order"));
-    }
-    let (sums, polls) = (ruby.ary_new_capa(before.len()), Polls::new());
-    for (group, bounds) in starts.windows(2).enumerate() {
-        polls.look(ruby)?;
-        let mut sum = Sum::new(negates);
-        let known = sum.begin(heap::see(at(before, group).as_raw()))
-            && terms.add(&mut sum, bounds[0] as usize..bounds[1] as usize);
-        sums.push(match known {
-            false => ruby.qnil().as_value(),
-            true => match sum.value() {
-                Ok(sum) => ruby.into_value(sum),
-                Err(sum) => ruby.into_value(i64::try_from(sum).map_err(|_| errors::group_overflow(ruby))?),
-            },
-        })?;
-    }
-    Ok(sums)
-}
-
-/// The sum of what was there and the terms.
-struct Sum {
-    negates: bool,
-    whole: i128,
-    /// Set once there is a Float.
-    floats: Option<Box<ExactSum>>,
-    /// Whether an Integer was added. Subtracting 0 changes no Float, not even -0.0.
-    counts: bool,
-}
-
-impl Sum {
-    fn new(negates: bool) -> Self {
-        Self { negates, whole: 0, floats: None, counts: false }
-    }
-
-    /// Begins with what was there. False: that is no number of 64 bits.
-    fn begin(&mut self, before: Seen) -> bool {
-        match before {
-            Seen::Int(before) => (self.whole, self.counts) = (before.into(), true),
-            Seen::Float(before) => self.floats.get_or_insert_default().add(before),
-            _ => return false,
-        }
-        true
-    }
-
-    fn add_int(&mut self, term: i64) {
-        self.whole += if self.negates { -i128::from(term) } else { i128::from(term) };
-        self.counts |= !self.negates || term != 0;
-    }
-
-    fn add_float(&mut self, term: f64) {
-        self.floats.get_or_insert_default().add(if self.negates { -term } else { term });
-    }
-
-    /// A Float, or else an Integer.
-    fn value(self) -> Result<f64, i128> {
-        let Some(mut floats) = self.floats else { return Err(self.whole) };
-        if self.counts {
-            floats.add_int(self.whole);
-        }
-        Ok(floats.rounded())
-    }
-}
-
-/// What the groups add.
-enum Terms {
-    Columns(Dtype, HostColumn),
-    List(RArray),
-}
-
-impl Terms {
-    /// Adds the terms of a group. False: one is no number of 64 bits.
-    fn add(&self, sum: &mut Sum, range: Range<usize>) -> bool {
-        match self {
-            Terms::Columns(Dtype::I64, column) => {
-                column.view::<i64>()[range].iter().for_each(|term| sum.add_int(*term));
-                true
-            }
-            Terms::Columns(Dtype::F64, column) => {
-                column.view::<f64>()[range].iter().for_each(|term| sum.add_float(*term));
-                true
-            }
-            Terms::Columns(..) => false,
-            Terms::List(list) => heap::elements(list.as_raw())[range].iter().all(|term| match heap::see(*term) {
-                Seen::Int(term) => {
-                    sum.add_int(term);
-                    true
-                }
-                Seen::Float(term) => {
-                    sum.add_float(term);
-                    true
-                }
-                _ => false,
-            }),
-        }
     }
 }
