@@ -214,9 +214,9 @@ RSpec.describe "Memory that cannot be had" do
     it "is had again of programs that do not run where there are few addresses" do
       output = run_ruby(<<~RUBY, environment: { "IKRA_BACKEND" => "cpu", "MALLOC_ARENA_MAX" => "1" }, seconds: 300)
         #{evaluated}
-        # memory that the Ruby program itself may have, whatever code takes
+        # slots and memory that the 100 programs in Ruby may have, whatever code takes: Ruby looks for no garbage here
         run(0)
-        strings = Array.new(20_000) { "a string that is no part of its object" * 20 }
+        strings = Array.new(80_000) { "a string that is no part of its object" * 20 }
         Process.setrlimit(:AS, addresses + 1 << 20)
         strings.clear
         GC.start
