@@ -17,7 +17,12 @@ module Ikra
       "max" => ->(there, value) { [there, value].max },
       "v min" => ->(there, value) { [value, there].min },
       "v max" => ->(there, value) { [value, there].max },
+      "compact min" => ->(there, value) { [there, value].compact.min },
+      "compact max" => ->(there, value) { [there, value].compact.max },
+      "v compact min" => ->(there, value) { [value, there].compact.min },
+      "v compact max" => ->(there, value) { [value, there].compact.max },
       "=" => ->(_, value) { value },
+      "||=" => ->(there, value) { there ? SAME : value },
       "v < h" => ->(there, value) { value < there ? value : SAME },
       "v > h" => ->(there, value) { value > there ? value : SAME },
       "v <= h" => ->(there, value) { value <= there ? value : SAME },
@@ -26,7 +31,12 @@ module Ikra
       "h > v" => ->(there, value) { there > value ? value : SAME },
       "h <= v" => ->(there, value) { there <= value ? value : SAME },
       "h >= v" => ->(there, value) { there >= value ? value : SAME }
-    }.freeze
+    }
+    STEPS.keys.grep(/[<>]/) do |word|
+      compared = STEPS[word]
+      STEPS["nil or #{word}"] = ->(there, value) { there.nil? ? value : compared.call(there, value) }
+    end
+    STEPS.freeze
     # Says that an update leaves what is there.
     SAME = Object.new.freeze
     # What blocks for defaults may do, as instructions of Ruby's virtual machine.
@@ -39,7 +49,7 @@ module Ikra
       # Prepares the new values of a Hash.
       #
       # @param name [String] the captured variable
-      # @param word [String] how the block updates it
+      # @param way [Array] how the block updates it; whether it takes a literal for nil and false, too; and that literal
       # @param keys [Array, Buffer] each key once, or in_order, the keys of all updates
       # @param values [Array, Buffer] of all updates, those of a key together
       # @param starts [Buffer] where the values of each key begin
@@ -48,9 +58,9 @@ module Ikra
       #   the device
       # @return [CapturedHash, String, nil] a String says why the Hash cannot be accumulated into. nil: only with all
       #   updates in order is the answer Ruby's.
-      def prepared(hash, name, word, keys, values, starts, in_order, changes)
+      def prepared(hash, name, way, keys, values, starts, in_order, changes)
         catch(self) do
-          made = new(hash, name, word, changes)
+          made = new(hash, name, way, changes)
           keys = Reducing.list(keys)
           made.check_keys(keys)
           in_order ? made.by_order(keys, Reducing.list(values)) : made.by_group(keys, values, starts)
@@ -67,18 +77,21 @@ module Ikra
       def distinct(objects) = objects.each_with_object({}.compare_by_identity) { |object, found| found[object] = true }.keys
     end
 
-    def initialize(hash, name, word, changes)
+    def initialize(hash, name, way, changes)
       @hash = hash
       @name = name
-      @word = word
+      @word, missing = way
+      @has_seed = !missing.nil?
+      @falsy, @seed = missing
       @objects_change, @arrays_change, @stays = changes
       @stores = []
       @appends = []
       refuse("compares keys by identity") if hash.compare_by_identity?
       refuse("has methods [] and []= that are not Ruby's own") unless own?(Hash, :[]) && own?(Hash, :[]=)
+      refuse("has methods fetch and store that are not Ruby's own") unless %i[fetch store key?].all? { |name| own?(Hash, name) }
       # A block for defaults may set keys itself. It gets a copy.
-      @seen = hash.default_proc ? hash.dup : hash
-      check_default if hash.default_proc
+      @seen = asks_default? ? hash.dup : hash
+      check_default if asks_default?
     end
 
     # What is changed: the Hash, and Arrays in it.
@@ -148,6 +161,9 @@ module Ikra
       found.owner == owner && found.source_location.nil?
     end
 
+    # Whether a block for defaults runs.
+    def asks_default? = !@hash.default_proc.nil? && (!@has_seed || @falsy)
+
     def check_default
       # Methods in C have no code.
       code = RubyVM::InstructionSequence.of(@hash.default_proc)
@@ -157,14 +173,16 @@ module Ikra
       refuse("has a block for defaults which does more than give or store a new value") unless harmless
     end
 
-    # What is there for a key, or the default.
-    def there(key) = @seen[key]
+    # What is there for a key, or what stands for it.
+    def there(key) = @has_seed && !@falsy ? @seen.fetch(key, @seed) : or_seed(@seen[key])
+
+    def or_seed(there) = @falsy ? there || @seed : there
 
     # What is there before the first update of a key. A block for defaults may ask how many keys there are.
     def before(key)
       return there(key) if @seen.equal?(@hash)
 
-      throw(self.class, nil) if @word.match?(/[<>]/)
+      throw(self.class, nil) if @word.match?(/[<>]|\A\|\|=\z/)
       @seen[key] = there(key)
     end
 
@@ -194,7 +212,8 @@ module Ikra
 
         # The key is as new as its first value that is stored, which only the order of all updates tells.
         throw(self.class, nil) if SAME.equal?(made) && at > range.first && !@hash.key?(key)
-        made = there = now
+        made = now
+        there = or_seed(now)
       end
       made
     end
@@ -204,8 +223,10 @@ module Ikra
 
       refuse("has #{there.class} and #{value.class}, and kernels both add and subtract Integers and Floats only") if @word == "+-"
 
-      plain(there)
-      plain(value)
+      unless @word == "||="
+        plain(there)
+        plain(value)
+      end
       made = STEPS.fetch(@word).call(there, value)
       overflow if made.is_a?(Integer) && !INTEGERS.cover?(made)
       made
@@ -215,7 +236,7 @@ module Ikra
     def plain(value)
       case value
       when Integer, Float, Rational, Complex, Symbol, nil, true, false then nil
-      else refuse("has a value of #{value.class}, which #{@word[/[^vh ]+/]} does not accumulate in kernels") unless value.instance_of?(String)
+      else refuse("has a value of #{value.class}, which #{@word.split.grep_v(/\A(v|h|nil|or|compact)\z/).first} does not accumulate in kernels") unless value.instance_of?(String)
       end
     end
 

@@ -90,6 +90,66 @@ RSpec.describe "Captured Hashes", :aggregate_failures do
     compare(-> { [Hash.new("")] }, list) { |h,| ->(x) { h[x[0]] += x[1].to_s } }
   end
 
+  it "takes a literal for a value that is not there" do
+    list = [[1, 5], [2, 7], [1, 3], [2, 9], [1, 5], [3, -1], [2, 0]]
+    kept = [{}, { 2 => nil, 3 => false, 1 => 4 }, { 1 => true, 7 => 7 }]
+    [*kept.map { |hash| -> { hash.dup } }, -> { Hash.new(2) }, -> { Hash.new { |h, k| h[k] = h.size } }].each do |make|
+      hashes = -> { [make.call] }
+      operators = %w[+ - & |].map { |operator| "h[k] = (h[k] || 1) #{operator} v" } + ["h[k] = (h[k] || 0.5) + v", "h.store(k, (h[k] || -2) - v)"]
+      operators += ["h[k] ||= 3; h[k] += v", "h[k] = 3 unless h[k]; h[k] += v", "h[k] = 3 if !h[k]; h[k] -= v", "h[k] = [v, h[k] || 4].max",
+                    "k > 1 ? h[k] = (h[k] || 1) + v : h[k] = (h[k] || 1) - v"]
+      absent = ["h[k] = h.fetch(k, 0) + v", "h.store(k, h.fetch(k, -1) | v)", "h[k] = 3 unless h.key?(k); h[k] += v", "h[k] = [h.fetch(k, 4), v].min"]
+      others = ["h[k] ||= v", "h[k] ||= nil", "h[k] = [h[k], v].compact.max", "h[k] = [v, h[k]].compact.min", "h[k] = v if h[k].nil? || v < h[k]",
+                "h[k] = v if h[k].nil? || h[k] <= v", "h.store(k, v)", "h.store(k, [h[k], v].max)"]
+      (operators + absent + others).each do |text|
+        section = eval("->((h)) { ->((k, v)) { #{text} } }") # rubocop:disable Security/Eval
+        want = make.call
+        raised = begin
+          list.each(&section.call([want]))
+          nil
+        rescue StandardError => error
+          error.class
+        end
+        compare(hashes, list, ticks: 2, &section) unless raised
+        expect { list.peach(&section.call([make.call])) }.to raise_error { |error| expect(error.class).to be(raised).or be(Ikra::CompileError) } if raised
+      end
+    end
+    compare(-> { [{}] }, list) { |h,| ->((k, v)) { h[k] = (h[k] || "") + v.to_s } }
+    compare(-> { [{ 2 => false, 3 => [0] }] }, list) { |h,| ->((k, v)) { (h[k] ||= []; h[k] << v) } }
+    backends.each do |backend|
+      counts, lists = {}, {}
+      list.peach(backend: backend) do |k, v|
+        counts[k] = 3 if !counts[k] # rubocop:disable Style/NegatedIf
+        counts[k] += v * 2
+        lists[k] ||= []
+        lists[k] << v.to_s
+      end
+      expect([counts, lists]).to eq [{ 1 => 29, 2 => 35, 3 => 1 }, { 1 => %w[5 3 5], 2 => %w[7 9 0], 3 => %w[-1] }]
+    end
+    compare(-> { [{ 1 => -0.0 }] }, list) { |h,| ->((k, v)) { h[k] = h.fetch(k, -0.0) + v * 0.5 } }
+  end
+
+  it "takes two statements for one only where no rescue tells them apart" do
+    counts = {}
+    backends.each do |backend|
+      refused = lambda do |&section|
+        expect { %w[1 x 2].peach(backend: backend, &section) }.to raise_error(Ikra::CompileError, /accumulate/)
+      end
+      refused.call do |x|
+        counts[1] ||= 0
+        counts[1] += Integer(x)
+      rescue ArgumentError
+        nil
+      end
+      refused.call { |x| (counts[1] ||= x.size; counts[1] += 1) }
+      refused.call { |x| counts[1] = (counts[1] || x.size) + 1 }
+      refused.call { |x| counts[1] = (counts[2] || 0) + x.size }
+      refused.call { |x| (counts[1] ||= 0; counts[2] += x.size) }
+      refused.call { |x| counts[1] ||= x.to_i }
+    end
+    expect(counts).to be_empty
+  end
+
   it "stores the very objects, and new ones" do
     point = Struct.new(:x, :y)
     points = [[1, 2], [3, 2], [5, 6]].map { |x, y| point.new(x, y) }
@@ -285,7 +345,8 @@ RSpec.describe "Captured Hashes", :aggregate_failures do
   # A block of random updates of two Hashes.
   def generated(random, key, value)
     updates = ["H[K] += V", "H[K] -= V", "H[K] = V if V < H[K]", "H[K] = V if H[K] < V", "H[K] = [H[K], V].min", "H[K] = [V, H[K]].max", "H[K] = V",
-               "H[K] |= N", "H[K] &= N", "L[K] << V", "(L[K] ||= []) << V"]
+               "H[K] |= N", "H[K] &= N", "H[K] = (H[K] || 2) + (V)", "H[K] = H.fetch(K, 0.5) - (V)", "H[K] ||= 1; H[K] += V", "H[K] ||= n",
+               "H[K] = V if H[K].nil? || V > H[K]", "H[K] = [H[K], V].compact.min", "H.store(K, V)", "L[K] << V", "(L[K] ||= []) << V"]
     kinds = updates.sample(2, random: random)
     body = %w[a b].zip(kinds).flat_map do |hash, update|
       Array.new(random.rand(1..2)) do

@@ -14,7 +14,7 @@ use crate::syntax::ast::{
     Arg, AssignOp, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, NodeId, Origin, Target, Unit,
 };
 use crate::syntax::visit;
-use crate::types::combine::HashUpdate;
+use crate::types::combine::{HashStep, HashUpdate, Missing, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,6 +36,14 @@ struct Found {
     span: Span,
 }
 
+/// `h[k] ||= 0`, before `h[k] += v`.
+struct Given<'a> {
+    local: LocalId,
+    key: &'a Node,
+    /// None: `h[k] ||= []`.
+    missing: Option<Missing>,
+}
+
 /// What a block does with the captured locals that it may update.
 struct Uses<'a> {
     unit: &'a Unit,
@@ -43,6 +51,10 @@ struct Uses<'a> {
     updates: BTreeMap<NodeId, Found>,
     /// Nodes that are parts of updates.
     parts: BTreeSet<NodeId>,
+    /// Statements that are a part of the update after them.
+    dropped: BTreeMap<NodeId, LocalId>,
+    /// Where an exception, or a jump, may be caught.
+    catching: Vec<Span>,
     /// The first other use of each local.
     others: BTreeMap<LocalId, Span>,
 }
@@ -76,7 +88,8 @@ pub fn rewrite(
     for local in locals {
         out.hashes.insert(local, uses.one_kind(local)?);
     }
-    let mut rewriting = Rewriting { hashes: &out.hashes, updates: &uses.updates, ticks, nodes: unit.nodes };
+    let (updates, dropped) = (&uses.updates, &uses.dropped);
+    let mut rewriting = Rewriting { hashes: &out.hashes, updates, dropped, ticks, nodes: unit.nodes };
     let mut rewritten = unit.clone();
     visit::params_mut(&mut rewritten.params, &mut |node| rewriting.node(node));
     rewriting.node(&mut rewritten.body);
@@ -99,14 +112,21 @@ pub fn value_is_used(unit: &Unit, local: LocalId, span: Span) -> Error {
 impl<'a> Uses<'a> {
     fn of(unit: &'a Unit, op: SectionOp) -> Self {
         let void = accumulate::void_nodes(unit, op == SectionOp::Map, &accumulate::Valued::default());
-        let (updates, parts, others) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        let mut uses = Uses { unit, void, updates, parts, others };
+        let mut uses = Uses {
+            unit,
+            void,
+            updates: BTreeMap::new(),
+            parts: BTreeSet::new(),
+            dropped: BTreeMap::new(),
+            catching: Vec::new(),
+            others: BTreeMap::new(),
+        };
         visit::unit(unit, &mut |node| uses.see(node));
         uses
     }
 
     fn see(&mut self, node: &'a Node) {
-        if self.parts.contains(&node.id) {
+        if self.parts.contains(&node.id) || self.updates.contains_key(&node.id) {
             return;
         }
         match &node.kind {
@@ -119,9 +139,91 @@ impl<'a> Uses<'a> {
                 }
                 _ => self.try_update(node),
             },
-            Kind::If { .. } | Kind::Call(_) => self.try_update(node),
+            Kind::If { .. } => self.try_update(node),
+            Kind::Call(call) => {
+                self.catching.extend(call.block.as_ref().map(|block| block.span));
+                self.try_update(node);
+            }
+            Kind::Lambda(block) => self.catching.push(block.span),
+            Kind::Begin { .. } => self.catching.push(node.span),
+            Kind::Seq(items) => items.windows(2).for_each(|pair| self.try_pair(&pair[0], &pair[1])),
             _ => {}
         }
+    }
+
+    /// Reads a statement as `h[k] ||= 0`, `h[k] = 0 unless h.key?(k)` or the like.
+    fn given(&self, node: &'a Node) -> Option<Given<'a>> {
+        let mut unused = Vec::new();
+        match &node.kind {
+            Kind::OpAssign { target, op: AssignOp::Or, value } => {
+                let (local, key) = self.place(target, &mut unused)?;
+                let missing = match &value.kind {
+                    Kind::Array(items) if items.is_empty() => None,
+                    _ => Some(Missing::Falsy(seed(value)?)),
+                };
+                Some(Given { local, key, missing })
+            }
+            Kind::If { cond, then, otherwise } => {
+                let (cond, assign) = match &single(cond).kind {
+                    Kind::Not(cond) if matches!(otherwise.kind, Kind::Nil) => (single(cond), single(then)),
+                    _ if matches!(then.kind, Kind::Nil) => (single(cond), single(otherwise)),
+                    _ => return None,
+                };
+                let Kind::Assign { target, value } = &assign.kind else { return None };
+                let (local, key) = self.place(target, &mut unused)?;
+                let missing = match self.reads(cond, local, key, &mut unused) {
+                    true => Missing::Falsy(seed(value)?),
+                    false if self.has_key(cond, local, key) => Missing::Absent(seed(value)?),
+                    false => return None,
+                };
+                Some(Given { local, key, missing: Some(missing) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a node is `h.key?(k)`.
+    fn has_key(&self, node: &Node, local: LocalId, key: &Node) -> bool {
+        let Kind::Call(call) = &node.kind else { return false };
+        let named = matches!(&*call.name, "key?" | "has_key?" | "include?" | "member?");
+        let of_it = call.receiver.as_ref().is_some_and(|of| matches!(of.kind, Kind::Local(l) if l == local));
+        named && of_it && only_arg(call).is_some_and(|arg| self.same(arg, key))
+    }
+
+    /// Reads two statements as one update, as in `h[k] ||= 0; h[k] += v`.
+    fn try_pair(&mut self, first: &'a Node, second: &'a Node) {
+        let mut parts = Vec::new();
+        let whole = self.given(first).and_then(|given| {
+            let (local, update) = self.update(second, &mut parts).filter(|(local, _)| *local == given.local)?;
+            Some((local, self.after_given(&given, second, update)?))
+        });
+        if let Some((local, update)) = whole {
+            visit::node(first, &mut |node| parts.push(node.id));
+            self.parts.extend(parts);
+            self.dropped.insert(first.id, local);
+            self.updates.insert(second.id, Found { local, update, span: second.span });
+        }
+    }
+
+    /// An update and the statement before it. Ruby runs that first. So the value must not end in an exception that the
+    /// block rescues.
+    fn after_given(&self, given: &Given<'_>, node: &Node, mut update: HashUpdate) -> Option<HashUpdate> {
+        let (key, value) = match &node.kind {
+            Kind::OpAssign { target: Target::Index { args, .. }, value, .. } => (args.first()?, &**value),
+            Kind::Call(call) => {
+                let Kind::Call(at) = &single(call.receiver.as_ref()?).kind else { return None };
+                (only_arg(at)?, only_arg(call)?)
+            }
+            _ => return None,
+        };
+        match (update.step, given.missing) {
+            (HashStep::Operator(_), Some(missing)) => update.missing = Some(missing),
+            (HashStep::Append, None) => update.step = HashStep::AppendToNew,
+            _ => return None,
+        }
+        let caught = || self.catching.iter().any(|span| span.start <= node.span.start && node.span.end <= span.end);
+        let hidden = is_simple(value) || is_pure(value) && !caught();
+        (self.same(key, given.key) && hidden).then_some(update)
     }
 
     fn is_captured(&self, local: LocalId) -> bool {
@@ -141,25 +243,31 @@ impl<'a> Uses<'a> {
         match &node.kind {
             Kind::OpAssign { target, op: AssignOp::Method(op), .. } => {
                 let (local, _) = self.place(target, parts)?;
-                Some((local, HashUpdate::Operator(operator(op)?)))
+                Some((local, HashStep::Operator(operator(op)?).into()))
+            }
+            // Ruby evaluates the value only where it is stored
+            Kind::OpAssign { target, op: AssignOp::Or, value } if is_simple(value) => {
+                let (local, _) = self.place(target, parts)?;
+                Some((local, HashStep::Default.into()))
             }
             Kind::Assign { target, value } => {
                 let (local, key) = self.place(target, parts)?;
-                Some((local, self.stored(local, key, value, parts).unwrap_or(HashUpdate::Store)))
+                Some((local, self.stored(local, key, value, parts)))
             }
             Kind::If { cond, then, otherwise } if matches!(otherwise.kind, Kind::Nil) => {
                 let then = single(then);
                 let Kind::Assign { target, value } = &then.kind else { return None };
                 let (local, key) = self.place(target, parts)?;
-                let Kind::Call(test) = &cond.kind else { return None };
-                let comparison = ["<", ">", "<=", ">="].into_iter().find(|known| **known == *test.name)?;
-                let (left, right) = (test.receiver.as_ref()?, only_arg(test)?);
                 parts.push(then.id);
-                if self.reads(right, local, key, parts) && self.same(left, value) {
-                    return Some((local, HashUpdate::If(comparison)));
+                Some((local, self.stored_if(single(cond), local, key, value, parts)?.into()))
+            }
+            Kind::Call(call) if &*call.name == "store" && call.block.is_none() && call.block_arg.is_none() => {
+                let [Arg::Positional(key), Arg::Positional(value)] = call.args.as_slice() else { return None };
+                if call.safe || [key, value].iter().any(|arg| matches!(arg.kind, Kind::Splat(_))) {
+                    return None;
                 }
-                let there = self.reads(left, local, key, parts) && self.same(right, value);
-                there.then_some((local, HashUpdate::IfThere(comparison)))
+                let local = self.local(call.receiver.as_ref()?, parts)?;
+                Some((local, self.stored(local, key, value, parts)))
             }
             Kind::Call(call) if matches!(&*call.name, "<<" | "push" | "append") && self.void.contains(&node.id) => {
                 only_arg(call)?;
@@ -169,13 +277,13 @@ impl<'a> Uses<'a> {
                         let (local, _) = self.place(target, parts)?;
                         parts.push(receiver.id);
                         let is_empty = matches!(&value.kind, Kind::Array(items) if items.is_empty());
-                        is_empty.then_some((local, HashUpdate::AppendToNew))
+                        is_empty.then_some((local, HashStep::AppendToNew.into()))
                     }
                     Kind::Call(at) if &*at.name == "[]" => {
                         only_arg(at)?;
                         let local = self.local(at.receiver.as_ref()?, parts)?;
                         parts.push(receiver.id);
-                        Some((local, HashUpdate::Append))
+                        Some((local, HashStep::Append.into()))
                     }
                     _ => None,
                 }
@@ -184,21 +292,91 @@ impl<'a> Uses<'a> {
         }
     }
 
+    /// How `h[k] = value` updates what is there.
+    fn stored(&self, local: LocalId, key: &Node, value: &'a Node, parts: &mut Vec<NodeId>) -> HashUpdate {
+        let mut read = Vec::new();
+        let Some(update) = self.computed(local, key, value, &mut read) else { return HashStep::Store.into() };
+        parts.append(&mut read);
+        update
+    }
+
     /// How `h[k] = value` updates what is there, if it reads that.
-    fn stored(&self, local: LocalId, key: &Node, value: &'a Node, parts: &mut Vec<NodeId>) -> Option<HashUpdate> {
+    fn computed(&self, local: LocalId, key: &Node, value: &'a Node, parts: &mut Vec<NodeId>) -> Option<HashUpdate> {
         let Kind::Call(call) = &value.kind else { return None };
-        let receiver = call.receiver.as_ref()?;
-        if let (Kind::Array(items), true) = (&receiver.kind, call.args.is_empty() && call.block.is_none()) {
-            let [a, b] = items.as_slice() else { return None };
+        let receiver = single(call.receiver.as_ref()?);
+        if call.args.is_empty() && call.block.is_none() && call.block_arg.is_none() && !call.safe {
             let name = ["min", "max"].into_iter().find(|known| **known == *call.name)?;
-            if self.reads(a, local, key, parts) {
-                return Some(HashUpdate::Extreme(name));
-            }
-            return self.reads(b, local, key, parts).then_some(HashUpdate::ExtremeOfNew(name));
+            let (list, compact) = match &receiver.kind {
+                Kind::Call(of) if is_reader(of, "compact") => (of.receiver.as_ref()?, true),
+                _ => (receiver, false),
+            };
+            let Kind::Array(items) = &list.kind else { return None };
+            let [a, b] = items.as_slice() else { return None };
+            let (missing, first) = match self.reads_or(a, local, key, parts) {
+                Some(missing) => (missing, true),
+                None => (self.reads_or(b, local, key, parts)?, false),
+            };
+            let step = match (compact, first) {
+                (false, true) => HashStep::Extreme(name),
+                (false, false) => HashStep::ExtremeOfNew(name),
+                (true, true) => HashStep::Compact(name),
+                (true, false) => HashStep::CompactOfNew(name),
+            };
+            return Some(HashUpdate { step, missing });
         }
-        let operator = operator(&call.name)?;
+        let step = HashStep::Operator(operator(&call.name)?);
         only_arg(call)?;
-        self.reads(receiver, local, key, parts).then_some(HashUpdate::Operator(operator))
+        Some(HashUpdate { step, missing: self.reads_or(receiver, local, key, parts)? })
+    }
+
+    /// How `h[k] = value if cond` updates what is there.
+    fn stored_if(
+        &self,
+        cond: &Node,
+        local: LocalId,
+        key: &Node,
+        value: &Node,
+        parts: &mut Vec<NodeId>,
+    ) -> Option<HashStep> {
+        let (test, any) = match &cond.kind {
+            Kind::Or(none, test) => {
+                let Kind::Call(none) = &single(none).kind else { return None };
+                if !is_reader(none, "nil?") || !self.reads(single(none.receiver.as_ref()?), local, key, parts) {
+                    return None;
+                }
+                (single(test), true)
+            }
+            _ => (cond, false),
+        };
+        let Kind::Call(test) = &test.kind else { return None };
+        let comparison = ["<", ">", "<=", ">="].into_iter().find(|known| **known == *test.name)?;
+        let (left, right) = (test.receiver.as_ref()?, only_arg(test)?);
+        if self.reads(right, local, key, parts) && self.same(left, value) {
+            return Some(if any { HashStep::IfAny(comparison) } else { HashStep::If(comparison) });
+        }
+        let there = self.reads(left, local, key, parts) && self.same(right, value);
+        there.then_some(if any { HashStep::IfAnyThere(comparison) } else { HashStep::IfThere(comparison) })
+    }
+
+    /// Whether a node is `h[k]`, `h[k] || 0` or `h.fetch(k, 0)`: with what stands for a missing value.
+    fn reads_or(&self, node: &Node, local: LocalId, key: &Node, parts: &mut Vec<NodeId>) -> Option<Option<Missing>> {
+        let node = single(node);
+        match &node.kind {
+            Kind::Or(there, otherwise) if self.reads(single(there), local, key, parts) => {
+                Some(Some(Missing::Falsy(seed(otherwise)?)))
+            }
+            Kind::Call(call) if &*call.name == "fetch" && call.block.is_none() && call.block_arg.is_none() => {
+                let [Arg::Positional(asked), Arg::Positional(otherwise)] = call.args.as_slice() else { return None };
+                let receiver = call.receiver.as_ref()?;
+                let of_it = matches!(receiver.kind, Kind::Local(l) if l == local) && !call.safe;
+                if !of_it || !self.same(asked, key) {
+                    return None;
+                }
+                parts.push(receiver.id);
+                Some(Some(Missing::Absent(seed(otherwise)?)))
+            }
+            _ => self.reads(node, local, key, parts).then_some(None),
+        }
     }
 
     /// The Hash and the key of a target `h[k]`.
@@ -254,9 +432,11 @@ impl<'a> Uses<'a> {
         let mut all: Vec<&Found> = self.updates.values().filter(|found| found.local == local).collect();
         all.sort_unstable_by_key(|found| found.span.start);
         let first = all[0].update;
-        let is_sum = |found: &&Found| matches!(found.update, HashUpdate::Operator("+" | "-"));
+        let is_sum = |found: &&Found| {
+            matches!(found.update.step, HashStep::Operator("+" | "-")) && found.update.missing == first.missing
+        };
         if all.iter().all(is_sum) && all.iter().any(|found| found.update != first) {
-            return Ok(HashUpdate::Balance);
+            return Ok(HashUpdate { step: HashStep::Balance, ..first });
         }
         match all.iter().find(|found| found.update != first) {
             None => Ok(first),
@@ -290,11 +470,32 @@ fn single(node: &Node) -> &Node {
     }
 }
 
+/// `of.name`, without anything else.
+fn is_reader(call: &Call, name: &str) -> bool {
+    *call.name == *name && call.args.is_empty() && call.block.is_none() && call.block_arg.is_none() && !call.safe
+}
+
+/// A literal that may stand for a missing value.
+fn seed(node: &Node) -> Option<Seed> {
+    match &single(node).kind {
+        Kind::Int(value) => Some(Seed::Int(*value)),
+        Kind::Float(value) => Some(Seed::Float(value.to_bits())),
+        Kind::Str(bytes) if bytes.is_empty() => Some(Seed::Text),
+        _ => None,
+    }
+}
+
+/// Whether a node is a literal or a variable, which never raises.
+fn is_simple(node: &Node) -> bool {
+    let literal = matches!(node.kind, Kind::Int(_) | Kind::Float(_) | Kind::Sym(_) | Kind::Str(_));
+    let named = matches!(node.kind, Kind::Nil | Kind::True | Kind::False | Kind::SelfRef);
+    literal || named || matches!(node.kind, Kind::Local(_) | Kind::Ivar(_))
+}
+
 /// Whether a node only reads variables and literals, and computes with operators and methods without arguments.
 fn is_pure(node: &Node) -> bool {
     match &node.kind {
-        Kind::Nil | Kind::True | Kind::False | Kind::SelfRef => true,
-        Kind::Int(_) | Kind::Float(_) | Kind::Sym(_) | Kind::Str(_) | Kind::Local(_) | Kind::Ivar(_) => true,
+        _ if is_simple(node) => true,
         Kind::Array(items) | Kind::DStr(items) => items.iter().all(is_pure),
         Kind::And(a, b) | Kind::Or(a, b) => is_pure(a) && is_pure(b),
         Kind::Not(of) => is_pure(of),
@@ -316,6 +517,7 @@ fn is_pure(node: &Node) -> bool {
 struct Rewriting<'a> {
     hashes: &'a BTreeMap<LocalId, HashUpdate>,
     updates: &'a BTreeMap<NodeId, Found>,
+    dropped: &'a BTreeMap<NodeId, LocalId>,
     /// Whether pairs say in which tick they were made.
     ticks: bool,
     nodes: usize,
@@ -323,13 +525,17 @@ struct Rewriting<'a> {
 
 impl Rewriting<'_> {
     fn node(&mut self, node: &mut Node) {
+        if self.dropped.get(&node.id).is_some_and(|local| self.hashes.contains_key(local)) {
+            node.kind = Kind::Nil;
+            return;
+        }
         match self.updates.get(&node.id).filter(|found| self.hashes.contains_key(&found.local)) {
             Some(found) => {
                 let kind = std::mem::replace(&mut node.kind, Kind::Nil);
-                let Some((mut key, mut value)) = parts(kind, found.update) else { return };
+                let Some((mut key, mut value)) = parts(kind, found.update.step) else { return };
                 self.node(&mut key);
                 self.node(&mut value);
-                if (self.hashes[&found.local], found.update) == (HashUpdate::Balance, HashUpdate::Operator("-")) {
+                if (self.hashes[&found.local].step, found.update.step) == (HashStep::Balance, HashStep::Operator("-")) {
                     value = self.call(value.span, value, "-@", Vec::new());
                 }
                 node.kind = self.pair(found, key, value);
@@ -376,22 +582,19 @@ impl Rewriting<'_> {
 }
 
 /// The key and the value of an update.
-fn parts(kind: Kind, update: HashUpdate) -> Option<(Node, Node)> {
+fn parts(kind: Kind, step: HashStep) -> Option<(Node, Node)> {
     match kind {
         Kind::OpAssign { target, value, .. } => Some((key(target)?, *value)),
-        Kind::Assign { target, value } => {
-            let value = match (update, value.kind) {
-                (HashUpdate::Operator(_), Kind::Call(call)) => sole(call.args)?,
-                (HashUpdate::Extreme(_), Kind::Call(call)) => item(call.receiver?, 1)?,
-                (HashUpdate::ExtremeOfNew(_), Kind::Call(call)) => item(call.receiver?, 0)?,
-                (_, kind) => Node { kind, ..*value },
-            };
-            Some((key(target)?, value))
-        }
+        Kind::Assign { target, value } => Some((key(target)?, stored(*value, step)?)),
         Kind::If { then, .. } => match unwrapped(*then).kind {
             Kind::Assign { target, value } => Some((key(target)?, *value)),
             _ => None,
         },
+        Kind::Call(call) if &*call.name == "store" => {
+            let mut args = call.args.into_iter();
+            let (Arg::Positional(key), Arg::Positional(value)) = (args.next()?, args.next()?) else { return None };
+            Some((key, stored(value, step)?))
+        }
         Kind::Call(call) => {
             let value = sole(call.args)?;
             match unwrapped(call.receiver?).kind {
@@ -401,6 +604,23 @@ fn parts(kind: Kind, update: HashUpdate) -> Option<(Node, Node)> {
             }
         }
         _ => None,
+    }
+}
+
+/// The value with which `h[k] = stored` updates what is there.
+fn stored(stored: Node, step: HashStep) -> Option<Node> {
+    match (step, stored.kind) {
+        (HashStep::Operator(_), Kind::Call(call)) => sole(call.args),
+        (HashStep::Extreme(_), Kind::Call(call)) => item(call.receiver?, 1),
+        (HashStep::ExtremeOfNew(_), Kind::Call(call)) => item(call.receiver?, 0),
+        (HashStep::Compact(_) | HashStep::CompactOfNew(_), Kind::Call(call)) => {
+            let at = usize::from(matches!(step, HashStep::Compact(_)));
+            match unwrapped(call.receiver?).kind {
+                Kind::Call(compact) => item(compact.receiver?, at),
+                _ => None,
+            }
+        }
+        (_, kind) => Some(Node { kind, ..stored }),
     }
 }
 
@@ -419,7 +639,7 @@ fn sole(args: Vec<Arg>) -> Option<Node> {
 }
 
 fn item(list: Node, at: usize) -> Option<Node> {
-    match list.kind {
+    match unwrapped(list).kind {
         Kind::Array(items) => items.into_iter().nth(at),
         _ => None,
     }

@@ -56,7 +56,15 @@ impl Wording {
 
 /// How the block updates a captured Hash `h` at a key `k`, with a value `v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HashUpdate {
+pub struct HashUpdate {
+    pub step: HashStep,
+    /// What stands for a value that is not there.
+    pub missing: Option<Missing>,
+}
+
+/// What an update makes of what is there and the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashStep {
     /// `h[k] += v`, `h[k] = h[k] - v`
     Operator(&'static str),
     /// `h[k] += v` and `h[k] -= w` in one block, of which the latter adds -w.
@@ -65,31 +73,71 @@ pub enum HashUpdate {
     If(&'static str),
     /// `h[k] = v if h[k] > v`: what is there is on the left.
     IfThere(&'static str),
+    /// `h[k] = v if h[k].nil? || v < h[k]`, as [`HashStep::If`].
+    IfAny(&'static str),
+    /// `h[k] = v if h[k].nil? || h[k] > v`, as [`HashStep::IfThere`].
+    IfAnyThere(&'static str),
     /// `h[k] = [h[k], v].min`
     Extreme(&'static str),
     /// `h[k] = [v, h[k]].min`
     ExtremeOfNew(&'static str),
+    /// `h[k] = [h[k], v].compact.min`
+    Compact(&'static str),
+    /// `h[k] = [v, h[k]].compact.min`
+    CompactOfNew(&'static str),
     /// `h[k] = v`
     Store,
+    /// `h[k] ||= v`
+    Default,
     /// `h[k] << v`
     Append,
     /// `(h[k] ||= []) << v`
     AppendToNew,
 }
 
+/// What an update takes instead of a value that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// `(h[k] || seed) + v`
+    Falsy(Seed),
+    /// `h.fetch(k, seed) + v`
+    Absent(Seed),
+}
+
+/// A literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seed {
+    Int(i64),
+    /// The bits of a Float.
+    Float(u64),
+    /// `""`
+    Text,
+}
+
+impl From<HashStep> for HashUpdate {
+    fn from(step: HashStep) -> Self {
+        Self { step, missing: None }
+    }
+}
+
 impl HashUpdate {
     /// The word for it, by which the Ruby library applies it.
     pub fn word(self) -> String {
-        match self {
-            HashUpdate::Operator(operator) => operator.into(),
-            HashUpdate::Balance => "+-".into(),
-            HashUpdate::If(operator) => format!("v {operator} h"),
-            HashUpdate::IfThere(operator) => format!("h {operator} v"),
-            HashUpdate::Extreme(name) => name.into(),
-            HashUpdate::ExtremeOfNew(name) => format!("v {name}"),
-            HashUpdate::Store => "=".into(),
-            HashUpdate::Append => "<<".into(),
-            HashUpdate::AppendToNew => "||= <<".into(),
+        match self.step {
+            HashStep::Operator(operator) => operator.into(),
+            HashStep::Balance => "+-".into(),
+            HashStep::If(operator) => format!("v {operator} h"),
+            HashStep::IfThere(operator) => format!("h {operator} v"),
+            HashStep::IfAny(operator) => format!("nil or v {operator} h"),
+            HashStep::IfAnyThere(operator) => format!("nil or h {operator} v"),
+            HashStep::Extreme(name) => name.into(),
+            HashStep::ExtremeOfNew(name) => format!("v {name}"),
+            HashStep::Compact(name) => format!("compact {name}"),
+            HashStep::CompactOfNew(name) => format!("v compact {name}"),
+            HashStep::Store => "=".into(),
+            HashStep::Default => "||=".into(),
+            HashStep::Append => "<<".into(),
+            HashStep::AppendToNew => "||= <<".into(),
         }
     }
 }

@@ -17,10 +17,10 @@ use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::layout::schema::Accumulator;
 use ikra_core::memory::room;
 use ikra_core::source::Source;
-use ikra_core::types::combine::HashUpdate;
+use ikra_core::types::combine::{HashStep, HashUpdate, Missing, Seed};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RString, Ruby, Value};
+use magnus::{Error, IntoValue, RArray, RString, Ruby, Value};
 use std::sync::Arc;
 
 /// The new values of captured Hashes, which are not written yet.
@@ -131,7 +131,8 @@ fn prepared(
     let updated = |pairs: RArray, in_order: bool| -> Result<Value, Error> {
         let (keys, values, starts) = (at(pairs, 0), at(pairs, 1), at(pairs, 2));
         let changes = ruby.ary_new_from_values(&[objects, arrays, section.stays].map(|flag| ruby.into_value(flag)));
-        let given = (one.hash, &**name, word.as_str(), keys, values, starts, in_order, changes);
+        let missing = one.update.0.missing.map(|missing| seed(ruby, missing));
+        let given = (one.hash, &**name, (word.as_str(), missing), keys, values, starts, in_order, changes);
         let made: Result<Value, Error> = library(ruby)?.funcall("prepared", given);
         let place = (section.source.path.as_str(), one.accumulator.line);
         made.map_err(|error| errors::of_update(ruby, error, operator(one.update.0), place))
@@ -157,10 +158,21 @@ fn count(list: Value) -> Result<usize, Error> {
     })
 }
 
+/// Whether what stands for a missing value does so for nil and false, too; and that.
+fn seed(ruby: &Ruby, missing: Missing) -> (bool, Value) {
+    let (Missing::Falsy(seed) | Missing::Absent(seed)) = missing;
+    let value = match seed {
+        Seed::Int(value) => value.into_value_with(ruby),
+        Seed::Float(bits) => f64::from_bits(bits).into_value_with(ruby),
+        Seed::Text => ruby.str_new("").as_value(),
+    };
+    (matches!(missing, Missing::Falsy(_)), value)
+}
+
 /// The method that an update calls on what a Hash has.
 fn operator(update: HashUpdate) -> &'static str {
-    match update {
-        HashUpdate::Operator(name) | HashUpdate::IfThere(name) => name,
+    match update.step {
+        HashStep::Operator(name) | HashStep::IfThere(name) => name,
         _ => "<<",
     }
 }
