@@ -55,6 +55,16 @@ module MadeTexts
     "join" => ->(s) { [[s, "b"].join, [s, 1, "é"].join(","), [1, s].join("-"), [nil, true, s] * ":", [].join] }
   }.freeze
 
+  # Floats that are near what tells apart their forms, and of random bits.
+  def self.floats(count, random)
+    bits = ->(limit) { Array.new(count) { [random.rand(limit)].pack("Q").unpack1("D") } }
+    steps = (-1074..1023).map { |power| Math.ldexp(1.0, power) } + (-323..308).map { |power| "1e#{power}".to_f }
+    near = steps.flat_map { |x| [x.prev_float, x, -x.next_float] }
+    near += [0.0, -0.0, Float::NAN, Float::INFINITY, -Float::INFINITY, Float::MAX, 123_456_789_012_345.6, 9e15, 1_234_567_890_123_456.8, 2e23]
+    decimals = Array.new(count) { random.rand(-10**6..10**6) / 10.0**random.rand(0..9) } + Array.new(count) { random.rand }
+    near + (1..200).map { |n| n * 5e-324 } + bits.call(2**64) + bits.call(2**52) + decimals
+  end
+
   def self.random(count, random)
     Array.new(count) do
       pieces = random.rand(4) == 0 ? PIECES + PARTS : PIECES
@@ -114,6 +124,23 @@ RSpec.describe "Strings that a block makes" do
       expect { |x| 5.to_s(x) }.to be_same_as_ruby.over(2, 36, 1, 0, 37, -2)
       expect(MadeTexts.form([5].pmap(backend:) { |x| [x.to_s, "#{x}"] })).to eq MadeTexts.form([5].map { |x| [x.to_s, "#{x}"] })
       expect { |x| [x.chr, x.chr.valid_encoding?] }.to be_same_as_ruby.over(0, 65, 127, 128, 255, 256, -1)
+    end
+
+    it "by to_s of Floats" do
+      count = { cpu: 30_000, reference: 30 }.fetch(backend, 3000)
+      floats = MadeTexts.floats(count, Random.new(RSpec.configuration.seed))
+      floats = floats.each_slice(97).map(&:first) if backend == :reference
+      expect(floats.pmap(backend:) { |x| x.to_s }).to eq(floats.map { |x| x.to_s })
+      few = [1.5, -0.0, 1e100, 1e-5, Float::NAN, Float::INFINITY]
+      expect(MadeTexts.form(few.pmap(backend:) { |x| [x.to_s, x.inspect, "#{x} m"] })).to eq MadeTexts.form(few.map { |x| [x.to_s, x.inspect, "#{x} m"] })
+      expect { |x| [x, 1.25, 3].join(";") + x.round(2).to_s }.to be_same_as_ruby.over(1.5, 2.675, -1e20, 7)
+    end
+
+    it "by to_s of millions of Floats", :exhaustive do
+      next unless backend == :cpu
+
+      floats = MadeTexts.floats(2_000_000, Random.new(RSpec.configuration.seed))
+      expect(floats.pmap(backend:) { |x| x.to_s }).to eq(floats.map { |x| x.to_s })
     end
 
     it "by to_s of nil, true and false" do
@@ -265,7 +292,6 @@ RSpec.describe "Strings that a block makes" do
     expect { ["a"].pmap { |s| s.lines("a") } }.to raise_error(Ikra::CompileError, /lines that end with a newline/)
     expect { ["a"].pmap { |s| s.split("a") { |m| m } } }.to raise_error(Ikra::CompileError, /split with a block/)
     expect { [1].pmap { |x| [[x]].join } }.to raise_error(Ikra::CompileError, /no Arrays of Arrays/)
-    expect { [1.5].pmap { |x| "#{x}" } }.to raise_error(Ikra::CompileError, /Float#to_s/)
     expect { [:a].pmap { |x| "#{x}" } }.to raise_error(Ikra::CompileError, /Symbol#to_s/)
   end
 end

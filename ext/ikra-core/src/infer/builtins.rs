@@ -295,6 +295,12 @@ primitives! {
     Bits: (Atom::Float, "__bits"), 0..=0, Ty::int();
     /// The Float with these bits.
     OfBits: (Atom::Int, "__as_bits"), 0..=0, Ty::float();
+    /// The high 64 bits of a product.
+    TimesHigh: (Atom::Int, "__times_high"), 1..=1, Ty::int();
+    /// The low 64 bits of a product.
+    TimesLow: (Atom::Int, "__times_low"), 1..=1, Ty::int();
+    /// [`crate::prelude::powers_of_ten`], as a String.
+    Powers: (Atom::Float, "__powers"), 0..=0, Ty::str();
     /// log |Γ(x)| of a Float.
     LogGamma: (Atom::Float, "__log_gamma"), 0..=0, Ty::float();
     /// `Ikra.index` within Ikra's own methods.

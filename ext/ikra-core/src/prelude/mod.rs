@@ -22,6 +22,7 @@
 //! (`asks_nothing_redefined`).
 
 mod operations;
+mod powers;
 
 use crate::id::{MethodId, ScopeId};
 use crate::source::Source;
@@ -33,6 +34,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+pub use powers::table as powers_of_ten;
 
 /// The prelude's numbers of methods begin here; a World never numbers so many.
 const FIRST: u32 = 0xf000_0000;
@@ -68,6 +71,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("array.rb", include_str!("array.rb")),
         ("complex.rb", include_str!("complex.rb")),
         ("enumerable.rb", include_str!("enumerable.rb")),
+        ("float.rb", include_str!("float.rb")),
         ("hash.rb", include_str!("hash.rb")),
         ("hash_functions.rb", include_str!("hash_functions.rb")),
         ("ikra.rb", include_str!("ikra.rb")),

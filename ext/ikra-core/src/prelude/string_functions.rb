@@ -20,6 +20,22 @@ class Integer
     end
     n
   end
+
+  # A number of 60 bits times one of 126, without the low 126 bits. The last bit is set where it is not exact.
+  def __scaled(high, low)
+    carried = low.__times_high(self)
+    half = (high.__times_low(self) >> 1) & 0x7fff_ffff_ffff_ffff
+    whole = high.__times_high(self)
+    room = 0x7fff_ffff_ffff_ffff - carried
+    # the sum of both, in 63 bits
+    if half > room
+      whole += 1
+      half -= room + 1
+    else
+      half += carried
+    end
+    half == 0 ? whole : whole | 1
+  end
 end
 
 class String
@@ -44,6 +60,133 @@ class String
     end
     __set(i, m < 10 ? 48 + m : 87 + m)
     __set(i - 1, 45) if number < 0
+    nil
+  end
+
+  # Eight bytes as a number that is not negative.
+  def __eight(i)
+    low = __byte(i) | (__byte(i + 1) << 8) | (__byte(i + 2) << 16) | (__byte(i + 3) << 24)
+    high = __byte(i + 4) | (__byte(i + 5) << 8) | (__byte(i + 6) << 16) | ((__byte(i + 7) & 0x7f) << 24)
+    low | (high << 32)
+  end
+
+  # Writes the shortest decimal number that reads as a Float which is finite, as Ruby does. Gives its length. Digits
+  # are found by Schubfach, with crate::prelude::powers as the table: v is the Float, and u and w the middles between it
+  # and its neighbours, all times four and in units of 10**k.
+  def __fill_float(x, powers)
+    bits = x.__bits
+    at = bits < 0 ? 1 : 0
+    __set(0, 45) if at == 1
+    n = bits & 0xf_ffff_ffff_ffff
+    power = (bits >> 52) & 0x7ff
+    k = 0
+    if power == 0 && n == 0
+      __fill_zeros(at, at + 3)
+      __set(at + 1, 46)
+      return at + 3
+    end
+
+    whole = x.abs
+    if whole < 1e15 && whole >= 1.0 && whole == whole.floor.to_f
+      n = whole.to_i
+    else
+      regular = n != 0 || power <= 1
+      if power == 0
+        power = -1074
+      else
+        n |= 1 << 52
+        power -= 1075
+      end
+      open = n & 1
+      k = regular ? power * 661_971_961_083 >> 41 : (power * 661_971_961_083 - 274_743_187_321) >> 41
+      shift = power + (-k * 913_124_641_741 >> 38) + 2
+      entry = (k + 324) * 16
+      high = powers.__eight(entry)
+      low = powers.__eight(entry + 8)
+      u = ((regular ? n * 4 - 2 : n * 4 - 1) << shift).__scaled(high, low) + open
+      v = (n * 4 << shift).__scaled(high, low)
+      w = (n * 4 + 2 << shift).__scaled(high, low) - open
+      n = v >> 2
+      tens = n / 10
+      below = u <= tens * 40
+      above = tens * 40 + 40 <= w
+      if n >= 10 && below != above
+        n = below ? tens : tens + 1
+        k += 1
+      else
+        below = u <= n * 4
+        above = n * 4 + 4 <= w
+        up = below == above ? v > n * 4 + 2 || (v == n * 4 + 2 && n & 1 == 1) : above
+        n += 1 if up
+      end
+    end
+    while n % 10 == 0
+      n /= 10
+      k += 1
+    end
+    count = n.__places(10)
+    __fill_decimal(n, count, count + k, at)
+  end
+
+  # Writes digits, and a point so many digits after their beginning, in Ruby's form of a Float. Gives the length.
+  def __fill_decimal(n, count, point, at)
+    if point > 0 && (point <= 15 || count > point)
+      if count <= point
+        __figures(n, at + count, 10)
+        __fill_zeros(at + count, at + point + 2)
+        __set(at + point, 46)
+        return at + point + 2
+      end
+      __figures(n, at + count + 1, 10)
+      __point_in(at, point)
+      return at + count + 1
+    end
+    if point <= 0 && point > -4
+      __fill_zeros(at, at + 2 - point)
+      __set(at + 1, 46)
+      stop = at + 2 - point + count
+      __figures(n, stop, 10)
+      return stop
+    end
+
+    stop = at + 2
+    if count == 1
+      __figures(n, at + 1, 10)
+      __set(at + 2, 48)
+      __set(at + 1, 46)
+      stop += 1
+    else
+      __figures(n, at + count + 1, 10)
+      __point_in(at, 1)
+      stop = at + count + 1
+    end
+    __set(stop, 101)
+    e = point - 1
+    __set(stop + 1, e < 0 ? 45 : 43)
+    e = -e if e < 0
+    __set(stop + 2, 48)
+    stop += e < 10 ? 4 : 2 + e.__places(10)
+    __figures(e, stop, 10)
+    stop
+  end
+
+  # Moves bytes one to the front, and writes a point behind them.
+  def __point_in(at, count)
+    j = at
+    while j < at + count
+      __set(j, __byte(j + 1))
+      j += 1
+    end
+    __set(j, 46)
+    nil
+  end
+
+  def __fill_zeros(from, to)
+    j = from
+    while j < to
+      __set(j, 48)
+      j += 1
+    end
     nil
   end
 

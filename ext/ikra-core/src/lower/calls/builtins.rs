@@ -378,6 +378,17 @@ impl Body<'_, '_> {
                 Val::Int(bits) => Some(Val::Float(self.cx.b.f64(Op::FloatFromBits, &[bits]))),
                 _ => None,
             },
+            TimesHigh | TimesLow => match (asker.val, first) {
+                (Val::Int(a), Some(Val::Int(b))) => {
+                    let op = if primitive == TimesHigh { Op::MulHi } else { Op::Mul };
+                    Some(Val::Int(self.cx.b.i64(op, &[a, b])))
+                }
+                _ => None,
+            },
+            Powers => {
+                let table = self.t.string_literal(crate::prelude::powers_of_ten(), true);
+                Some(Val::Str(Operand::I64(table.0 as i64)))
+            }
             LogGamma => match asker.val {
                 Val::Float(x) => Some(Val::Float(self.cx.b.f64(Op::Math(crate::ir::MathFn::Lgamma), &[x]))),
                 _ => None,
