@@ -143,6 +143,44 @@ RSpec.describe "Strings that a block makes" do
       expect(floats.pmap(backend:) { |x| x.to_s }).to eq(floats.map { |x| x.to_s })
     end
 
+    it "by format" do
+      numbers = [0, 1, -1, 5, -255, 12_345, 2**62, -2**63, 2**63 - 1]
+      expect { |x| format("%d|%5d|%-5d|%05d|%+d|% d|%+05d|%-05d|%i%%%u", x, x, x, x, x, x, x, x, x, x) }.to be_same_as_ruby.over(*numbers)
+      expect { |x| ["%+x|%+08b|% o|%+X" % [x, x, x, x], "%.2f %f %09.1f %-12.0f|% f" % [x, x, x, x, x]] }.to be_same_as_ruby.over(*numbers)
+      expect { |x| sprintf("%x|%08b|%o|%-6x|%06X", x, x, x, x, x) }.to be_same_as_ruby.over(*numbers.grep(0..))
+      expect { |x| format("<%s|%5s|%-5s|%.1s|%05s>", x, x, x, x, x) }.to be_same_as_ruby.over("", "a", "bc", "é", nil, true, 2.5, -7)
+      expect { |x| format("%s é %c %3c|", x, x, 65) }.to be_same_as_ruby.over("a", "é", 98)
+      expect { |x| ["%d" % x, "100%%" % [], format("")] }.to be_same_as_ruby.over(1.9, -1.9, "0x1f", "x", nil, Float::NAN)
+      expect { |x| "%.1f" % x }.to be_same_as_ruby.over("1.25", "x", nil, 3)
+      expect do |x|
+        n = 0
+        "%d-%d-%d" % [n += x, n += x, n]
+      end.to be_same_as_ruby.over(1, 5)
+      few = [["a", 1], ["é", 2], ["\xff".b, 3]]
+      expect(MadeTexts.form(few.pmap(backend:) { |s, x| ["%s" % s, format("%d", x)] })).to eq MadeTexts.form(few.map { |s, x| ["%s" % s, format("%d", x)] })
+    end
+
+    it "by format of Floats" do
+      random = Random.new(RSpec.configuration.seed)
+      count = { cpu: 20_000, reference: 20 }.fetch(backend, 2000)
+      floats = MadeTexts.floats(count, random)
+      floats += Array.new(count) { (random.rand(10**7) * 10 + 5) / 10.0**random.rand(1..14) } + Array.new(count) { random.rand * 10**random.rand(-12..22) }
+      floats += (0..99).flat_map { |n| [n / 8.0, n / -1024.0, n + 0.5] }
+      floats = floats.each_slice(197).map(&:first) if backend == :reference
+      block = ->(x) { format("%.2f|%f|%.0f|%.1f|%.12f|%.15f|%.60f", x, x, x, x, x, x, x) }
+      expect(floats.pmap(backend:, &block)).to eq floats.map(&block)
+      few = floats.sample(40, random:) + [0.0, -0.0, 9.995, -999.5, Float::NAN, Float::INFINITY, -Float::INFINITY]
+      expect { |x| format("%10.3f|%-10.3f|%010.3f|%+.2f|% .4f|%+09.1f|%-+9.0f|", x, x, x, x, x, x, x) }.to be_same_as_ruby.over(*few)
+    end
+
+    it "by a format of the program's own" do
+      own = Class.new do
+        def format(text, value) = "#{text}: #{value}"
+        def to(value) = format("%d", value)
+      end
+      expect { |run| run.pmap([own.new]) { |it| it.to(5) } }.to be_same_as_ruby
+    end
+
     it "by to_s of nil, true and false" do
       got = [nil, true, false].pmap(backend:) { |x| [x.to_s, "#{x}."] }
       expect(MadeTexts.form(got)).to eq(MadeTexts.form([nil, true, false].map { |x| [x.to_s, "#{x}."] }))
@@ -293,5 +331,12 @@ RSpec.describe "Strings that a block makes" do
     expect { ["a"].pmap { |s| s.split("a") { |m| m } } }.to raise_error(Ikra::CompileError, /split with a block/)
     expect { [1].pmap { |x| [[x]].join } }.to raise_error(Ikra::CompileError, /no Arrays of Arrays/)
     expect { [:a].pmap { |x| "#{x}" } }.to raise_error(Ikra::CompileError, /Symbol#to_s/)
+    ["%g", "%5%", "%#x", "%*d", "%.3d", "%1$d", "%<a>d", "%", "%d %d"].each do |text|
+      block = eval("->(x) { format(#{text.inspect}, x) }") # rubocop:disable Security/Eval
+      expect { [1].pmap(&block) }.to raise_error(Ikra::CompileError, /Kernel#format/)
+    end
+    expect { [[1]].pmap { |x| "%d" % x } }.to raise_error(Ikra::CompileError, /kernels format numbers/)
+    expect { [-1].pmap { |x| "%x" % x } }.to raise_error(Ikra::CompileError, /no negative numbers by %x/)
+    expect { [200].pmap { |x| "%c" % x } }.to raise_error(Ikra::CompileError, /kernels format/)
   end
 end

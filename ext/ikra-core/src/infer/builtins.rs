@@ -196,6 +196,8 @@ pub enum Builtin {
     RegexpHasGroups,
     /// Whether a Regexp is for text in ASCII only; decided at compile time.
     RegexpIsAscii,
+    /// `__own?(:name)`: whether a method is Ruby's own; decided at compile time.
+    IsOwn,
     RegexpGroups,
     // primitives of Strings
     /// `freeze` of a literal: the same String each time.
@@ -416,7 +418,7 @@ impl Builtin {
             | ToFloat
             | ToInteger => 1..=1,
             RespondTo => 1..=2,
-            Answers => 1..=1,
+            Answers | IsOwn => 1..=1,
             RangeStep => 0..=1,
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
@@ -679,6 +681,11 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__block_form_of_split") => {
             Some(Builtin::Refuse("kernels do not know split with a block", "write split(…).each { |part| … }"))
         }
+        (_, "__own?") => Some(Builtin::IsOwn),
+        (_, "__format_form") => Some(Builtin::StrRefuse(
+            "kernels format numbers, Strings, nil, true and false by a literal with %d %x %o %b %f %s %c, and no negative \
+             numbers by %x",
+        )),
         (Atom::Str, "__substitution_form") => Some(Builtin::StrRefuse(
             "kernels replace a String by a String without a backslash: they know neither blocks nor Hashes here",
         )),
@@ -850,6 +857,10 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ("String", name) if name.ends_with('!') => {
             "kernels change no String, which others may hold: assign what the method without ! gives"
         }
+        ("String", "%") | (_, "format" | "sprintf") => {
+            "write a literal format with %d %x %o %b %f %s %c, the flags - 0 + and space, a width, places for %f and %s, \
+             and a value for each of them"
+        }
         ("String", _) => "do it before or after the section",
         ("Hash", "select" | "filter" | "reject") => {
             "kernels make no Hashes: find_all, partition and filter_map give arrays of keys and values"
@@ -864,9 +875,7 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ("Struct" | "Data", _) => "read the members by name",
         ("Complex", _) => "compute with its parts",
         ("Rational", _) => "compute with numerator and denominator, or with to_f",
-        (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => {
-            "give the value itself, and make the String afterwards"
-        }
+        (_, "to_s" | "inspect" | "name") => "give the value itself, and make the String afterwards",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
         _ => "write out what it does, with what docs/language.md lists",
     }

@@ -1120,6 +1120,10 @@ impl Analysis<'_> {
                 }
                 _ => Ty::never(),
             },
+            IsOwn => match args.literals.first() {
+                Some(Some(Literal::Sym(asked))) => flag(self.reaches_rubys(from, atom, &asked.clone())),
+                _ => Ty::never(),
+            },
             RegexpHasGroups => flag(matches!(atom, Atom::Regexp(id) if self.regexp_of(id).groups > 0)),
             RegexpIsAscii => flag(matches!(atom, Atom::Regexp(id) if self.regexp_of(id).ascii)),
             RegexpGroups => Ty::int(),

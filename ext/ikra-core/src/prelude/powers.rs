@@ -3,8 +3,8 @@
 //! Here: the table that `Float#to_s` reads, by exact arithmetic. Not here: the algorithm (`string_functions.rb`). It is
 //! Schubfach (Giulietti, "The Schubfach way to render doubles", 2020).
 //!
-//! For each k from [`LEAST`] to [`GREATEST`], g is floor(10^-k · 2^r) + 1 with the r for which it has 126 bits. An entry
-//! is g >> 63 and the 63 bits below, in 8 bytes each, the lowest first.
+//! For each k from [`LEAST`] to [`GREATEST`], g is floor(10^-k · 2^r) + 1 with the r for which it has 126 bits. An
+//! entry is g >> 63 and the 63 bits below, in 8 bytes each, the lowest first.
 
 use once_cell::sync::Lazy;
 

@@ -38,6 +38,59 @@ class Integer
   end
 end
 
+class Float
+  # Whether Ruby takes a number for a half, which it rounds to an even digit, when it writes so many places of it. It
+  # reckons with Floats where there are few digits, and allows for their errors (`ruby_dtoa`, its quick way of mode 3).
+  def __near_half?(places)
+    bits = __bits
+    power = (bits >> 52) & 0x7ff
+    return false if power == 0
+
+    part = ((bits & 0xf_ffff_ffff_ffff) | (1023 << 52)).__as_bits
+    guess = (part - 1.5) * 0.289529654602168 + 0.1760912590558 + (power - 1023).to_f * 0.301029995663981
+    k = guess.to_i
+    k -= 1 if guess < 0.0 && guess != k.to_f
+    sure = k >= 0 && k <= 22
+    k -= 1 if sure && self < 10.0**k
+    count = places + k + 1
+    return false if count < 1 || count > 14
+
+    d = self
+    slack = 2.0
+    if k > 0
+      d /= 10.0**k
+    elsif k < 0
+      d *= 10.0**(-k & 15)
+      factor = 1e16
+      j = -k >> 4
+      while j > 0
+        if j & 1 == 1
+          d *= factor
+          slack += 1.0
+        end
+        factor *= factor
+        j >>= 1
+      end
+    end
+    if !sure && d < 1.0
+      count -= 1
+      return false if count < 1
+
+      d *= 10.0
+      slack += 1.0
+    end
+    error = (slack * d + 7.0) * 2.220446049250313e-16 * 10.0**(count - 1)
+    while count > 0
+      d -= d.to_i.to_f
+      return false if d == 0.0
+
+      count -= 1
+      d *= 10.0 if count > 0
+    end
+    d <= 0.5 + error && d >= 0.5 - error
+  end
+end
+
 class String
   # Writes the last characters of a number, up to a byte; its first one may be a sign.
   def __figures(number, stop, radix)
@@ -178,6 +231,131 @@ class String
       j += 1
     end
     __set(j, 46)
+    nil
+  end
+
+  # An Integer in a field of `all` bytes, of which its digits and its sign take n.
+  def __fill_int(number, n, radix, flags, all)
+    stop = flags & 1 != 0 ? n : all
+    __fill_field(n, flags, all)
+    __figures(number, stop, radix)
+    if flags & 16 != 0
+      j = stop - n
+      while j < stop
+        b = __byte(j)
+        __set(j, b - 32) if b >= 97
+        j += 1
+      end
+    end
+    __fill_sign(number, stop - n, flags)
+    nil
+  end
+
+  # The same with zeros behind a point.
+  def __fill_exact(number, n, places, flags, all)
+    stop = flags & 1 != 0 ? n : all
+    __fill_field(n, flags, all)
+    point = places > 0 ? stop - places - 1 : stop
+    __figures(number, point, 10)
+    if places > 0
+      __set(point, 46)
+      __fill_zeros(point + 1, stop)
+    end
+    __fill_sign(number, stop - n, flags)
+    nil
+  end
+
+  # What stands around a number.
+  def __fill_field(n, flags, all)
+    __fill_blanks(0, all)
+    __fill_zeros(0, all - n) if flags & 3 == 2
+    nil
+  end
+
+  # The sign of a number whose sign or first digit stands at a byte.
+  def __fill_sign(number, at, flags)
+    if number < 0
+      if flags & 3 == 2
+        __set(at, 48)
+        __set(0, 45)
+      end
+    elsif flags & 12 != 0
+      __set(at, 48) if flags & 3 == 2
+      __set(flags & 3 == 2 ? 0 : at, flags & 4 != 0 ? 43 : 32)
+    end
+    nil
+  end
+
+  # `NaN` or `Inf`, with a sign, in a field.
+  def __fill_word(nan, sign, n, flags, all)
+    __fill_blanks(0, all)
+    at = flags & 1 != 0 ? 0 : all - n
+    if n > 3
+      __set(at, sign)
+      at += 1
+    end
+    __set(at, nan ? 78 : 73)
+    __set(at + 1, nan ? 97 : 110)
+    __set(at + 2, nan ? 78 : 102)
+    nil
+  end
+
+  # Writes a Float with so many places behind the point, rounded to the nearest such number, and to the even one of
+  # two. It is not negative and below 9e18, and too large for more than 59 bits behind the point, or else it is rounded
+  # to 0. `count` bytes are for digits before the point, of which the first may stay 0.
+  def __fill_fixed(x, count, places)
+    bits = x.__bits
+    power = ((bits >> 52) & 0x7ff) - 1075
+    m = (bits & 0xf_ffff_ffff_ffff) | (1 << 52)
+    __fill_zeros(0, count)
+    __set(count, 46) if places > 0
+    if power < -59
+      __fill_zeros(count + 1, count + 1 + places)
+      return nil
+    end
+    if power >= 0
+      __figures(m << power, count, 10)
+      __fill_zeros(count + 1, count + 1 + places)
+      return nil
+    end
+
+    low = (1 << -power) - 1
+    rest = m & low
+    __figures(m >> -power, count, 10)
+    k = 0
+    while k < places
+      rest *= 10
+      __set(count + 1 + k, 48 + (rest >> -power))
+      rest &= low
+      k += 1
+    end
+    half = 1 << (-power - 1)
+    last = places > 0 ? count + places : count - 1
+    tie = rest == half || x.__near_half?(places)
+    __round_up(last) if tie ? __byte(last).odd? : rest > half
+    nil
+  end
+
+  # Adds 1 to the last digit up to a byte.
+  def __round_up(last)
+    j = last
+    while j >= 0
+      b = __byte(j)
+      if b != 46
+        __set(j, b == 57 ? 48 : b + 1)
+        return nil if b != 57
+      end
+      j -= 1
+    end
+    nil
+  end
+
+  def __fill_blanks(from, to)
+    j = from
+    while j < to
+      __set(j, 32)
+      j += 1
+    end
     nil
   end
 

@@ -164,7 +164,7 @@ impl Body<'_, '_> {
                     }
                 }
             }
-            RespondTo | Answers | ClassOf | HasKeys | IsList => {
+            RespondTo | Answers | ClassOf | HasKeys | IsList | IsOwn => {
                 // both follow from the type
                 let types =
                     Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };

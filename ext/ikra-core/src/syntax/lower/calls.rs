@@ -146,6 +146,11 @@ impl Lower<'_> {
         span: Span,
         block: Option<(Literal<'_>, Loc)>,
     ) -> Kind {
+        if block.is_none()
+            && let Some(kind) = self.formatted(recv, head, args, span)
+        {
+            return kind;
+        }
         let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
         if let (Some(Ruby::Lvar(v)), None, false) = (recv, &block, head.safe)
             && let Some(kind) = self.rest_read(&v.name, head.name, args, span)
@@ -489,10 +494,10 @@ struct Literal<'a> {
 }
 
 /// The name of a call and where it stands.
-struct Head<'a> {
-    name: &'a str,
+pub(super) struct Head<'a> {
+    pub(super) name: &'a str,
     at: Option<Loc>,
-    safe: bool,
+    pub(super) safe: bool,
 }
 
 /// The most elements for which a call with a splat is compiled.

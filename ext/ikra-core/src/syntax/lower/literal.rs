@@ -3,7 +3,7 @@
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
 use crate::regexp::{Options, RegexpSource};
-use crate::syntax::ast::{ConstBase, ConstPath, Kind, PRIMITIVE};
+use crate::syntax::ast::{ConstBase, ConstPath, Kind, Node, PRIMITIVE};
 use lib_ruby_parser::{Node as Ruby, nodes};
 
 /// The pieces that the prelude's greatest `__join` appends at once.
@@ -128,6 +128,11 @@ impl Lower<'_> {
                 }
             }
         }
+        self.joined_pieces(pieces, span)
+    }
+
+    /// One String of several, of which the first is a literal.
+    pub(super) fn joined_pieces(&mut self, pieces: Vec<Node>, span: Span) -> Kind {
         let mut pieces = pieces.into_iter();
         let mut text = pieces.next().unwrap_or_else(|| self.make(span, Kind::Str([].into())));
         loop {

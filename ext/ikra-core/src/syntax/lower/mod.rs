@@ -13,6 +13,7 @@ mod assign;
 mod calls;
 mod control;
 mod defined;
+mod formats;
 mod literal;
 mod matches;
 mod outline;
