@@ -17,6 +17,11 @@ module Ikra
     attr_reader :operation
 
     # @api private
+    # What makes it, and what it tells how far it is.
+    attr_reader :work
+    attr_accessor :gate
+
+    # @api private
     def initialize(group, operation, &work)
       @group = group
       @operation = operation
@@ -36,7 +41,7 @@ module Ikra
     end
 
     # @return [Boolean] whether nothing is left to compute
-    def done? = @state != :waits && @state != :runs
+    def done? = @state == :ended || @state == :computed || (@state == :runs && @gate&.computed?) || false
 
     # Waits until nothing is left to compute.
     #
@@ -63,7 +68,7 @@ module Ikra
     end
 
     # @return [String]
-    def inspect = "#<#{self.class} #{@operation} #{@state}>"
+    def inspect = "#<#{self.class} #{@operation} #{@state == :runs && done? ? :computed : @state}>"
 
     # The parallel methods of its value.
     Parallel.public_instance_methods(false).each do |name|
@@ -82,7 +87,7 @@ module Ikra
       @value = value
       @error = error
       @state = :ended
-      @work = nil
+      @work = @gate = nil
     end
 
     # @api private
@@ -97,15 +102,9 @@ module Ikra
     end
 
     # @api private
-    # Runs on a thread of its own, which tells +gate+ how far it is.
-    def start(gate)
+    def begun(gate)
+      @gate = gate
       @state = :runs
-      Thread.new do
-        Thread.current.report_on_exception = false
-        Thread.current.abort_on_exception = false
-        Thread.current[:__ikra_gate] = gate
-        gate.run(@work) { |value, error| ended(value, error) }
-      end
     end
 
     # @api private

@@ -6,13 +6,19 @@ module Ikra
   # What the sections of one Fiber that run at once have in common: their order. Only one thread at a time is in here.
   # @api private
   class Sections
-    # The most sections that have not ended. Each has a thread.
+    # The most sections that have not ended. Some have a thread, and all have memory.
     MAX_UNFINISHED = 64
+    # How often a call runs on a thread of Ruby's before it tries to do without.
+    THREADS = 15
+    # The most places whose calls need a thread of Ruby's.
+    MAX_PLACES = 1024
     # Methods that run one section over objects, and read none afterwards.
     SINGLE = %i[pmap peach pselect preject ppartition pfilter_map pflat_map pcount psum pgroup_by psort_by puniq pcombine pzip pnew].freeze
+    # Methods whose value a section alone gives.
+    WHOLE = %i[pmap peach].freeze
     VARIABLE = :__ikra_gate
     POLICIES = %i[auto serial].freeze
-    private_constant :MAX_UNFINISHED, :SINGLE, :VARIABLE
+    private_constant :MAX_UNFINISHED, :THREADS, :MAX_PLACES, :SINGLE, :WHOLE, :VARIABLE
 
     class << self
       # The sections of this Fiber. nil where it has none that have not ended, and on the thread of a section.
@@ -25,10 +31,12 @@ module Ikra
       def open = current || new
 
       # Queues an operation, where this Fiber does. nil where the operation has to run now.
-      def queued(operation, single: SINGLE.include?(operation), &work) = current&.add_queued(operation, single, &work)
+      def queued(operation, single: SINGLE.include?(operation), place: nil, &work)
+        current&.add_queued(operation, single, place, &work)
+      end
 
       # Before plain Ruby reads objects: sections before it write what they have computed.
-      def wait_for_others = Thread.current[VARIABLE]&.finish_before
+      def wait_for_others = Thread.current[VARIABLE]&.before_ruby
 
       # A whole call of +pmap+ or +peach+.
       def call(operation, base, ticks, options, block)
@@ -36,6 +44,9 @@ module Ikra
 
         Parallel.instance_method(operation).bind_call(base, **options, &block)
       end
+
+      # By place, how often its calls still run on a thread of Ruby's.
+      def on_threads = @on_threads ||= {}
 
       # The block's value, with the values of sections in place of sections.
       def replaced(value, seen = {}.compare_by_identity)
@@ -57,8 +68,10 @@ module Ikra
       @unfinished = []
       @depth = 0
       @lock = Monitor.new
-      @gates = {}.compare_by_identity
     end
+
+    # What a section has raised. Later ones write nothing.
+    attr_reader :failure
 
     # What {Ikra.concurrently} does.
     def within(policy, &block)
@@ -74,14 +87,15 @@ module Ikra
     end
 
     # A section that may run beside others. +single+: it runs one section over objects, and reads none afterwards.
-    def add(operation, single = SINGLE.include?(operation), &work)
+    # +place+: where the call stands.
+    def add(operation, single: SINGLE.include?(operation), place: nil, &work)
       section = Section.new(self, operation, &work)
       @lock.synchronize do
         enter
         finish_deferred
         if @failure then section.ended(nil, @failure)
         elsif serial? then run_now(section)
-        else begin_section(section, single)
+        else begin_section(section, single, place)
         end
       end
       section
@@ -90,8 +104,8 @@ module Ikra
     end
 
     # The section of an operation within {Ikra.concurrently}. nil elsewhere.
-    def add_queued(operation, single, &work)
-      add(operation, single, &work) if @depth.positive?
+    def add_queued(operation, single, place, &work)
+      add(operation, single: single, place: place, &work) if @depth.positive?
     end
 
     # What +__section+ asks for a whole call of +pmap+ or +peach+.
@@ -99,7 +113,7 @@ module Ikra
       return if @depth.zero?
 
       options ||= {}
-      add(operation) { Sections.call(operation, base, ticks, options, block) }
+      add(operation, place: block.source_location) { Sections.call(operation, base, ticks, options, block) }
     end
 
     # A section that runs a block with the value of another one.
@@ -120,18 +134,28 @@ module Ikra
     # Sections up to this one write what they have computed.
     def finish(section)
       own = Thread.current[VARIABLE]
-      return own.finish(section) if own.is_a?(Gate)
+      return own.finish(section) if (own.is_a?(Gate) || own.is_a?(Desk)) && own.sections.equal?(self)
 
-      @lock.synchronize { finish_first until section.ended? }
+      finish_until(section)
     ensure
       leave
+    end
+
+    def finish_until(section)
+      @lock.synchronize do
+        until section.ended?
+          raise ThreadError, "a section waits for itself, or for one that is called after it" unless @unfinished.include?(section)
+
+          finish_first
+        end
+      end
     end
 
     def wait(section, seconds)
       return section if section.done?
       return section.tap { finish(section) } unless section.under_way?
 
-      @gates[section].wait(seconds) ? section : nil
+      section.gate&.wait(seconds) == false ? nil : section
     end
 
     def cancel(section)
@@ -145,18 +169,24 @@ module Ikra
     end
 
     # What the gate of a section asks: the footprints of sections before it that have not ended.
-    def writers_before(section) = @unfinished.take_while { |other| !other.equal?(section) }.flat_map { |other| @gates[other]&.footprints || [] }
+    def writers_before(section) = footprints(@unfinished.take_while { |other| !other.equal?(section) })
 
     # Of sections that run on this Fiber while others have not ended.
-    def writers = @unfinished.flat_map { |section| @gates[section]&.footprints || [] }
+    def writers = footprints(@unfinished)
 
     def finish_before = finish_all
+
+    def before_ruby = finish_all
+
+    def resumes? = false
 
     def packed(*) = false
 
     def turn = nil
 
     private
+
+    def footprints(sections) = sections.flat_map { |section| section.gate&.footprints || [] }
 
     def serial? = @policy == :serial || Ikra.__resident? || Ikra.__measured? || Ikra.__explaining?
 
@@ -196,23 +226,52 @@ module Ikra
 
     def run_now(section)
       finish_all
-      within_none { section.run }
+      with_gate(nil) { section.run }
       @failure = section.error
     end
 
-    # Runs the block without this gate.
-    def within_none
-      Thread.current[VARIABLE] = nil
+    # Runs the block with another gate than this one.
+    def with_gate(gate)
+      Thread.current[VARIABLE] = gate
       yield
     ensure
       Thread.current[VARIABLE] = self
     end
 
-    def begin_section(section, single)
+    def begin_section(section, single, place)
       finish_first if @unfinished.size >= MAX_UNFINISHED
+      at_desk(section, place) || on_thread(section, single)
+    rescue Exception # rubocop:disable Lint/RescueException
+      interrupted
+      raise
+    end
+
+    # Whether the section needs no thread of Ruby's.
+    def at_desk(section, place)
+      place = [section.operation, *place]
+      calls = Sections.on_threads[place] || 0
+      if calls.positive?
+        Sections.on_threads[place] = calls - 1
+        return false
+      end
+
+      desk = Desk.new(self, section, WHOLE.include?(section.operation))
+      unless with_gate(desk) { desk.run(section.work) }
+        Sections.on_threads.clear if Sections.on_threads.size >= MAX_PLACES
+        Sections.on_threads[place] = THREADS
+        return false
+      end
+      section.begun(desk)
+      @failure ? desk.stop(@failure) : @unfinished << section
+      finish(section) if desk.writes_now?
+      true
+    end
+
+    def on_thread(section, single)
       @unfinished << section
-      gate = @gates[section] = Gate.new(self, section, single)
-      section.start(gate)
+      gate = Gate.new(self, section, single)
+      section.begun(gate)
+      gate.start(section.work) { |value, error| section.ended(value, error) }
       follow(section, gate)
     end
 
@@ -223,9 +282,6 @@ module Ikra
         gate.go_on
       end
       finish(section) if gate.writes_now?
-    rescue Exception # rubocop:disable Lint/RescueException
-      interrupted
-      raise
     end
 
     # Blocks of {Section#then} run before later sections do.
@@ -243,19 +299,18 @@ module Ikra
 
     def finish_first
       section = @unfinished.first
-      gate = @gates[section]
-      if gate
-        gate.write
-        @gates.delete(section)
+      if section.gate || section.ended?
+        section.gate&.write
         @unfinished.shift
       else
         # Sections that its block calls come in its place.
         @unfinished.shift.run
       end
       fail_from(section.error) if section.error
-    rescue Exception # rubocop:disable Lint/RescueException
-      interrupted
-      raise
+      completed = true
+    ensure
+      # Also after a throw, as that of Timeout.
+      interrupted unless completed
     end
 
     # A section raised: later ones write nothing.
@@ -265,8 +320,9 @@ module Ikra
     end
 
     def stop(section, error)
-      gate = @gates.delete(section)
-      gate ? gate.stop(error) : section.ended(nil, error)
+      return if section.ended?
+
+      section.gate ? section.gate.stop(error) : section.ended(nil, error)
     end
 
     # Nothing that has not ended changes anything.

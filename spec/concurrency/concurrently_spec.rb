@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "timeout"
+
 module AtOnce
   class Body
     attr_accessor :a, :b, :link, :next
@@ -26,8 +28,13 @@ module AtOnce
     ->(run, world, at, k) { (cells = world.cells) && run.each(0...cells.size) { |i| cells[i] += k + at } },
     ->(run, world, at, _) { (cells = world.cells) && run.map(world.lists[at]) { |o| cells[o.a % 5] } },
     ->(run, world, _, k) { run.map(world.cells) { |x| x * k } },
-    ->(run, world, at, k) { run.find(world.lists[at]) { |o| o.a > k } }
+    ->(run, world, at, k) { run.find(world.lists[at]) { |o| o.a > k } },
+    ->(run, world, at, k) { run.select(world.lists[at]) { |o| (o.b += k).even? } },
+    ->(run, world, at, k) { run.sum(world.lists[at]) { |o| o.a -= k } },
+    ->(run, world, at, k) { (cells = world.cells) && run.each(world.lists[at]) { |o| cells[o.b % 5] = k } }
   ].freeze
+  # One that always raises, for the last element that it reaches.
+  RAISES = ->(run, world, at, k) { (last = world.lists[at].last) && run.each(world.lists[at]) { |o| o.equal?(last) ? o.a = k / (o.b - o.b) : o.b = k } }
 
   # Lists that share some of their bodies.
   World = Struct.new(:bodies, :lists, :cells) do
@@ -90,7 +97,7 @@ module AtOnce
     error = nil
     group.each do |section, at, k|
       before = world.state
-      results << world.shown(SECTIONS[section].call(Own, world, at, k))
+      results << world.shown(section.call(Own, world, at, k))
     rescue ZeroDivisionError => raised
       world.back_to(before)
       error = raised.class
@@ -104,7 +111,7 @@ module AtOnce
     results = begin
       Ikra.concurrently(policy: policy) do
         group.each_with_index.map do |(section, at, k), number|
-          made = SECTIONS[section].call(Parallel, world, at, k)
+          made = section.call(Parallel, world, at, k)
           asked.include?(number) ? made.value : made
         end
       end
@@ -115,9 +122,10 @@ module AtOnce
     [results && world.shown(results), error, world.state]
   end
 
+  # A tenth of all sections raise.
   def self.group(random)
-    Array.new(random.rand(2..12)) do
-      [random.rand(SECTIONS.size), random.rand(5), random.rand(-4..9)]
+    Array.new(random.rand(2..20)) do
+      [random.rand(10).zero? ? RAISES : SECTIONS.sample(random: random), random.rand(5), random.rand(-4..9)]
     end
   end
 end
@@ -131,13 +139,13 @@ RSpec.describe "Ikra.concurrently" do
     asked = random.rand(3).zero? ? [random.rand(group.size)] : []
     expected = AtOnce.one_by_one(AtOnce::World.of(Random.new(seed)), group)
     found = AtOnce.at_once(AtOnce::World.of(Random.new(seed)), group, policy, asked)
-    expect(found).to eq(expected), "seed #{seed}, group #{group}, asked #{asked}:\n#{expected}\n#{found}"
+    expect(found).to eq(expected), "seed #{seed}, group #{group.map { |section, *rest| [section.source_location.last, *rest] }}, asked #{asked}:\n#{expected}\n#{found}"
   end
 
   on_every_backend do
     it "gives what sequential Ruby gives, whatever sections share" do
       random = Random.new(RSpec.configuration.seed)
-      60.times { compare(random, random.rand(4).zero? ? :serial : :auto) }
+      300.times { compare(random, random.rand(4).zero? ? :serial : :auto) }
     end
 
     it "gives what sequential Ruby gives, 2000 times", :exhaustive do
@@ -332,6 +340,77 @@ RSpec.describe Ikra::Section do
     section = list.async.peach { |o| o.a += 1 }
     expect(Thread.new { section.value.map(&:a) }.value).to eq [1, 2, 3, 4, 5]
     expect([1, 2].async.pmap { |x| x }.value).to eq [1, 2]
+  end
+
+  it "waits neither for itself nor for a later one" do
+    first = [1].async.pmap { |x| x }
+    own = first.then { own.value }
+    expect { own.value }.to raise_error(ThreadError, /waits for itself/)
+    before = [1].async.pmap { |x| x }
+    later = nil
+    waits = before.then { later.value }
+    later = waits.then { 1 }
+    expect { waits.value }.to raise_error(ThreadError, /one that is called after it|waits for itself/)
+  end
+
+  it "takes its inputs at its call" do
+    section = list.async.peach { |o| o.a += 1 }
+    last = list.pop
+    last.freeze if (frozen = [true, false].sample)
+    list.clear
+    GC.start
+    frozen ? expect { section.value }.to(raise_error(FrozenError)) : section.value
+    expect(last.a).to eq(frozen ? 4 : 5)
+  end
+
+  it "keeps an exception of any class, and the sections before it" do
+    stub_const("Own", Class.new(Exception)) # rubocop:disable Lint/InheritException
+    others = [AtOnce::Body.new(1, 1)]
+    before = others.async.peach { |o| o.a += 1 }
+    section = list.async.peach { |o| o.a > 2 ? raise(Own, "own") : o.a += 1 }
+    2.times { expect { section.value }.to raise_error(Own, "own") }
+    expect(before.value[0].a).to eq 2
+    expect(list.pmap(&:a)).to eq [0, 1, 2, 3, 4]
+  end
+
+  it "ends where Timeout ends the wait for it" do
+    endless = list.async.peach(1 << 30, backend: :cpu) { |o| o.a ^= 1 }
+    expect { Timeout.timeout(0.05) { endless.value } }.to raise_error(Timeout::Error)
+    expect { endless.value }.to raise_error(Ikra::Cancelled)
+    expect(list.pmap(&:a)).to eq [0, 1, 2, 3, 4]
+  end
+
+  it "has a value in a child of fork where it was computed before" do
+    done = list.async.peach { |o| o.a += 1 }.wait
+    endless = [AtOnce::Body.new(1, 1)].async.peach(1 << 30, backend: :cpu) { |o| o.a ^= 1 }
+    reading, writing = IO.pipe
+    child = fork do
+      found = [done, endless].map do |section|
+        section.value.map(&:a)
+      rescue StandardError => error
+        error.message
+      end
+      writing.write(Marshal.dump(found))
+    ensure
+      exit!(0)
+    end
+    writing.close
+    found = Marshal.load(reading.read)
+    Process.wait(child)
+    endless.cancel
+    expect(found).to match [[1, 2, 3, 4, 5], /under way when the process forked/]
+    expect(done.value.map(&:a)).to eq [1, 2, 3, 4, 5]
+  end
+
+  it "may be forgotten, and its thread may have ended" do
+    sections = Array.new(20) do
+      Thread.new { Array.new(2) { list.dup.async.peach(100_000, backend: :cpu) { |o| o.a ^= 1 } } }.value.last
+    end
+    GC.start
+    kept = Thread.new { list.async.peach { |o| o.a += 1 } }.value
+    sections.clear
+    GC.start
+    expect(kept.value.map(&:a)).to eq [1, 2, 3, 4, 5]
   end
 
   it "leaves no threads" do

@@ -170,6 +170,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     explain::init(ikra, ruby)?;
     fiber::init(ikra, ruby)?;
     engine::footprint::init(ikra, ruby)?;
+    engine::submitted::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;

@@ -6,7 +6,7 @@ module Ikra
     # @api private
     class Gate
       # What the section writes (`Ikra::Footprint`).
-      attr_reader :footprints
+      attr_reader :footprints, :sections
 
       def initialize(sections, section, single)
         @sections = sections
@@ -18,7 +18,17 @@ module Ikra
         @ended = Thread::Queue.new
       end
 
-      # On the section's thread: runs the work, and yields its value and its error.
+      # Runs the work on a thread of its own, and yields its value and its error there.
+      def start(work, &ended)
+        Thread.new do
+          Thread.current.report_on_exception = false
+          Thread.current.abort_on_exception = false
+          Thread.current[:__ikra_gate] = self
+          run(work, &ended)
+        end
+      end
+
+      # On the section's thread.
       def run(work)
         Thread.handle_interrupt(Object => :never) do
           begin
@@ -37,6 +47,8 @@ module Ikra
 
       def queued(*) = nil
 
+      def resumes? = false
+
       def writers = @sections.writers_before(@section)
 
       # Waits until sections before it have written.
@@ -45,6 +57,9 @@ module Ikra
         take_turn
       end
 
+      # Before plain Ruby reads objects.
+      def before_ruby = finish_before
+
       # Waits for another section, whose value the block has captured.
       def finish(section)
         finish_before
@@ -52,7 +67,7 @@ module Ikra
       end
 
       # @return [Boolean] whether the caller goes on, as objects may change from now on
-      def packed(footprint, once, now)
+      def packed(footprint, once, now, *)
         @footprints << footprint if footprint
         @now ||= now
         left = once && @single && !@is_left
@@ -79,6 +94,8 @@ module Ikra
       def go_on = @turns << :go
 
       def writes_now? = @now
+
+      def computed? = false
 
       # The section writes, and ends.
       def write

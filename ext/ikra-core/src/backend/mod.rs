@@ -24,6 +24,7 @@ pub mod cuda;
 pub mod doubled;
 pub mod epilogue;
 pub mod fold;
+pub mod lanes;
 pub mod libm;
 pub mod philox;
 #[cfg(test)]
@@ -137,6 +138,8 @@ pub struct Launch<'a> {
     pub cancel: &'a CancelToken,
     /// A hint: threads per block, or jobs per chunk.
     pub block_size: Option<u32>,
+    /// A hint: other launches have work for the other threads of the host.
+    pub unsplit: bool,
     pub timings: &'a mut Timings,
     /// For a program that can defer its errors: where a backend that does not wait stores the object that knows how the
     /// launch ended.
@@ -175,6 +178,7 @@ impl<'a> Launch<'a> {
             limit: Key::NONE,
             cancel,
             block_size: None,
+            unsplit: false,
             timings,
             deferred: None,
         }
@@ -268,6 +272,10 @@ pub trait Executable: Any + Send + Sync {
     #[allow(clippy::wrong_self_convention, reason = "asks where the code came from; converts nothing")]
     fn from_cache(&self) -> bool {
         false
+    }
+    /// How long one thread of the host takes for so many jobs and ticks, as far as earlier launches have shown.
+    fn predicted(&self, _jobs: u64, _ticks: u64) -> Option<Duration> {
+        None
     }
     /// Says that several launches of one tick may become one launch, of a program that does in each tick what this one
     /// does. A backend without a use for that ignores it.

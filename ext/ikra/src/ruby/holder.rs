@@ -10,7 +10,7 @@ use ikra_core::memory::room;
 use magnus::prelude::*;
 use magnus::rb_sys::FromRawValue;
 use magnus::typed_data::Obj;
-use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, gc};
+use magnus::{DataTypeFunctions, Error, RModule, Ruby, TryConvert, TypedData, Value, gc};
 use once_cell::unsync::OnceCell;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -115,6 +115,16 @@ pub struct LazyHolder {
     few: [Cell<Raw>; MAX_WITHOUT_HOLDER],
     count: Cell<usize>,
     holder: OnceCell<Obj<Holder>>,
+}
+
+impl TryFrom<Value> for LazyHolder {
+    type Error = Error;
+
+    /// One that a holder was made for.
+    fn try_from(holder: Value) -> Result<Self, Error> {
+        let holder = OnceCell::with_value(Obj::try_convert(holder)?);
+        Ok(Self { few: Default::default(), count: Cell::default(), holder })
+    }
 }
 
 impl LazyHolder {

@@ -10,6 +10,7 @@
 //! * [`compile`]: compiles a variant ([`variant`]).
 //! * [`run`]: one launch.
 //! * [`footprint`]: sections that run at once.
+//! * [`submitted`]: sections that end later.
 //! * [`finish`]: the value of the section.
 //! * [`resident`]: objects that stay on the device.
 //!
@@ -29,6 +30,7 @@ pub mod resident;
 mod retry;
 mod run;
 mod select;
+pub mod submitted;
 mod variant;
 
 use crate::device::backends;
@@ -74,17 +76,20 @@ pub fn section(ruby: &Ruby, arguments: Arguments) -> Result<Value, Error> {
 }
 
 /// The `Ikra::Section` that a call gives where its Fiber queues sections. None where it runs now.
-fn queued(
-    ruby: &Ruby,
-    (operation, _, base, ticks, options, block, within): &Arguments,
-) -> Result<Option<Value>, Error> {
-    let whole_call = within.is_none() && (*operation == *names::PMAP || *operation == *names::PEACH);
-    let Some(gate) = gate::current(ruby).filter(|_| whole_call) else { return Ok(None) };
+fn queued(ruby: &Ruby, arguments: &Arguments) -> Result<Option<Value>, Error> {
+    let Some(gate) = gate::current(ruby).filter(|_| is_whole_call(arguments)) else { return Ok(None) };
+    let (operation, _, base, ticks, options, block, _) = arguments;
     gate.funcall("queued", (*operation, *base, *ticks, *options, *block))
+}
+
+/// Whether a section is a whole call of `pmap` or `peach`.
+fn is_whole_call((operation, .., within): &Arguments) -> bool {
+    within.is_none() && (*operation == *names::PMAP || *operation == *names::PEACH)
 }
 
 /// The same, once it is known which objects are in the middle of their methods.
 fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<Value, Error> {
+    let is_whole = is_whole_call(&arguments);
     let (request, within) = Request::parse(ruby, arguments, captures)?;
     let number = random::next_section();
     if let Some(value) = request.nothing(ruby) {
@@ -113,7 +118,11 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
     })?;
     let explained = explain::wanted(ruby).then(Explained::default);
     let (request, counted, state, gate) = (&request, Cell::default(), None, gate::current(ruby));
-    let (has_turn, is_left) = (false, false);
+    let is_resumable = match gate {
+        Some(gate) if scope.is_none() && explained.is_none() && is_whole => gate.funcall("resumes?", ())?,
+        _ => false,
+    };
+    let (has_turn, may_leave, is_left) = (false, false, false);
     Section {
         ruby,
         request,
@@ -128,6 +137,8 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
         state,
         gate,
         has_turn,
+        is_resumable,
+        may_leave,
         is_left,
     }
     .run()
@@ -156,6 +167,10 @@ struct Section<'r> {
     gate: Option<Value>,
     /// Whether it waits before it writes back.
     has_turn: bool,
+    /// Whether its gate takes a section that has to be ended ([`submitted::Submitted`]) in place of its value.
+    is_resumable: bool,
+    /// Whether its caller may go on while it runs.
+    may_leave: bool,
     /// Whether its caller has gone on, so that objects may change while it runs.
     is_left: bool,
 }

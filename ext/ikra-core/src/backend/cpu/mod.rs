@@ -246,6 +246,13 @@ impl Executable for CpuExecutable {
         self.compiled_in + self.jammed.as_ref().map_or(Duration::ZERO, |(_, together)| together.compiled_in)
     }
 
+    fn predicted(&self, jobs: u64, ticks: u64) -> Option<Duration> {
+        let alone = self.code.cost().of(jobs, ticks);
+        let together =
+            self.jammed.as_ref().and_then(|(jam, code)| code.code.cost().of(jobs.div_ceil(jam.width), ticks));
+        alone.into_iter().chain(together).min()
+    }
+
     fn runs_epilogue(&self) -> bool {
         !self.slots && !self.needs_stack && !self.mask && self.privatized.is_empty()
     }
@@ -325,8 +332,11 @@ const PIECES: usize = 4;
 impl CpuBackend {
     fn run_jobs(&self, executable: &CpuExecutable, launch: Launch<'_>, elements: u64) -> Result<Outcome> {
         let (layout, workers) = (&executable.layout, &self.workers);
-        let run =
-            |work: split::Work| if executable.needs_stack { workers.run_away(work) } else { Ok(workers.run(work)) };
+        let unsplit = launch.unsplit;
+        let run = |work: split::Work| match executable.needs_stack {
+            true => workers.run_away(work),
+            false => Ok(workers.run(work, unsplit)),
+        };
         if !begins(executable, &launch)? {
             return Ok(Outcome::Cancelled);
         }

@@ -30,11 +30,13 @@ impl WorkerPool {
         &self.threads
     }
 
-    /// Runs a launch on this thread, and on others if it takes long enough. Returns the trap with the least key.
-    pub fn run(&self, work: Work) -> Option<TrapRecord> {
+    /// Runs a launch on this thread, and on others if it takes long enough, but for one that is `unsplit`. Returns the
+    /// trap with the least key.
+    pub fn run(&self, work: Work, unsplit: bool) -> Option<TrapRecord> {
         let record = Record::default();
         let mut state = work.state.clone();
-        let Some(progress) = split::alone(&work, &mut state, &record, self.threads()) else {
+        let threads = if unsplit { 1 } else { self.threads() };
+        let Some(progress) = split::alone(&work, &mut state, &record, threads) else {
             return record.get();
         };
         let shared = Shared::new(work, record, progress, self.threads());
@@ -51,6 +53,6 @@ impl WorkerPool {
         if work.steps() == 0 {
             return Ok(None);
         }
-        Ok(self.threads.pool()?.install(|| self.run(work)))
+        Ok(self.threads.pool()?.install(|| self.run(work, false)))
     }
 }

@@ -129,6 +129,11 @@ impl Cost {
     fn get(&self) -> Option<f64> {
         Some(f64::from_bits(self.0.load(Ordering::Relaxed))).filter(|cost| *cost > 0.0)
     }
+    /// How long one thread takes for so many jobs and ticks.
+    pub fn of(&self, jobs: u64, ticks: u64) -> Option<Duration> {
+        let seconds = self.get()? * jobs as f64 * ticks as f64;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
     pub fn set(&self, took: Duration, jobs: u64, ticks: u64) {
         let cost = took.as_secs_f64() / (jobs as f64 * ticks as f64);
         self.0.store(cost.to_bits(), Ordering::Relaxed);

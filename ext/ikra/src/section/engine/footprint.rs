@@ -14,9 +14,9 @@ use crate::marshal::plan::Plan;
 use crate::marshal::trace::Tables;
 use crate::ruby::heap::Raw;
 use crate::ruby::identity::RawMap;
+use crate::section::random;
 use ikra_core::ir::Trap;
 use ikra_core::layout::schema::Schema;
-use ikra_core::memory::room;
 use ikra_core::world::Root;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -44,41 +44,58 @@ pub struct Footprint {
 
 impl DataTypeFunctions for Footprint {}
 
-/// Addresses of objects. Mostly two lists have no object in common, which a filter tells of most objects.
+/// Addresses of objects.
 #[derive(Default)]
 struct Addresses {
     all: Vec<Raw>,
-    /// A word has a bit for each address, by its hash. Made at the first look-up, as is the set.
-    filter: OnceCell<Vec<u64>>,
-    set: OnceCell<RawMap<()>>,
+    /// A bit for each address, by its page. Mostly objects of a list lie in few pages. Made at the first look-up.
+    pages: OnceCell<RawMap<Page>>,
 }
+
+/// The bits of the words of a page.
+type Page = [u64; PAGE / 8 / 64];
+
+const PAGE: usize = 4096;
 
 impl Addresses {
     fn contains_any(&self, others: &[Raw]) -> bool {
-        if self.all.is_empty() {
+        if self.all.is_empty() || others.is_empty() {
             return false;
         }
-        let filter = self.filter.get_or_init(|| {
-            let mut filter = room::filled(0, self.all.len().next_power_of_two());
+        let pages = self.pages.get_or_init(|| {
+            let mut pages = RawMap::default();
+            let (mut at, mut bits) = (place(self.all[0]).0, Page::default());
             for address in &self.all {
-                let (word, bit) = place(*address, filter.len());
-                filter[word] |= bit;
+                let (page, word, bit) = place(*address);
+                if page != at {
+                    add(&mut pages, at, &bits);
+                    (at, bits) = (page, Page::default());
+                }
+                bits[word] |= bit;
             }
-            filter
+            add(&mut pages, at, &bits);
+            pages
         });
-        let may_be = |address: &&Raw| {
-            let (word, bit) = place(**address, filter.len());
-            filter[word] & bit != 0
-        };
-        let set = || self.set.get_or_init(|| self.all.iter().map(|address| (*address, ())).collect());
-        others.iter().filter(may_be).any(|address| set().contains_key(address))
+        let (mut at, mut bits) = (Raw::MAX, None);
+        others.iter().any(|address| {
+            let (page, word, bit) = place(*address);
+            if page != at {
+                (at, bits) = (page, pages.get(&page));
+            }
+            bits.is_some_and(|bits| bits[word] & bit != 0)
+        })
     }
 }
 
-/// The bit of an address in a filter of so many words, a power of two.
-fn place(address: Raw, words: usize) -> (usize, u64) {
-    let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((hash >> 32) as usize & (words - 1), 1 << (hash >> 26 & 63))
+fn add(pages: &mut RawMap<Page>, page: Raw, more: &Page) {
+    let bits = pages.entry(page).or_default();
+    bits.iter_mut().zip(more).for_each(|(bits, more)| *bits |= more);
+}
+
+/// The page of an address, and its bit there.
+fn place(address: Raw) -> (Raw, usize, u64) {
+    let word = address as usize % PAGE / 8;
+    (address / PAGE as Raw, word / 64, 1 << (word % 64))
 }
 
 /// Defines `Ikra::Footprint`, which Ruby code cannot make.
@@ -151,6 +168,7 @@ impl Section<'_> {
         &mut self,
         variant: &Variant,
         tables: &Tables,
+        jobs: u64,
         policy: &LaunchPolicy,
     ) -> Result<bool, Error> {
         let Some(gate) = self.gate else { return Ok(false) };
@@ -169,7 +187,15 @@ impl Section<'_> {
         let writes_buffer = plan.kinds.iter().enumerate().any(|(at, kind)| kind.overwritten && tables.has_buffers(at));
         let footprint = footprint.map(|footprint| self.ruby.obj_wrap(footprint).as_value());
         let runs_once = self.runs_once(variant, policy);
-        self.is_left = gate.funcall("packed", (footprint, runs_once && !writes_buffer, writes_buffer))?;
+        let time = variant.executable.predicted(jobs, self.request.ticks).map(|time| time.as_secs_f64());
+        let leaves =
+            gate.funcall("packed", (footprint, runs_once && !writes_buffer, writes_buffer, time, self.is_resumable));
+        let leaves = leaves.inspect_err(|_| random::give_back(self.number))?;
+        if self.is_resumable {
+            self.may_leave = leaves;
+        } else {
+            self.is_left = leaves;
+        }
         Ok(false)
     }
 

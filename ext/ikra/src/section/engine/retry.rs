@@ -7,8 +7,10 @@ use super::Section;
 use super::fast_path::FastPath;
 use super::finish::ended;
 use super::request::Kind;
+use super::run::{Begun, Settled};
 use super::variant::Variant;
 use crate::buffers::buffer;
+use crate::marshal::pack::Packed;
 use crate::options::Flag;
 use crate::report::explain;
 use crate::ruby::gvl;
@@ -45,6 +47,8 @@ pub(super) enum RunOutcome {
     /// The section's value.
     Done(Value),
     Retry(Retry),
+    /// It waits to be written back.
+    Settled(Box<(Packed, Settled)>),
 }
 
 /// How a section launches. Each retry may change it.
@@ -107,13 +111,22 @@ impl Section<'_> {
                 }
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
-            if self.packed_at_gate(&variant, &tables, &policy)? {
+            if self.packed_at_gate(&variant, &tables, packed.jobs, &policy)? {
                 attempts -= 1;
                 continue;
             }
-            let outcome = self.launch(&variant, packed, &tables, &holder, policy);
+            let begun = self.begin(&variant, packed, policy)?;
+            if self.is_worth_a_lane(&begun.flight) {
+                let Begun { packed, flight, .. } = begun;
+                return Ok(self.submit((variant, tables), (packed, flight), &holder));
+            }
+            let outcome = match self.launch(&variant, begun, &tables, &holder, policy) {
+                Ok(RunOutcome::Settled(settled)) => return Ok(self.leave((variant, tables), *settled, &holder)),
+                outcome => outcome,
+            };
             self.keep(&variant, tables, &holder);
             match outcome? {
+                RunOutcome::Settled(_) => unreachable!("it was left"),
                 RunOutcome::Done(value) => {
                     if let Some(path) = FastPath::of(self, &variant).filter(|path| path.may_follow(policy.limit)) {
                         self.site.remember(path);
@@ -121,11 +134,7 @@ impl Section<'_> {
                     return Ok(value);
                 }
                 // Its caller was told that this does not happen.
-                RunOutcome::Retry(_) if self.is_left => {
-                    let message = "a section has to run again, and objects may have changed since its call: \
-                                   ask for its value before they do";
-                    return Err(Error::new(self.ruby.exception_runtime_error(), message));
-                }
+                RunOutcome::Retry(_) if self.is_left => return Err(self.has_to_run_again()),
                 // Each time some heap at least doubles, or the stack grows. So memory ends before the attempts do.
                 RunOutcome::Retry(Retry::Capacity) => attempts -= 1,
                 RunOutcome::Retry(Retry::Compile) => {
@@ -144,6 +153,13 @@ impl Section<'_> {
             self.ruby.exception_runtime_error(),
             "the objects of a section kept changing their types while it was compiled for them",
         ))
+    }
+
+    /// The error where that is not possible.
+    pub(super) fn has_to_run_again(&self) -> Error {
+        let message = "a section has to run again, and objects may have changed since its call: \
+                       ask for its value before they do";
+        Error::new(self.ruby.exception_runtime_error(), message)
     }
 
     /// Whether a launch that ended like this is repeated, and not because of a trap. `needed` are its buffers. Memory

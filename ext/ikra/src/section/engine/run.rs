@@ -8,7 +8,7 @@ use super::Section;
 use super::finish::ResultLocation;
 use super::request::Kind;
 use super::resident;
-use super::retry::{LaunchPolicy, RunOutcome};
+use super::retry::{LaunchPolicy, Retry, RunOutcome};
 use super::variant::{Variant, is_dtype};
 use crate::device::backends;
 use crate::marshal::made::Made;
@@ -22,8 +22,10 @@ use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
 use ikra_core::backend::collective::reduce::Reduced;
+use ikra_core::backend::epilogue::Compaction;
+use ikra_core::backend::fold::Fold;
 use ikra_core::backend::resident::{Resident, Write, send};
-use ikra_core::backend::{CancelToken, Ending, Key, Launch, Outcome, Timings};
+use ikra_core::backend::{Backend, CancelToken, Ending, Executable, Fresh, Key, Launch, Outcome, Timings};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::ir::{Column, Program, Site as Raise};
 use ikra_core::memory::buffer::Buffer;
@@ -31,10 +33,10 @@ use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::completion::Completion;
 use magnus::{Error, Value};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How a kernel is launched.
-struct Way<'v> {
+pub(super) struct Way<'v> {
     limit: Key,
     /// As [`LaunchPolicy::beside`].
     beside: bool,
@@ -51,11 +53,57 @@ struct Deferral<'v> {
     results: Arc<Buffer>,
 }
 
+/// A launch, without anything of Ruby's.
+pub(super) struct Flight {
+    backend: Arc<dyn Backend>,
+    executable: Arc<dyn Executable>,
+    /// The kernel that has an epilogue.
+    plain: Arc<dyn Executable>,
+    fold: Option<Fold>,
+    compaction: Option<Compaction>,
+    columns: Vec<HostColumn>,
+    biases: Vec<u64>,
+    params: Vec<u64>,
+    fresh: Vec<Fresh>,
+    residents: Vec<Resident>,
+    /// Bytes of columns that it reads, and bytes that it writes.
+    moved: (f64, f64),
+    jobs: u64,
+    slots: u64,
+    ticks: u64,
+    seed: u64,
+    section: u32,
+    block_size: Option<u32>,
+    /// It is the first launch over columns of a scope.
+    first: bool,
+    limit: Key,
+    in_place: bool,
+    may_wait: bool,
+    /// Whether times will be read.
+    exact: bool,
+    /// Whether times are measured.
+    timed: bool,
+}
+
+/// A launch that is set up.
+pub(super) struct Begun<'v> {
+    pub(super) packed: Packed,
+    pub(super) flight: Flight,
+    pub(super) result: ResultLocation,
+    pub(super) way: Way<'v>,
+}
+
 /// What a backend left of a launch.
-struct Launched {
+pub(super) struct Launched {
     /// `Cancelled` also where an interrupt that did not raise ended it.
     outcome: CoreResult<Outcome>,
     timings: Timings,
+    columns: Vec<HostColumn>,
+    biases: Vec<u64>,
+    params: Vec<u64>,
+    residents: Vec<Resident>,
+    moved: (f64, f64),
+    copied: usize,
     /// Launches before this one, whose values it reads.
     completions: Vec<Arc<Completion>>,
     /// Knows how the launch ends, if it was not waited for.
@@ -67,7 +115,7 @@ struct Launched {
 }
 
 /// A launch that is not repeated.
-struct Settled {
+pub(super) struct Settled {
     outcome: Outcome,
     limit: Key,
     /// All elements ran, up to the limit.
@@ -80,6 +128,120 @@ struct Settled {
     completions: Vec<Arc<Completion>>,
     /// An interrupt may still end the section.
     can_be_undone: bool,
+}
+
+/// That of a launch on another thread than its section.
+pub(super) fn beside() -> Way<'static> {
+    Way { limit: Key::NONE, beside: true, in_place: false, deferral: None }
+}
+
+impl Flight {
+    /// How long one thread of the host takes, as far as earlier launches have shown.
+    pub(super) fn predicted(&self) -> Option<Duration> {
+        self.executable.predicted(self.jobs, self.ticks)
+    }
+
+    /// Whether it mostly waits for a device.
+    pub(super) fn is_on_device(&self) -> bool {
+        self.backend.store().is_some()
+    }
+
+    /// Runs it. `unsplit`: others have work for all processors.
+    pub(super) fn run(self, cancel: &CancelToken, unsplit: bool) -> Launched {
+        let Self { backend, mut columns, biases, params, fresh, residents, moved, limit, in_place, .. } = self;
+        let mut timings = Timings { exact: self.exact, ..Timings::default() };
+        let (mut completions, mut ending) = (Vec::new(), None);
+        let (mut reduced, mut chosen, mut copied) = (None, None, 0);
+        let mut work = || {
+            let began = self.timed.then(Instant::now);
+            if self.first {
+                send(&residents, &*backend);
+            }
+            for resident in &residents {
+                let later = self.may_wait.then_some(&mut completions);
+                copied += resident.enter(&*backend, &mut columns, later, in_place)?;
+            }
+            timings.upload += began.map(|began| began.elapsed()).unwrap_or_default();
+            let launch = Launch {
+                columns: &mut columns,
+                biases: &biases,
+                params: &params,
+                jobs: self.jobs,
+                slots: self.slots,
+                fresh: &fresh,
+                ticks: self.ticks,
+                seed: self.seed,
+                section: self.section,
+                limit,
+                cancel,
+                block_size: self.block_size,
+                unsplit,
+                timings: &mut timings,
+                deferred: self.may_wait.then_some(&mut ending),
+            };
+            let outcome = match (self.fold, self.compaction) {
+                (Some(fold), _) => {
+                    let (outcome, value) = backend.launch_fold(&*self.plain, fold, launch)?;
+                    reduced = value;
+                    outcome
+                }
+                (None, Some(compaction)) => {
+                    let (outcome, rows) = backend.launch_compaction(&*self.plain, compaction, launch)?;
+                    chosen = rows;
+                    outcome
+                }
+                (None, None) => backend.launch(&*self.executable, launch)?,
+            };
+            // The launch was waited for after all. Its exception may come from values that a failed earlier launch
+            // never computed.
+            if let Outcome::Trapped(_) = outcome {
+                completions.iter().try_for_each(|completion: &Arc<Completion>| completion.wait())?;
+            }
+            Ok(outcome)
+        };
+        let outcome = work();
+        Launched {
+            outcome,
+            timings,
+            columns,
+            biases,
+            params,
+            residents,
+            moved,
+            copied,
+            completions,
+            ending,
+            reduced,
+            chosen,
+        }
+    }
+}
+
+impl Launched {
+    /// An interrupt that does not raise ended it.
+    fn cancelled() -> Self {
+        Self {
+            outcome: Ok(Outcome::Cancelled),
+            timings: Timings::default(),
+            columns: Vec::new(),
+            biases: Vec::new(),
+            params: Vec::new(),
+            residents: Vec::new(),
+            moved: (0.0, 0.0),
+            copied: 0,
+            completions: Vec::new(),
+            ending: None,
+            reduced: None,
+            chosen: None,
+        }
+    }
+
+    /// Gives the columns back.
+    pub(super) fn land(&mut self, packed: &mut Packed) {
+        packed.columns = std::mem::take(&mut self.columns);
+        packed.biases = std::mem::take(&mut self.biases);
+        packed.params = std::mem::take(&mut self.params);
+    }
 }
 
 impl Deferral<'_> {
@@ -120,18 +282,74 @@ impl Section<'_> {
     pub(super) fn launch(
         &mut self,
         variant: &Variant,
-        mut packed: Packed,
+        begun: Begun<'_>,
         tables: &Tables,
         holder: &LazyHolder,
         policy: LaunchPolicy,
     ) -> Result<RunOutcome, Error> {
-        let limit = policy.limit;
-        let result = self.result_location(variant, limit, &mut packed)?;
+        let Begun { mut packed, flight, result, way } = begun;
+        let launched = self.on_backend(flight, &way, &mut packed)?;
+        let settled = match self.settle(variant, &mut packed, (&way, result, launched), policy)? {
+            Ok(settled) => settled,
+            Err(retry) => return Ok(RunOutcome::Retry(retry)),
+        };
+        if self.is_resumable {
+            return Ok(RunOutcome::Settled(Box::new((packed, settled))));
+        }
+        self.wait_for_turn()?;
+        self.written_back(variant, &mut packed, tables, holder, settled).map(RunOutcome::Done)
+    }
+
+    /// Sets a launch up.
+    pub(super) fn begin<'v>(
+        &mut self,
+        variant: &'v Variant,
+        mut packed: Packed,
+        policy: LaunchPolicy,
+    ) -> Result<Begun<'v>, Error> {
+        let result = self.result_location(variant, policy.limit, &mut packed)?;
         let residents = std::mem::take(&mut packed.residents);
         let way = self.way(variant, policy, &result, &residents);
-        let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
-        let launched = self.on_backend(variant, &mut packed, &residents, &way)?;
-        let Launched { outcome, timings, completions, ending, reduced, chosen } = launched;
+        let executable = packed.doubled.as_ref().map_or(&variant.executable, |doubled| &doubled.executable).clone();
+        let flight = Flight {
+            backend: self.backend.clone(),
+            executable,
+            plain: variant.executable.clone(),
+            fold: variant.fold,
+            compaction: variant.compaction,
+            moved: bytes_to_move(&variant.lowered.program, &packed.columns),
+            columns: std::mem::take(&mut packed.columns),
+            biases: std::mem::take(&mut packed.biases),
+            params: std::mem::take(&mut packed.params),
+            fresh: std::mem::take(&mut packed.fresh),
+            residents,
+            jobs: packed.jobs,
+            slots: self.slots(),
+            ticks: self.request.ticks,
+            seed: random::seed(),
+            section: self.number,
+            block_size: self.request.settings.block_size,
+            first: self.state.as_ref().is_some_and(|state| state.is_level()),
+            limit: way.limit,
+            in_place: way.in_place,
+            may_wait: way.deferral.is_some(),
+            exact: self.clock.is_running(),
+            // The time is measured only for a profile, or where columns are transferred.
+            timed: self.clock.is_running() || self.backend.store().is_some(),
+        };
+        Ok(Begun { packed, flight, result, way })
+    }
+
+    /// What is left to do after a launch, or why the section runs again.
+    pub(super) fn settle(
+        &self,
+        variant: &Variant,
+        packed: &mut Packed,
+        (way, result, launched): (&Way<'_>, ResultLocation, Launched),
+        policy: LaunchPolicy,
+    ) -> Result<Result<Settled, Retry>, Error> {
+        let limit = policy.limit;
+        let Launched { outcome, timings, completions, ending, reduced, chosen, residents, moved, .. } = launched;
         // Only once it is sure that no interrupt makes it run again.
         let ended = match outcome {
             Ok(Outcome::Done) => true,
@@ -151,7 +369,7 @@ impl Section<'_> {
             old.retain(|resident| !at_once(resident));
         }
         if let Some(retry) = self.retry_of_launch(&outcome, policy.evicted, kept.iter().chain(&old))? {
-            return Ok(RunOutcome::Retry(retry));
+            return Ok(Err(retry));
         }
         if let Ok(Outcome::Done) = outcome {
             self.note(&timings, moved);
@@ -164,7 +382,7 @@ impl Section<'_> {
         if let Outcome::Trapped(record) = outcome
             && let Some(retry) = self.retry_of_trap(variant, &record, limit)?
         {
-            return Ok(RunOutcome::Retry(retry));
+            return Ok(Err(retry));
         }
         let into = self.request.settings.into.zip(variant.plan.result.as_ref());
         let result = match (reduced, chosen, into.and_then(|(into, slot)| is_dtype(into, slot))) {
@@ -172,12 +390,10 @@ impl Section<'_> {
             (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
             _ => result,
         };
-        let settled = Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone };
-        self.wait_for_turn()?;
-        self.written_back(variant, &mut packed, tables, holder, settled).map(RunOutcome::Done)
+        Ok(Ok(Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone }))
     }
 
-    fn way<'v>(
+    pub(super) fn way<'v>(
         &self,
         variant: &'v Variant,
         LaunchPolicy { limit, beside, .. }: LaunchPolicy,
@@ -203,96 +419,30 @@ impl Section<'_> {
     }
 
     /// The launch itself, without the GVL.
-    fn on_backend(
-        &mut self,
-        variant: &Variant,
-        packed: &mut Packed,
-        residents: &[Resident],
-        way: &Way<'_>,
-    ) -> Result<Launched, Error> {
+    fn on_backend(&mut self, flight: Flight, way: &Way<'_>, packed: &mut Packed) -> Result<Launched, Error> {
         let cancel = CancelToken::default();
-        let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
-        let (mut completions, mut ending) = (Vec::new(), None);
-        let (mut reduced, mut chosen, mut copied) = (None, None, 0);
-        // The time is measured only for a profile, or where columns are transferred.
-        let timed = self.clock.is_running() || self.backend.store().is_some();
-        let began = timed.then(Instant::now);
-        let outcome = {
-            let first = self.state.as_ref().is_some_and(|state| state.is_level());
-            let (backend, columns) = (&self.backend, &mut packed.columns);
-            let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
-            let executable = packed.doubled.as_ref().map_or(&*variant.executable, |doubled| &*doubled.executable);
-            let (slots, jobs, ticks) = (self.slots(), packed.jobs, self.request.ticks);
-            let (section, block_size) = (self.number, self.request.settings.block_size);
-            let (limit, in_place, may_wait) = (way.limit, way.in_place, way.deferral.is_some());
-            let (cancel, timings, reduced) = (&cancel, &mut timings, &mut reduced);
-            let (completions, ending, chosen, copied) = (&mut completions, &mut ending, &mut chosen, &mut copied);
-            let work = || {
-                let began = timed.then(Instant::now);
-                if first {
-                    send(residents, &**backend);
-                }
-                for resident in residents {
-                    *copied += resident.enter(&**backend, columns, may_wait.then_some(&mut *completions), in_place)?;
-                }
-                timings.upload += began.map(|began| began.elapsed()).unwrap_or_default();
-                let launch = Launch {
-                    columns,
-                    biases,
-                    params,
-                    jobs,
-                    slots,
-                    fresh,
-                    ticks,
-                    seed: random::seed(),
-                    section,
-                    limit,
-                    cancel,
-                    block_size,
-                    timings,
-                    deferred: may_wait.then_some(ending),
-                };
-                let outcome = match (variant.fold, variant.compaction) {
-                    (Some(fold), _) => {
-                        let (outcome, value) = backend.launch_fold(&*variant.executable, fold, launch)?;
-                        *reduced = value;
-                        outcome
-                    }
-                    (None, Some(compaction)) => {
-                        let (outcome, rows) = backend.launch_compaction(&*variant.executable, compaction, launch)?;
-                        *chosen = rows;
-                        outcome
-                    }
-                    (None, None) => backend.launch(executable, launch)?,
-                };
-                // The launch was waited for after all. Its exception may come from values that a failed earlier launch
-                // never computed.
-                if let Outcome::Trapped(_) = outcome {
-                    completions.iter().try_for_each(|completion| completion.wait())?;
-                }
-                Ok(outcome)
-            };
-            match (in_place, way.beside) {
-                (true, _) => gvl::released(work),
-                (false, true) => gvl::run_beside(self.ruby, cancel, work)?,
-                (false, false) => gvl::run(self.ruby, cancel, work)?.unwrap_or(Ok(Outcome::Cancelled)),
-            }
+        let began = flight.timed.then(Instant::now);
+        let work = || flight.run(&cancel, false);
+        let mut launched = match (way.in_place, way.beside) {
+            (true, _) => gvl::released(work),
+            (false, true) => gvl::run_beside(self.ruby, &cancel, work)?,
+            (false, false) => gvl::run(self.ruby, &cancel, work)?.unwrap_or_else(Launched::cancelled),
         };
-        self.clock.copied(copied);
+        launched.land(packed);
+        self.clock.copied(launched.copied);
         if let Some(mut at) = began {
-            for (phase, time) in
-                [(Phase::Upload, timings.upload), (Phase::Kernel, timings.kernel), (Phase::Download, timings.download)]
-            {
+            let Timings { upload, kernel, download, .. } = launched.timings;
+            for (phase, time) in [(Phase::Upload, upload), (Phase::Kernel, kernel), (Phase::Download, download)] {
                 self.clock.add(phase, at, time);
                 at += time;
             }
         }
-        Ok(Launched { outcome, timings, completions, ending, reduced, chosen })
+        Ok(launched)
     }
 
     /// Writes back what a launch left, and gives the section's value.
     #[inline(always)] // called once in a launch, with much to pass
-    fn written_back(
+    pub(super) fn written_back(
         &mut self,
         variant: &Variant,
         packed: &mut Packed,
