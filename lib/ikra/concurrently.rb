@@ -27,13 +27,16 @@ module Ikra
     # @example
     #   late, speed = Ikra.concurrently { [buses.pselect { |b| b.delay > 5 }, cars.psum(&:speed)] }
     # @param policy [Symbol] +:auto+, or +:serial+: one section after the other
+    # @param check [Symbol, nil] +:races+ raises {RaceError} where Ruby in the block calls a method that reads or
+    #   changes what a section writes later. That is slow
     # @return [Object] the block's value
     # @raise what the first section raises that does; later sections have then written nothing
-    def concurrently(policy: :auto, &block)
+    def concurrently(policy: :auto, check: nil, &block)
       raise ArgumentError, "Ikra.concurrently needs a block" unless block
       raise ArgumentError, "policy: #{policy.inspect} is none of #{Sections::POLICIES.map(&:inspect).join(", ")}" unless Sections::POLICIES.include?(policy)
+      raise ArgumentError, "check: #{check.inspect} is not :races" unless Sections::CHECKS.include?(check)
 
-      Sections.open.within(policy, &block)
+      Sections.open.within(policy, check, &block)
     end
   end
 end

@@ -13,8 +13,8 @@ module Ikra
   # writes. Ruby that looks at these objects meanwhile sees them as they were.
   class Section
     # @api private
-    # The name of the method that made it.
-    attr_reader :operation
+    # The name of the method that made it, and the path and line of its block.
+    attr_reader :operation, :place
 
     # @api private
     # What makes it, and what it tells how far it is.
@@ -22,9 +22,10 @@ module Ikra
     attr_accessor :gate
 
     # @api private
-    def initialize(group, operation, &work)
+    def initialize(group, operation, place = nil, &work)
       @group = group
       @operation = operation
+      @place = place
       @work = work
       @state = :waits
     end

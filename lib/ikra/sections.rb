@@ -18,6 +18,7 @@ module Ikra
     WHOLE = %i[pmap peach].freeze
     VARIABLE = :__ikra_gate
     POLICIES = %i[auto serial].freeze
+    CHECKS = [nil, :races].freeze
     private_constant :MAX_UNFINISHED, :THREADS, :MAX_PLACES, :SINGLE, :WHOLE, :VARIABLE
 
     class << self
@@ -74,11 +75,11 @@ module Ikra
     attr_reader :failure
 
     # What {Ikra.concurrently} does.
-    def within(policy, &block)
+    def within(policy, check, &block)
       outer, @policy = @policy, policy
       enter
       @depth += 1
-      value = completing(&block)
+      value = completing { check ? Races.new(self).watch(&block) : block.call }
       @depth == 1 ? (finish_all && Sections.replaced(value)) : value
     ensure
       @depth -= 1
@@ -89,13 +90,13 @@ module Ikra
     # A section that may run beside others. +single+: it runs one section over objects, and reads none afterwards.
     # +place+: where the call stands.
     def add(operation, single: SINGLE.include?(operation), place: nil, &work)
-      section = Section.new(self, operation, &work)
+      section = Section.new(self, operation, place, &work)
       @lock.synchronize do
         enter
         finish_deferred
         if @failure then section.ended(nil, @failure)
         elsif serial? then run_now(section)
-        else begin_section(section, single, place)
+        else begin_section(section, single)
         end
       end
       section
@@ -174,6 +175,8 @@ module Ikra
     # Of sections that run on this Fiber while others have not ended.
     def writers = footprints(@unfinished)
 
+    def each_unfinished = @unfinished.each
+
     def finish_before = finish_all
 
     def before_ruby = finish_all
@@ -238,17 +241,17 @@ module Ikra
       Thread.current[VARIABLE] = self
     end
 
-    def begin_section(section, single, place)
+    def begin_section(section, single)
       finish_first if @unfinished.size >= MAX_UNFINISHED
-      at_desk(section, place) || on_thread(section, single)
+      at_desk(section) || on_thread(section, single)
     rescue Exception # rubocop:disable Lint/RescueException
       interrupted
       raise
     end
 
     # Whether the section needs no thread of Ruby's.
-    def at_desk(section, place)
-      place = [section.operation, *place]
+    def at_desk(section)
+      place = [section.operation, *section.place]
       calls = Sections.on_threads[place] || 0
       if calls.positive?
         Sections.on_threads[place] = calls - 1

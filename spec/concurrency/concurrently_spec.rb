@@ -283,6 +283,49 @@ RSpec.describe "Ikra.concurrently" do
   end
 end
 
+RSpec.describe "Ikra.concurrently(check: :races)" do
+  let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
+
+  def self.finds(what, pattern, &block)
+    it "finds #{what}" do
+      cells = [1, 2, 3]
+      work = lambda do
+        Ikra.concurrently(check: :races) do
+          list.peach { |o| o.a += 1 }
+          (0...3).peach { |i| cells[i] += 1 }
+          instance_exec(cells, &block)
+        end
+      end
+      expect(&work).to raise_error(Ikra::RaceError, pattern)
+      # Both were called before.
+      expect([list.map(&:a), cells]).to eq [[1, 2, 3, 4, 5], [2, 3, 4]]
+    end
+  end
+
+  line = __LINE__
+  finds("a reader", /concurrently_spec.rb:#{line + 1}: a meets @a of an AtOnce::Body, which peach at .*concurrently_spec.rb:\d+ writes later/) { list[2].a }
+  finds("a writer", /: a= meets @a of an AtOnce::Body/) { list[2].a = 7 }
+  finds("a method that looks at the ivar", /: to_s meets @a of/) do
+    AtOnce::Body.class_eval { def to_s = "body #{@a}" }
+    list[1].to_s
+  ensure
+    AtOnce::Body.remove_method(:to_s)
+  end
+  finds("a method for any ivar", /: instance_variable_get meets @a of/) { list[1].instance_variable_get(:@a) }
+  finds("an Array", /: \[\] meets what is in an Array, which peach at/) { |cells| cells[0] }
+
+  it "finds nothing where Ruby looks at other objects and ivars, or asks for the value before" do
+    found = Ikra.concurrently(check: :races) do
+      section = list.peach { |o| o.a += 1 }
+      seen = [list.map(&:b), list[0].next, list.size]
+      section.value
+      [seen, list.map(&:a), list.psum(&:a)]
+    end
+    expect(found).to eq [[[1] * 5, nil, 5], [1, 2, 3, 4, 5], 15]
+    expect { Ikra.concurrently(check: :none) { 1 } }.to raise_error(ArgumentError, "check: :none is not :races")
+  end
+end
+
 RSpec.describe Ikra::Section do
   let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
 

@@ -20,7 +20,7 @@ use ikra_core::layout::schema::Schema;
 use ikra_core::world::Root;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{DataTypeFunctions, Error, RArray, RModule, Ruby, TryConvert, TypedData, Value};
+use magnus::{DataTypeFunctions, Error, RArray, RModule, Ruby, TryConvert, TypedData, Value, method};
 use once_cell::unsync::OnceCell;
 use std::collections::{HashMap, HashSet};
 
@@ -58,6 +58,10 @@ type Page = [u64; PAGE / 8 / 64];
 const PAGE: usize = 4096;
 
 impl Addresses {
+    fn contains(&self, address: Raw) -> bool {
+        self.contains_any(&[address])
+    }
+
     fn contains_any(&self, others: &[Raw]) -> bool {
         if self.all.is_empty() || others.is_empty() {
             return false;
@@ -105,6 +109,7 @@ fn place(address: Raw) -> (Raw, usize, u64) {
 pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     let class = ikra.define_class("Footprint", ruby.class_object())?;
     class.undef_default_alloc_func();
+    class.define_method("written", method!(Footprint::written, 1))?;
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Footprint"),))?;
     <Footprint as TypedData>::class(ruby);
     Ok(())
@@ -133,6 +138,19 @@ impl Footprint {
         all.locals.extend(schema.accumulators.iter().map(|accumulator| accumulator.name.to_string()));
         let is_empty = all.fields.is_empty() && all.arrays.all.is_empty() && all.locals.is_empty() && !all.anything;
         (!is_empty).then_some(all)
+    }
+
+    /// What a section writes of an object: the names of ivars. All that an Array holds has no name. nil: nothing.
+    fn written(ruby: &Ruby, this: &Self, object: Value) -> Value {
+        let raw = object.as_raw();
+        if this.arrays.contains(raw) {
+            return ruby.ary_new().as_value();
+        }
+        let Some((class, _)) = this.objects.iter().find(|(_, objects)| objects.contains(raw)) else {
+            return ruby.qnil().as_value();
+        };
+        let fields = this.fields.iter().filter(|(of, _)| of == class).map(|(_, name)| ruby.to_symbol(name));
+        ruby.ary_from_iter(fields).as_value()
     }
 
     /// Whether a section with these tables, over `base`, may read any of it.
