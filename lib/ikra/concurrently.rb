@@ -26,17 +26,20 @@ module Ikra
     #
     # @example
     #   late, speed = Ikra.concurrently { [buses.pselect { |b| b.delay > 5 }, cars.psum(&:speed)] }
-    # @param policy [Symbol] +:auto+, or +:serial+: one section after the other
+    # @param policy [Symbol] +:auto+; +:plain+: each on a thread of its own, however short it is; or +:serial+: one
+    #   section after the other
     # @param check [Symbol, nil] +:races+ raises {RaceError} where Ruby in the block calls a method that reads or
     #   changes what a section writes later. That is slow
+    # @param trace [String, Pathname, nil] a file that gets what the sections did, and when, for Perfetto, or
+    #   +about:tracing+ in Chrome
     # @return [Object] the block's value
     # @raise what the first section raises that does; later sections have then written nothing
-    def concurrently(policy: :auto, check: nil, &block)
+    def concurrently(policy: :auto, check: nil, trace: nil, &block)
       raise ArgumentError, "Ikra.concurrently needs a block" unless block
       raise ArgumentError, "policy: #{policy.inspect} is none of #{Sections::POLICIES.map(&:inspect).join(", ")}" unless Sections::POLICIES.include?(policy)
       raise ArgumentError, "check: #{check.inspect} is not :races" unless Sections::CHECKS.include?(check)
 
-      Sections.open.within(policy, check, &block)
+      Sections.open.within(policy, check, trace, &block)
     end
   end
 end

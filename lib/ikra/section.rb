@@ -17,8 +17,11 @@ module Ikra
     attr_reader :operation, :place
 
     # @api private
-    # What makes it, and what it tells how far it is.
+    # What makes it.
     attr_reader :work
+
+    # @api private
+    # What it tells how far it is.
     attr_accessor :gate
 
     # @api private

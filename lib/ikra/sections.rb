@@ -17,7 +17,7 @@ module Ikra
     # Methods whose value a section alone gives.
     WHOLE = %i[pmap peach].freeze
     VARIABLE = :__ikra_gate
-    POLICIES = %i[auto serial].freeze
+    POLICIES = %i[auto plain serial].freeze
     CHECKS = [nil, :races].freeze
     private_constant :MAX_UNFINISHED, :THREADS, :MAX_PLACES, :SINGLE, :WHOLE, :VARIABLE
 
@@ -73,10 +73,13 @@ module Ikra
 
     # What a section has raised. Later ones write nothing.
     attr_reader :failure
+    # What notes when sections run. nil where nobody wants that.
+    attr_reader :trace
 
     # What {Ikra.concurrently} does.
-    def within(policy, check, &block)
+    def within(policy, check, path, &block)
       outer, @policy = @policy, policy
+      traced, @trace = @trace, Trace.new if path
       enter
       @depth += 1
       value = completing { check ? Races.new(self).watch(&block) : block.call }
@@ -84,6 +87,10 @@ module Ikra
     ensure
       @depth -= 1
       @policy = outer
+      if path
+        @trace.write(path)
+        @trace = traced
+      end
       leave
     end
 
@@ -95,8 +102,8 @@ module Ikra
         enter
         finish_deferred
         if @failure then section.ended(nil, @failure)
-        elsif serial? then run_now(section)
-        else begin_section(section, single)
+        elsif @trace then @trace.called(section) { run(section, single) }
+        else run(section, single)
         end
       end
       section
@@ -175,6 +182,9 @@ module Ikra
     # Of sections that run on this Fiber while others have not ended.
     def writers = footprints(@unfinished)
 
+    # Whether each section has a thread, however short it is.
+    def plain? = @policy == :plain
+
     def each_unfinished = @unfinished.each
 
     def finish_before = finish_all
@@ -183,6 +193,8 @@ module Ikra
 
     def resumes? = false
 
+    def traces? = false
+
     def packed(*) = false
 
     def turn = nil
@@ -190,6 +202,8 @@ module Ikra
     private
 
     def footprints(sections) = sections.flat_map { |section| section.gate&.footprints || [] }
+
+    def run(section, single) = serial? ? run_now(section) : begin_section(section, single)
 
     def serial? = @policy == :serial || Ikra.__resident? || Ikra.__measured? || Ikra.__explaining?
 
@@ -243,7 +257,7 @@ module Ikra
 
     def begin_section(section, single)
       finish_first if @unfinished.size >= MAX_UNFINISHED
-      at_desk(section) || on_thread(section, single)
+      (at_desk(section) unless plain? && !WHOLE.include?(section.operation)) || on_thread(section, single)
     rescue Exception # rubocop:disable Lint/RescueException
       interrupted
       raise
@@ -303,7 +317,7 @@ module Ikra
     def finish_first
       section = @unfinished.first
       if section.gate || section.ended?
-        section.gate&.write
+        @trace ? @trace.writes(section) { section.gate&.write } : section.gate&.write
         @unfinished.shift
       else
         # Sections that its block calls come in its place.

@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
+require "json"
+require "pathname"
 require "timeout"
+require "tmpdir"
 
 module AtOnce
   class Body
@@ -145,12 +148,12 @@ RSpec.describe "Ikra.concurrently" do
   on_every_backend do
     it "gives what sequential Ruby gives, whatever sections share" do
       random = Random.new(RSpec.configuration.seed)
-      300.times { compare(random, random.rand(4).zero? ? :serial : :auto) }
+      300.times { compare(random, %i[auto auto plain serial].sample(random: random)) }
     end
 
     it "gives what sequential Ruby gives, 2000 times", :exhaustive do
       random = Random.new(RSpec.configuration.seed)
-      2000.times { compare(random, %i[auto serial].sample(random: random)) }
+      2000.times { compare(random, %i[auto plain serial].sample(random: random)) }
     end
 
     it "gives the block's value with the values of sections, within Arrays and Hashes" do
@@ -264,7 +267,7 @@ RSpec.describe "Ikra.concurrently" do
 
   it "refuses what it cannot do" do
     expect { Ikra.concurrently }.to raise_error(ArgumentError, /needs a block/)
-    expect { Ikra.concurrently(policy: :fast) { 1 } }.to raise_error(ArgumentError, /policy: :fast is none of :auto, :serial/)
+    expect { Ikra.concurrently(policy: :fast) { 1 } }.to raise_error(ArgumentError, /policy: :fast is none of :auto, :plain, :serial/)
     expect { Ikra.concurrently { [1].pmap { |x| x.nothing_like_this } } }.to raise_error(NoMethodError)
     expect { Ikra.concurrently { [1].pmap { |x| eval(x.to_s) } } }.to raise_error(Ikra::CompileError)
   end
@@ -323,6 +326,64 @@ RSpec.describe "Ikra.concurrently(check: :races)" do
     end
     expect(found).to eq [[[1] * 5, nil, 5], [1, 2, 3, 4, 5], 15]
     expect { Ikra.concurrently(check: :none) { 1 } }.to raise_error(ArgumentError, "check: :none is not :races")
+  end
+end
+
+RSpec.describe "Ikra.concurrently(trace:)" do
+  let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
+
+  # The events of each kind, of the sections that the block calls.
+  def events(&block)
+    Dir.mktmpdir do |folder|
+      path = File.join(folder, "lanes.json")
+      Ikra.concurrently(trace: path, &block)
+      JSON.parse(File.read(path)).fetch("traceEvents").group_by { |event| event["ph"] }
+    end
+  end
+
+  it "writes when sections ran, and what they waited for" do
+    cells = [1, 2, 3]
+    total = 0
+    found = events do
+      list.peach { |o| o.a += 1 }
+      list.psum(&:a)
+      (0...3).peach { |i| cells[i] += 1 }
+      cells.pmap { |x| x }
+      [1].peach { |x| total += x }
+      [1].pmap { |x| x + total }
+    end
+    calls = found["X"].select { |event| event["tid"] == 0 }
+    expect(calls.map { |event| event["name"] }).to eq ["0: peach", "1: psum", "2: peach", "3: pmap", "4: peach", "5: pmap"]
+    expect(calls.map { |event| event["args"]["after"] }).to eq [
+      [], [{ "section" => 0, "reason" => "@a of AtOnce::Body" }],
+      [], [{ "section" => 2, "reason" => "an Array" }],
+      [], [{ "section" => 4, "reason" => "the variable total" }]
+    ]
+    expect(calls.map { |event| event["args"]["outcome"] }.uniq).to eq ["done"]
+    expect(calls[0]["args"]["place"]).to match(/concurrently_spec.rb:\d+$/)
+    expect(found["X"].select { |event| event["tid"] == 1 }.size).to eq 6
+    expect(found["X"].map { |event| event["dur"] }).to all be >= 0
+    expect(found["s"].map { |event| event["name"] }).to eq ["@a of AtOnce::Body", "an Array", "the variable total"]
+    expect(found["f"].size).to eq 3
+  end
+
+  it "shows kernels that ran at once in rows of their own" do
+    lists = Array.new(3) { list.dup }
+    found = events { lists.each { |one| one.map(&:dup).peach(20_000, backend: :cpu) { |o| o.a = (o.a * 5) & 1023 } } }
+    kernels = found["X"].select { |event| event["tid"] > 1 }
+    expect(kernels.size).to eq 3
+    alike = kernels.group_by { |event| event["tid"] }.values
+    alike.each { |row| row.each_cons(2) { |one, next_one| expect(one["ts"] + one["dur"]).to be <= next_one["ts"] + 0.2 } }
+  end
+
+  it "writes what there is where a section raises" do
+    found = nil
+    Dir.mktmpdir do |folder|
+      path = Pathname.new(folder).join("lanes.json")
+      expect { Ikra.concurrently(trace: path) { [list.peach { |o| o.a / 0 }, list.pmap(&:b)] } }.to raise_error(ZeroDivisionError)
+      found = JSON.parse(path.read).fetch("traceEvents")
+    end
+    expect(found.filter_map { |event| event.dig("args", "outcome") }.uniq).to eq %w[ZeroDivisionError unfinished]
   end
 end
 

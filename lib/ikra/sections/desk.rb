@@ -52,6 +52,10 @@ module Ikra
 
       def writers = @sections.writers
 
+      def traces? = !@sections.trace.nil?
+
+      def met(footprint, reason) = @sections.trace.met(footprint, @section, reason)
+
       # Waits until sections before it have written.
       def finish_before
         Thread.handle_interrupt(WAITS) { @sections.finish_before }
@@ -70,14 +74,15 @@ module Ikra
         raise
       end
 
-      # @return [Boolean] whether the caller may go on while the kernel runs
+      # @return [Boolean, Symbol] whether the caller may go on while the kernel runs; +:lane+ where it does, even for a
+      #   short one
       def packed(footprint, once, now, time, resumable)
         leaves = resumable && once
         raise Aborted unless leaves || (time && time < SHORT && (resumable || (footprint.nil? && !now)))
 
         @footprints << footprint if footprint
         @now ||= now
-        leaves
+        leaves && @sections.plain? ? :lane : leaves
       end
 
       # Asked by the caller's thread, from here on.
@@ -97,6 +102,12 @@ module Ikra
           @error = error
         end
         @section.ended(@value, @error)
+      end
+
+      # When its kernel began, and ended. nil where that was on the caller's thread, during the call.
+      def span
+        now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        @submitted&.span&.map { |ago| now - ago }
       end
 
       # The section ends, with this error, and writes nothing.

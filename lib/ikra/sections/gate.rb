@@ -30,6 +30,7 @@ module Ikra
 
       # On the section's thread.
       def run(work)
+        @began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         Thread.handle_interrupt(Object => :never) do
           begin
             value = Thread.handle_interrupt(Object => :immediate) { attempt(work) }
@@ -37,6 +38,7 @@ module Ikra
             error = raised
           end
           @footprints.clear
+          @sections.trace&.ran(@section, @began, @computed || Process.clock_gettime(Process::CLOCK_MONOTONIC))
           yield value, error
           @events << :ended
           @ended.close
@@ -50,6 +52,10 @@ module Ikra
       def resumes? = false
 
       def writers = @sections.writers_before(@section)
+
+      def traces? = !@sections.trace.nil?
+
+      def met(footprint, reason) = @sections.trace.met(footprint, @section, reason)
 
       # Waits until sections before it have written.
       def finish_before
@@ -80,6 +86,7 @@ module Ikra
       def turn
         return if @has_turn
 
+        @computed = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         @section.computed
         @events << :computed
         take_turn
@@ -102,6 +109,9 @@ module Ikra
         @turns << :go
         @ended.pop
       end
+
+      # The thread says when it ran.
+      def span = nil
 
       # The section ends, with this error, and writes nothing.
       def stop(error)

@@ -122,7 +122,7 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
         Some(gate) if scope.is_none() && explained.is_none() && is_whole => gate.funcall("resumes?", ())?,
         _ => false,
     };
-    let (has_turn, may_leave, is_left) = (false, false, false);
+    let (has_turn, may_leave, leaves_at_once, is_left) = (false, false, false, false);
     Section {
         ruby,
         request,
@@ -139,6 +139,7 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
         has_turn,
         is_resumable,
         may_leave,
+        leaves_at_once,
         is_left,
     }
     .run()
@@ -171,6 +172,8 @@ struct Section<'r> {
     is_resumable: bool,
     /// Whether its caller may go on while it runs.
     may_leave: bool,
+    /// Whether that is so however short it is.
+    leaves_at_once: bool,
     /// Whether its caller has gone on, so that objects may change while it runs.
     is_left: bool,
 }

@@ -14,6 +14,8 @@ use crate::marshal::plan::Plan;
 use crate::marshal::trace::Tables;
 use crate::ruby::heap::Raw;
 use crate::ruby::identity::RawMap;
+use crate::ruby::question;
+use crate::ruby::reflect;
 use crate::section::random;
 use ikra_core::ir::Trap;
 use ikra_core::layout::schema::Schema;
@@ -153,26 +155,52 @@ impl Footprint {
         ruby.ary_from_iter(fields).as_value()
     }
 
-    /// Whether a section with these tables, over `base`, may read any of it.
-    fn meets(&self, plan: &Plan, schema: &Schema, tables: &Tables, base: Raw) -> bool {
-        if self.anything || self.arrays.contains_any(&[base]) {
-            return true;
+    /// What a section with these tables, over `base`, may read of it.
+    fn met(&self, plan: &Plan, schema: &Schema, tables: &Tables, base: Raw) -> Option<Met<'_>> {
+        if self.anything {
+            return Some(Met::Anything);
         }
-        let names = |root: &Root| match root {
-            Root::Capture(name) | Root::Within(_, name) => self.locals.contains(&**name),
-            _ => false,
+        if self.arrays.contains_any(&[base]) {
+            return Some(Met::Array);
+        }
+        let named = |root: &Root| match root {
+            Root::Capture(name) | Root::Within(_, name) => self.locals.get(&**name),
+            _ => None,
         };
-        let reads_local = |root: &Root| names(root) || root.enclosing().any(names);
-        if schema.roots.iter().any(|root| reads_local(&root.root)) {
-            return true;
+        let local = |root: &Root| named(root).or_else(|| root.enclosing().find_map(named));
+        if let Some(name) = schema.roots.iter().find_map(|root| local(&root.root)) {
+            return Some(Met::Local(name));
         }
         let mut classes = plan.classes.iter().zip(&tables.classes);
-        let same_object = classes.any(|(class, rows)| {
-            let Some(objects) = self.objects.get(&class.raw) else { return false };
-            class.fields.iter().any(|field| self.fields.contains(&(class.raw, field.name.clone())))
-                && objects.contains_any(&rows.objects)
+        let ivar = classes.find_map(|(class, rows)| {
+            let objects = self.objects.get(&class.raw)?;
+            let field = class.fields.iter().find_map(|field| self.fields.get(&(class.raw, field.name.clone())))?;
+            objects.contains_any(&rows.objects).then_some(Met::Ivar(field.0, &field.1))
         });
-        same_object || tables.kinds.iter().any(|rows| self.arrays.contains_any(&rows.arrays))
+        let array = || tables.kinds.iter().any(|rows| self.arrays.contains_any(&rows.arrays)).then_some(Met::Array);
+        ivar.or_else(array)
+    }
+}
+
+/// What one section writes and another one reads.
+enum Met<'f> {
+    Anything,
+    Array,
+    Local(&'f str),
+    /// The class, and the name.
+    Ivar(Raw, &'f str),
+}
+
+impl Met<'_> {
+    fn shown(&self) -> Result<String, Error> {
+        Ok(match self {
+            Self::Anything => "more than Ikra tells apart".into(),
+            Self::Array => "an Array".into(),
+            Self::Local(name) => format!("the variable {name}"),
+            Self::Ivar(class, name) => {
+                format!("{name} of {}", question::described(reflect::value(*class), question::shown)?)
+            }
+        })
     }
 }
 
@@ -193,12 +221,19 @@ impl Section<'_> {
         let (plan, schema) = (&variant.plan, &variant.lowered.schema);
         let base = self.request.base.as_raw();
         let writers: RArray = gate.funcall("writers", ())?;
+        let (mut meets, traces) = (false, !writers.is_empty() && gate.funcall("traces?", ())?);
         for writer in writers {
             let footprint = <&Footprint>::try_convert(writer)?;
-            if footprint.meets(plan, schema, tables, base) {
-                gate.funcall::<_, _, Value>("finish_before", ())?;
-                return Ok(true);
+            let Some(met) = footprint.met(plan, schema, tables, base) else { continue };
+            meets = true;
+            if !traces {
+                break;
             }
+            gate.funcall::<_, _, Value>("met", (writer, met.shown()?))?;
+        }
+        if meets {
+            gate.funcall::<_, _, Value>("finish_before", ())?;
+            return Ok(true);
         }
         let footprint = Footprint::of(plan, schema, tables);
         self.has_turn = footprint.is_some();
@@ -206,13 +241,13 @@ impl Section<'_> {
         let footprint = footprint.map(|footprint| self.ruby.obj_wrap(footprint).as_value());
         let runs_once = self.runs_once(variant, policy);
         let time = variant.executable.predicted(jobs, self.request.ticks).map(|time| time.as_secs_f64());
-        let leaves =
-            gate.funcall("packed", (footprint, runs_once && !writes_buffer, writes_buffer, time, self.is_resumable));
-        let leaves = leaves.inspect_err(|_| random::give_back(self.number))?;
+        let asked = (footprint, runs_once && !writes_buffer, writes_buffer, time, self.is_resumable);
+        let leaves: Value = gate.funcall("packed", asked).inspect_err(|_| random::give_back(self.number))?;
         if self.is_resumable {
-            self.may_leave = leaves;
+            self.may_leave = leaves.to_bool();
+            self.leaves_at_once = leaves.is_kind_of(self.ruby.class_symbol());
         } else {
-            self.is_left = leaves;
+            self.is_left = leaves.to_bool();
         }
         Ok(false)
     }

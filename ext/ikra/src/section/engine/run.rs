@@ -104,6 +104,8 @@ pub(super) struct Launched {
     residents: Vec<Resident>,
     moved: (f64, f64),
     copied: usize,
+    /// When it began on a lane, and when it ended.
+    span: Option<(Instant, Instant)>,
     /// Launches before this one, whose values it reads.
     completions: Vec<Arc<Completion>>,
     /// Knows how the launch ends, if it was not waited for.
@@ -128,6 +130,8 @@ pub(super) struct Settled {
     completions: Vec<Arc<Completion>>,
     /// An interrupt may still end the section.
     can_be_undone: bool,
+    /// When the launch began on a lane, and when it ended.
+    pub(super) span: Option<(Instant, Instant)>,
 }
 
 /// That of a launch on another thread than its section.
@@ -146,8 +150,15 @@ impl Flight {
         self.backend.store().is_some()
     }
 
+    /// Runs it on a lane. `unsplit`: others have work for all processors.
+    pub(super) fn run_on_lane(self, cancel: &CancelToken, unsplit: bool) -> Launched {
+        let began = Instant::now();
+        let launched = self.run(cancel, unsplit);
+        Launched { span: Some((began, Instant::now())), ..launched }
+    }
+
     /// Runs it. `unsplit`: others have work for all processors.
-    pub(super) fn run(self, cancel: &CancelToken, unsplit: bool) -> Launched {
+    fn run(self, cancel: &CancelToken, unsplit: bool) -> Launched {
         let Self { backend, mut columns, biases, params, fresh, residents, moved, limit, in_place, .. } = self;
         let mut timings = Timings { exact: self.exact, ..Timings::default() };
         let (mut completions, mut ending) = (Vec::new(), None);
@@ -209,6 +220,7 @@ impl Flight {
             residents,
             moved,
             copied,
+            span: None,
             completions,
             ending,
             reduced,
@@ -229,6 +241,7 @@ impl Launched {
             residents: Vec::new(),
             moved: (0.0, 0.0),
             copied: 0,
+            span: None,
             completions: Vec::new(),
             ending: None,
             reduced: None,
@@ -349,7 +362,7 @@ impl Section<'_> {
         policy: LaunchPolicy,
     ) -> Result<Result<Settled, Retry>, Error> {
         let limit = policy.limit;
-        let Launched { outcome, timings, completions, ending, reduced, chosen, residents, moved, .. } = launched;
+        let Launched { outcome, timings, completions, ending, reduced, chosen, residents, moved, span, .. } = launched;
         // Only once it is sure that no interrupt makes it run again.
         let ended = match outcome {
             Ok(Outcome::Done) => true,
@@ -390,7 +403,7 @@ impl Section<'_> {
             (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
             _ => result,
         };
-        Ok(Ok(Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone }))
+        Ok(Ok(Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone, span }))
     }
 
     pub(super) fn way<'v>(
@@ -450,7 +463,7 @@ impl Section<'_> {
         holder: &LazyHolder,
         settled: Settled,
     ) -> Result<Value, Error> {
-        let Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone } = settled;
+        let Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone, .. } = settled;
         let (ruby, plan) = (self.ruby, &variant.plan);
         let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
         if let Some(bytes) = schema.bytes

@@ -51,6 +51,8 @@ pub struct Submitted {
     kept: [Raw; 4],
     job: Option<Arc<Job<Launched>>>,
     left: Mutex<Option<Left>>,
+    /// When its launch began on a lane, and when it ended.
+    span: Mutex<Option<(Instant, Instant)>>,
 }
 
 /// What is left of a section on the caller's thread.
@@ -96,6 +98,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     class.define_method("finish", method!(Submitted::finish, 0))?;
     class.define_method("computed?", method!(Submitted::is_computed, 0))?;
     class.define_method("wait", method!(Submitted::wait, 1))?;
+    class.define_method("span", method!(Submitted::span, 0))?;
     class.define_method("cancel", method!(Submitted::cancel, 0))?;
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Submitted"),))?;
     <Submitted as TypedData>::class(ruby);
@@ -135,6 +138,12 @@ impl Submitted {
     fn cancel(&self) {
         self.job.iter().for_each(|job| job.cancel());
         let _left = self.left.lock().take();
+    }
+
+    /// How many seconds ago its launch began on a lane, and ended. None before the section has ended.
+    fn span(&self) -> Option<(f64, f64)> {
+        let (began, ended) = (*self.span.lock())?;
+        Some((began.elapsed().as_secs_f64(), ended.elapsed().as_secs_f64()))
     }
 
     /// Writes back, and gives the section's value.
@@ -179,6 +188,7 @@ impl Submitted {
             has_turn: false,
             is_resumable: false,
             may_leave: false,
+            leaves_at_once: false,
             is_left: true,
         };
         let (mut packed, job) = (left.packed, this.job.as_ref());
@@ -187,6 +197,7 @@ impl Submitted {
             (settled, _) => settled,
         };
         let Some(settled) = settled else { return Err(section.has_to_run_again()) };
+        *this.span.lock() = settled.span;
         let value = section.written_back(&variant, &mut packed, &tables, &holder, settled);
         section.keep(&variant, tables, &holder);
         value
@@ -196,7 +207,7 @@ impl Submitted {
 impl Section<'_> {
     /// Whether a launch goes to a lane.
     pub(super) fn is_worth_a_lane(&self, flight: &Flight) -> bool {
-        self.may_leave && flight.predicted().is_none_or(|time| time >= WORTH_A_LANE)
+        self.may_leave && (self.leaves_at_once || flight.predicted().is_none_or(|time| time >= WORTH_A_LANE))
     }
 
     /// Hands a launch over to a lane.
@@ -209,7 +220,8 @@ impl Section<'_> {
         let is_small = flight.predicted().is_some_and(|time| time <= MAX_UNSPLIT);
         let on_device = flight.is_on_device();
         let left = self.left((variant, tables), packed, None);
-        let job = lanes::submit(on_device, Box::new(move |cancel, crowded| flight.run(cancel, crowded && is_small)));
+        let job =
+            lanes::submit(on_device, Box::new(move |cancel, crowded| flight.run_on_lane(cancel, crowded && is_small)));
         self.object(Some(job), left, holder)
     }
 
@@ -251,7 +263,7 @@ impl Section<'_> {
         let holder = holder.get(self.ruby);
         let block = request.captures.block();
         let kept = [request.operation.as_raw(), request.base.as_raw(), block.as_raw(), holder.as_raw()];
-        self.ruby.obj_wrap(Submitted { kept, job, left: Mutex::new(Some(left)) }).as_value()
+        self.ruby.obj_wrap(Submitted { kept, job, left: Mutex::new(Some(left)), span: Mutex::default() }).as_value()
     }
 
     /// What a lane left. None: the section has to run again.
