@@ -247,6 +247,11 @@ fn jobs_that_store_in_loops_are_no_groups() {
 /// `params`: how many jobs a row has, the most repetitions, and a length that checks may use. `step`: what the loop
 /// does after its exits; `behind`: what follows it.
 fn escape(exits: &str, step: &str, behind: &str) -> Program {
+    escape_in(["", ""], exits, step, behind)
+}
+
+/// As [`escape`]; `around`: what is before and behind the loop, and may contain it.
+fn escape_in([before, after]: [&str; 2], exits: &str, step: &str, behind: &str) -> Program {
     let text = format!(
         r#"program "escape" jobs identity, few, ticks fused
 {DECLARATIONS}
@@ -261,6 +266,7 @@ entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {{
   count.9: i64 = copy 0
   way.10: i64 = copy 0
   block L9 {{
+  {before}
   loop L0 {{
     v11: f64 = fmul x.7, x.7
     v12: f64 = fmul y.8, y.8
@@ -275,6 +281,7 @@ entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {{
     poll
   }}
   {behind}
+  {after}
   }}
   v30: f64 = int_to_float count.9
   v31: f64 = fadd v30, x.7
@@ -309,12 +316,24 @@ fn jobs_that_leave_a_loop_apart_compute_what_they_compute_alone() {
     let late = "v43: bool = fcmp.lt x.7, -1.25\n    if v43 {\n    } else {\n      v44: bool = icmp.eq count.9, 3\n      if v44 {\n        break L0\n      }\n    }";
     let first = "v45: bool = fcmp.gt x.7, 2.0\n    if v45 {\n      break L0\n    }\n    ";
     let behind = "way.10 = add way.10, 100";
+    // jobs that leave a block skip what is behind each branch and block on the way
+    let in_branch =
+        ["v50: bool = icmp.ge v3, 2\n    if v50 {", "way.10 = add way.10, 10\n    }\n    way.10 = add way.10, 1000"];
+    let [begin, end] = [
+        format!("block L8 {{\n    {}", in_branch[0]),
+        format!("{}\n    }}\n    way.10 = add way.10, 10000", in_branch[1]),
+    ];
+    let in_blocks = [&*begin, &*end];
+    let leaves_block = format!("{}\n    {}", first.replacen("break L0", "break L8", 1), leaves_more);
     let programs = [
         escape(ESCAPES, "", ""),
         escape(ESCAPES, alone, behind),
         escape(&leaves_more, "", ""),
         escape(&leaves_more, alone, behind),
         escape(&format!("{first}{ESCAPES}"), "", behind),
+        escape_in(in_branch, &leaves_more, "", behind),
+        escape_in(in_branch, &format!("{first}{leaves_more}"), alone, ""),
+        escape_in(in_blocks, &leaves_block, "", behind),
     ];
     for program in &programs {
         for across in [1, 7, 8, 9, 64, 165] {
@@ -335,6 +354,23 @@ fn a_job_that_has_left_a_loop_raises_nothing() {
     // jobs that have left go on to large numbers, which would be checked
     let checks = "v40: bool = fcmp.gt x.7, 64.0\n    if v40 {\n      trap s0 count.9\n    }";
     let late = "v40: bool = icmp.ge count.9, v4\n    if v40 {\n      trap s0 count.9\n    }";
+    // overflows, if jobs do not leave before
+    let sums = [
+        "more.50 = checked add more.50, 1311768467463790320 else s1",
+        "more.50 = checked sub more.50, 1311768467463790320 else s1",
+    ];
+    for step in sums {
+        let program = escape_in(["more.50: i64 = copy 0", ""], ESCAPES, step, "way.10 = add way.10, more.50");
+        let ends: Vec<Outcome> = [3, 50]
+            .map(|inner| both(&program, Grouping::Consecutive, 0, [1, 64, inner]))
+            .into_iter()
+            .map(|(outcome, together)| {
+                assert!(together);
+                outcome
+            })
+            .collect();
+        assert!(ends[0] == Outcome::Done && ends[1] != Outcome::Done, "{ends:?}");
+    }
     for step in [checks, late] {
         let program = escape(ESCAPES, step, "");
         let mut ends = [0, 0];
@@ -351,16 +387,36 @@ fn a_job_that_has_left_a_loop_raises_nothing() {
 fn loops_that_do_what_a_job_that_has_left_must_not_do_run_singly() {
     let own_row = "v40: i64 = float_to_int x.7\n    v41: f64 = load left[v40]\n    y.8 = fadd y.8, v41";
     let stores = "store counts[job.0] = count.9";
-    let checked = "way.10 = checked add way.10, count.9 else s1";
+    let checked = "way.10 = checked mul way.10, count.9 else s1";
+    let checked_apart = "v40: i64 = add job.0, count.9\n    v41: i64 = checked add v40, 1 else s1\n    v42: f64 = int_to_float v41\n    y.8 = fadd y.8, v42";
     // a row that exists only for jobs that an exit has let pass, or that have taken a branch
     let kept_row = "v41: f64 = load left[job.0]\n    y.8 = fadd y.8, v41";
     let branch =
         "v40: bool = fcmp.lt x.7, 0.5\n    if v40 {\n      v41: f64 = load left[count.9]\n      y.8 = copy v41\n    }";
-    for step in [own_row, kept_row, branch, stores, checked] {
+    for step in [own_row, kept_row, branch, stores, checked, checked_apart] {
         assert!(Jam::of(&escape(ESCAPES, step, ""), Grouping::Consecutive).is_none(), "{step}");
     }
     // on a GPU threads leave by themselves
     assert!(Jam::of(&escape(ESCAPES, "", ""), Grouping::Strided).is_none());
+}
+
+#[test]
+fn jobs_keep_their_values_where_a_guard_skips_what_others_compute() {
+    let rest = "v42: f64 = fmul v20, 0.5\n      sum.15 = fadd sum.15, v42\n      sum.15 = fmul sum.15, 0.75\n      v43: i64 = add count.17, k.16\n      count.17 = add v43, 1";
+    let own = "v40: bool = icmp.eq k.16, v11";
+    let other = "v40: bool = icmp.ne v9, k.16";
+    let skips = format!("{own}\n    if v40 {{\n    }} else {{\n      {rest}\n    }}");
+    let enters = format!("{other}\n    if v40 {{\n      {rest}\n    }}");
+    for guard in [skips, enters] {
+        let program = product("", &guard, "v44: f64 = int_to_float count.17\n  sum.15 = fadd sum.15, v44");
+        for sizes in [[1, 1, 1], [3, 9, 4], [9, 35, 11], [2, 64, 70]] {
+            both(&program, Grouping::Consecutive, 0, sizes);
+        }
+        assert!(both(&program, Grouping::Consecutive, 0, [9, 35, 11]).1);
+    }
+    // a row that may exist only for those that the guard lets pass
+    let loads = "v40: bool = icmp.eq k.16, v11\n    if v40 {\n    } else {\n      v41: f64 = load right[v11]\n      sum.15 = fadd sum.15, v41\n    }";
+    assert!(Jam::of(&product("", loads, ""), Grouping::Consecutive).is_none());
 }
 
 /// What a job adds to sums of several jobs, which may raise: some by themselves, some not.

@@ -30,6 +30,8 @@
 //! conditions for all jobs, and then each job that needs the rest runs it, one after the other. On a GPU the jobs,
 //! which are threads, part by themselves.
 //!
+//! On a host, a guard that rarely skips is a selection ([`guards`]).
+//!
 //! On a host, jobs of a group may leave a loop after different numbers of repetitions, too ([`leaving`]). The group
 //! repeats the loop until all of them have left it.
 //!
@@ -49,6 +51,7 @@
 //! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994;
 //! on GPUs A. Magni, C. Dubach, M. O'Boyle, Automatic optimization of thread-coarsening for graphics processors, 2014.
 
+mod guards;
 mod leaving;
 mod parting;
 mod shapes;
@@ -145,7 +148,10 @@ impl Jam {
     }
 
     /// `one_tick`: groups are only for launches of one tick.
-    fn of_ticks(program: Program, grouping: Grouping, on_host: bool, one_tick: bool) -> Option<Self> {
+    fn of_ticks(mut program: Program, grouping: Grouping, on_host: bool, one_tick: bool) -> Option<Self> {
+        if on_host && let Some(converted) = guards::converted(&program) {
+            program.funcs[program.entry.index()] = converted;
+        }
         let entry = &program.funcs[program.entry.index()];
         // found before references are computed: a loaded reference is valid wherever it is read
         let references = References::of(entry, &program.columns);

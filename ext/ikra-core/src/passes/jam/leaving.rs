@@ -24,7 +24,7 @@
 use super::fresh;
 use super::shapes::{Shape, Shapes};
 use crate::ir::visit::{breaks_to, walk_mut};
-use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::ir::{CheckedOp, Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::loops::{Counts, assigned_in, is_movable, is_read, leaves_otherwise};
 use std::collections::{HashMap, HashSet};
 
@@ -75,7 +75,7 @@ pub fn prepared(func: &Func, shapes_of: impl Fn(&Func, Leaving) -> Option<Shapes
         let renamed = renamed(&mut func, &mut body, label);
         let mut prepare = Prepare { func: &mut func, label, renamed, surely: HashSet::new(), maybe: HashSet::new() };
         prepare.surely.extend(prepare.func.params.iter().copied());
-        prepare.list(&mut body, None, &[])?;
+        prepare.list(&mut body, &[])?;
         func.body = body;
         leaving.insert(label);
     }
@@ -238,38 +238,49 @@ struct Prepare<'a> {
 }
 
 impl Prepare<'_> {
-    /// Whether the loop was in the list. `block`: the label of the block whose list it is. `ends`: the labels of blocks
-    /// that end where the list ends. None: the loop cannot be prepared.
-    fn list(&mut self, list: &mut Vec<Stmt>, block: Option<LabelId>, ends: &[LabelId]) -> Option<bool> {
+    /// `blocks`: the labels of the blocks that jobs can leave at the loop, if it is in the list. Outer None: the loop
+    /// cannot be prepared. Inner None: it is not in the list. Otherwise the blocks that jobs leave at it.
+    #[expect(clippy::option_option, reason = "what is refused is not what is elsewhere")]
+    fn list(&mut self, list: &mut Vec<Stmt>, blocks: &[LabelId]) -> Option<Option<Vec<Left>>> {
         for at in 0..list.len() {
-            let is_last = at + 1 == list.len();
             if list[at].label() == Some(self.label) {
-                let blocks = if is_last { ends } else { block.as_slice() };
-                self.prepare(list, at, blocks)?;
-                return Some(true);
+                return Some(Some(self.prepare(list, at, blocks)?));
             }
-            let label = if let Stmt::Block { label, .. } = &list[at] { Some(*label) } else { None };
-            let is_loop = matches!(list[at], Stmt::Loop { .. });
-            let around = if is_last && !is_loop { ends } else { &[] };
-            let ends: Vec<_> = around.iter().copied().chain(label).collect();
+            let inner = match &list[at] {
+                Stmt::Loop { .. } => Vec::new(),
+                Stmt::Block { label, .. } => blocks.iter().copied().chain([*label]).collect(),
+                _ => blocks.to_vec(),
+            };
             let (surely, maybe) = (self.surely.clone(), self.maybe.clone());
+            let mut found = None;
             for body in list[at].bodies_mut().into_iter().flatten() {
-                if self.list(body, label, &ends)? {
-                    return Some(true);
+                found = self.list(body, &inner)?;
+                if found.is_some() {
+                    break;
                 }
                 self.surely.clone_from(&surely);
                 self.maybe.clone_from(&maybe);
             }
+            if let Some(mut left) = found {
+                if let Stmt::Block { label, body } = &mut list[at] {
+                    let own = left.iter().position(|left| left.block == *label).map(|own| left.remove(own));
+                    body.splice(0..0, own.map(|own| copy(own.flag, Operand::Bool(false))));
+                }
+                if !left.is_empty() {
+                    let behind = list.split_off(at + 1);
+                    list.extend(skipped(behind, &left));
+                }
+                return Some(Some(left));
+            }
             self.surely.extend(surely_assigned(&list[at]));
             self.maybe.extend(assigned_in(std::slice::from_ref(&list[at])));
         }
-        Some(false)
+        Some(None)
     }
 
-    /// `blocks`: the labels of blocks that an exit may leave.
-    fn prepare(&mut self, list: &mut Vec<Stmt>, at: usize, blocks: &[LabelId]) -> Option<()> {
+    /// `blocks`: the labels of blocks that an exit may leave. Returns those that exits leave.
+    fn prepare(&mut self, list: &mut Vec<Stmt>, at: usize, blocks: &[LabelId]) -> Option<Vec<Left>> {
         let (mut names, mut before, mut copies) = (HashMap::new(), Vec::new(), Vec::new());
-        let copy = |dst: VarId, value: Operand| Stmt::Let { dst, op: Op::Copy, args: vec![value] };
         for Renamed { outside, within, is_set } in &self.renamed {
             names.insert(*outside, *within);
             copies.push(copy(*outside, (*within).into()));
@@ -292,9 +303,7 @@ impl Prepare<'_> {
             stmt.assigns_mut().iter_mut().for_each(|v| *v = names.get(v).copied().unwrap_or(*v));
         });
 
-        // a job that leaves more than the loop notes that
-        let left = fresh(self.func, Scalar::Bool);
-        let (mut leaves_block, mut inside) = (false, Vec::new());
+        let (mut left, mut inside) = (Vec::<Left>::new(), Vec::new());
         for mut stmt in std::mem::take(body) {
             let Some(to) = exit(&stmt).map(|exit| exit.to) else {
                 inside.push(stmt);
@@ -309,8 +318,13 @@ impl Prepare<'_> {
             }
             side.extend(copies.clone());
             if to != self.label {
-                leaves_block = true;
-                side.push(copy(left, Operand::Bool(true)));
+                let known = left.iter().find(|left| left.block == to).map(|left| left.flag);
+                let flag = known.unwrap_or_else(|| {
+                    let flag = fresh(self.func, Scalar::Bool);
+                    left.push(Left { block: to, flag });
+                    flag
+                });
+                side.push(copy(flag, Operand::Bool(true)));
             }
             side.push(Stmt::Break(self.label));
             inside.push(stmt);
@@ -321,15 +335,29 @@ impl Prepare<'_> {
             return None;
         }
         let behind = list.split_off(at + 1);
-        if leaves_block && !behind.is_empty() {
-            before.push(copy(left, Operand::Bool(false)));
-            list.push(Stmt::If { cond: left.into(), then: Vec::new(), otherwise: behind });
-        } else {
-            list.extend(behind);
-        }
+        list.extend(skipped(behind, &left));
         list.splice(at..at, before);
-        Some(())
+        Some(left)
     }
+}
+
+/// A block around a loop that jobs leave at the loop, and the register in which a job notes that it did.
+struct Left {
+    block: LabelId,
+    flag: VarId,
+}
+
+fn copy(dst: VarId, value: Operand) -> Stmt {
+    Stmt::Let { dst, op: Op::Copy, args: vec![value] }
+}
+
+/// The statements, which jobs that have left one of the blocks skip.
+fn skipped(list: Vec<Stmt>, left: &[Left]) -> Vec<Stmt> {
+    if list.is_empty() {
+        return list;
+    }
+    let skip = |otherwise, left: &Left| vec![Stmt::If { cond: left.flag.into(), then: Vec::new(), otherwise }];
+    left.iter().fold(list, skip)
 }
 
 /// The registers that a statement assigns on every path that passes it.
@@ -406,6 +434,8 @@ pub fn is_defined_for_all(stmt: &Stmt, shapes: &Shapes) -> bool {
         // A job that is still in the loop loads this row. A row of a job that has left may not exist: the exit may have
         // been the check.
         Stmt::Load { row, .. } => is_same(row),
+        // if it overflows, the jobs run singly
+        Stmt::Checked { op: CheckedOp::Add | CheckedOp::Sub, args, .. } => args.iter().all(is_same),
         Stmt::Checked { .. } | Stmt::Begin { .. } => false,
         _ => true,
     }

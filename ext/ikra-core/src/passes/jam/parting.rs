@@ -7,7 +7,7 @@
 
 use super::shapes::{Shape, Shapes};
 use crate::ir::visit::size;
-use crate::ir::{Cmp, Column, Func, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::ir::{Cmp, Column, ColumnId, Func, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::if_combine::{Condition, branch};
 use crate::passes::loops::{Counts, References, is_cheap, is_movable};
 use std::collections::HashSet;
@@ -24,8 +24,9 @@ pub struct Facts<'a> {
     counts: Counts,
     references: &'a References,
     columns: &'a [Column],
-    /// Comparisons for equality, which mostly do not hold.
+    /// Comparisons for equality, which mostly do not hold, and for inequality.
     equalities: HashSet<VarId>,
+    inequalities: HashSet<VarId>,
     /// Comparisons of Floats, and what is computed from them: vectors support them.
     of_floats: HashSet<VarId>,
 }
@@ -33,7 +34,7 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub fn of(func: &Func, references: &'a References, columns: &'a [Column]) -> Self {
         let counts = Counts::of(func);
-        let [mut equalities, mut of_floats] = [HashSet::new(), HashSet::new()];
+        let [mut equalities, mut inequalities, mut of_floats] = [HashSet::new(), HashSet::new(), HashSet::new()];
         walk(&func.body, &mut |stmt| {
             let Stmt::Let { dst, op, args } = stmt else { return };
             if counts.assigned(*dst) != 1 {
@@ -42,12 +43,50 @@ impl<'a> Facts<'a> {
             if let Op::ICmp(Cmp::Eq) | Op::FCmp(Cmp::Eq) = op {
                 equalities.insert(*dst);
             }
+            if let Op::ICmp(Cmp::Ne) | Op::FCmp(Cmp::Ne) = op {
+                inequalities.insert(*dst);
+            }
             let made = matches!(op, Op::And | Op::Or | Op::Not) && args.iter().all(|arg| is_one_of(&of_floats, *arg));
             if made || matches!(op, Op::FCmp(_)) {
                 of_floats.insert(*dst);
             }
         });
-        Self { counts, references, columns, equalities, of_floats }
+        Self { counts, references, columns, equalities, inequalities, of_floats }
+    }
+
+    /// Whether more than one statement assigns it.
+    pub fn is_assigned_again(&self, v: VarId) -> bool {
+        self.counts.assigned(v) > 1
+    }
+
+    /// Whether the condition rarely has this value.
+    fn is_rare(&self, (cond, on): &Condition) -> bool {
+        is_one_of(if *on { &self.equalities } else { &self.inequalities }, *cond)
+    }
+
+    /// The condition by which a guard skips, its value then, and what it skips. None: the statement is no guard that
+    /// rarely skips, or not all jobs may run what it skips.
+    pub fn rare_guard<'b>(&self, stmt: &'b Stmt) -> Option<(Operand, bool, &'b [Stmt])> {
+        let (skip, rest) = one_sided(stmt).filter(|(skip, _)| self.is_rare(skip))?;
+        let mut ahead = HashSet::new();
+        for stmt in rest {
+            let may_run = match stmt {
+                Stmt::Let { op, .. } => is_movable(*op),
+                Stmt::Load { column, row, .. } => self.is_there(*column, *row, &ahead),
+                _ => false,
+            };
+            if !may_run {
+                return None;
+            }
+            ahead.extend(stmt.assigns());
+        }
+        Some((skip.0, skip.1, rest))
+    }
+
+    /// Whether a job that does not need the row may load it. A row that was computed ahead may not exist for it.
+    fn is_there(&self, column: ColumnId, row: Operand, ahead: &HashSet<VarId>) -> bool {
+        let is_old = !matches!(row, Operand::Var(v) if ahead.contains(&v));
+        is_old && self.references.is_in(row, self.columns[column.index()].space)
     }
 
     /// Whether a statement may run for jobs that do not need it: it changes only what no other code reads, and loads
@@ -55,12 +94,7 @@ impl<'a> Facts<'a> {
     fn is_free(&self, stmt: &Stmt, ahead: &HashSet<VarId>) -> bool {
         match stmt {
             Stmt::Let { dst, op, .. } => is_movable(*op) && is_cheap(*op) && self.counts.assigned(*dst) == 1,
-            Stmt::Load { dst, column, row } => {
-                // a row that was computed ahead may not exist for a job that does not need it
-                let is_there = !matches!(row, Operand::Var(v) if ahead.contains(v));
-                let space = self.columns[column.index()].space;
-                is_there && self.references.is_in(*row, space) && self.counts.assigned(*dst) == 1
-            }
+            Stmt::Load { dst, column, row } => self.is_there(*column, *row, ahead) && self.counts.assigned(*dst) == 1,
             _ => false,
         }
     }
@@ -102,8 +136,7 @@ impl<'a> Parting<'a> {
 
     /// The conditions that decide whether any job runs the rest: those that often hold, if there are any.
     pub fn tests(&self, facts: &Facts) -> Vec<Condition> {
-        let is_rare = |(cond, on): &Condition| *on && is_one_of(&facts.equalities, *cond);
-        let often: Vec<Condition> = self.skips.iter().copied().filter(|skip| !is_rare(skip)).collect();
+        let often: Vec<Condition> = self.skips.iter().copied().filter(|skip| !facts.is_rare(skip)).collect();
         if often.is_empty() { self.skips.clone() } else { often }
     }
 }

@@ -9,7 +9,7 @@ use super::parting::{self, Facts, Parting, raises};
 use super::shapes::{Guard, Shape, Shapes, number};
 use super::{Division, Exits, REPEATED, Registers, fresh, leave, op};
 use crate::ir::visit::size;
-use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
+use crate::ir::{CheckedOp, Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
 use crate::passes::if_combine::Condition;
 use std::collections::HashMap;
 
@@ -145,6 +145,9 @@ impl<'a> Weaver<'a> {
                 let [Shape::Same, Shape::Same] = args.map(|arg| self.shapes.operand(arg)) else { return None };
                 self.may_end()?;
                 let args = args.map(|arg| self.lane(arg, 0, out));
+                if self.staying.is_some() {
+                    return self.sum_or_singly(*dst, *op, args, out);
+                }
                 for lane in self.lanes[dst.index()].clone() {
                     out.push(Stmt::Checked { dst: lane, op: *op, args, site: *site });
                 }
@@ -308,6 +311,25 @@ impl<'a> Weaver<'a> {
         let args: Vec<_> =
             (0..dsts.len()).map(|lane| args.iter().map(|arg| self.lane(*arg, lane, out)).collect()).collect();
         out.extend(dsts.into_iter().zip(args).map(|(dst, args)| Stmt::Let { dst, op, args }));
+        Some(())
+    }
+
+    /// A checked sum or difference of values that all jobs have in common. If it overflows, the group gives up: the
+    /// first job, whose exception the check would raise, may have left the loop.
+    fn sum_or_singly(&mut self, dst: VarId, op: CheckedOp, args: [Operand; 2], out: &mut Vec<Stmt>) -> Option<()> {
+        let [one, other] = args;
+        let wrapping = if op == CheckedOp::Add { Op::Add } else { Op::Sub };
+        let result = super::op(self.func, wrapping, args, out);
+        // both signs differ from the result's; of a difference, the signs of its operands differ, and those of the
+        // first operand and the result
+        let with = if op == CheckedOp::Add { result } else { one };
+        let signs =
+            [super::op(self.func, Op::Xor, [one, result], out), super::op(self.func, Op::Xor, [with, other], out)];
+        let both = super::op(self.func, Op::And, signs, out);
+        let overflows = super::test(self.func, Cmp::Lt, both, number(self.single.ty(dst.into()), 0), out);
+        out.push(leave(overflows, self.exits.singly));
+        let lanes = self.lanes[dst.index()].clone();
+        out.extend(lanes.into_iter().map(|dst| Stmt::Let { dst, op: Op::Copy, args: vec![result] }));
         Some(())
     }
 
