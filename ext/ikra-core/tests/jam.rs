@@ -173,6 +173,36 @@ fn where_one_job_of_a_group_raises_the_first_that_does_is_told() {
 }
 
 #[test]
+fn checks_of_the_jobs_number_are_tested_before_the_first_store() {
+    let late = "store counts[job.0] = k.16
+  v30: bool = icmp.ge job.0, v14
+  v31: bool = not v30
+  if v31 {
+    sum.15 = fadd sum.15, 0.5
+  } else {
+    trap s0 v11
+  }
+  v32: bool = icmp.gt v14, 300
+  if v32 {
+    trap s0 v9
+  }";
+    let mut ends = [0, 0];
+    for length in (0..320).step_by(7) {
+        let (outcome, together) = both(&product("", "", late), Grouping::Consecutive, length, [9, 35, 5]);
+        assert!(together);
+        ends[usize::from(outcome == Outcome::Done)] += 1;
+    }
+    // jobs 0 to 314
+    assert_eq!(ends, [46, 0]);
+    assert_eq!(both(&product("", "", late), Grouping::Consecutive, 300, [4, 35, 5]), (Outcome::Done, true));
+    // both values of one condition raise, one in jobs that come there
+    let other = "v30: bool = icmp.ge job.0, v14\n  v33: bool = icmp.eq v9, 4\n  if v33 {\n  if v30 {\n    trap s0 v11\n  }\n  } else {\n  if v30 {\n  } else {\n    trap s0 v9\n  }\n  }";
+    for length in 0..180 {
+        both(&product("", "", other), Grouping::Consecutive, length, [9, 35, 5]);
+    }
+}
+
+#[test]
 fn what_all_raise_alike_is_raised_by_the_first() {
     let checks = "v30: bool = icmp.ge k.16, v14\n    if v30 {\n      trap s0 k.16\n    }\n    count.17 = checked add count.17, k.16 else s1";
     let program = product("", checks, "");
@@ -485,11 +515,11 @@ fn who_raises_first_in_turn_is_told_wherever_in_a_group_that_is() {
         }
     }
     // where all raise, nobody has another turn
-    let all = "v34: bool = icmp.ge v14, 7\n  if v34 {\n    atomic add counts[v11], 1 else s1\n    trap s0 v14\n  }\n  atomic add counts[v11], 2 else s1";
+    let all = "v34: bool = icmp.ge v9, 2\n  if v34 {\n    atomic add counts[v11], 1 else s1\n    trap s0 v9\n  }\n  atomic add counts[v11], 2 else s1";
     let program = product("", "", all);
     assert!(Jam::of(&program, Grouping::Consecutive).is_none(), "a second turn");
     let program = product("", "", all.strip_suffix("\n  atomic add counts[v11], 2 else s1").expect("it ends so"));
-    assert!([0, 7].into_iter().all(|length| both(&program, Grouping::Consecutive, length, [4, 16, 2]).1));
+    assert!([1, 2, 4].into_iter().all(|rows| both(&program, Grouping::Consecutive, 0, [rows, 16, 2]).1));
     // a number of which each makes another one: the next would begin with it
     let counted = format!("{TURNS}\n  k.16 = add k.16, 1\n  store counts[job.0] = k.16");
     assert!(Jam::of(&product("", "", &counted), Grouping::Consecutive).is_none());

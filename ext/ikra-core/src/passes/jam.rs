@@ -438,6 +438,7 @@ impl Group {
         }
         let across = matches!(self.order, Order::Strips { .. }).then_some(step);
         let mut weaver = Weaver::new(&mut func, single, shapes, &all, &exits, facts, division.zip(across));
+        weaver.ahead(&mut together)?;
         together.extend(weaver.list(&single.body)?);
         let registers = weaver.registers();
         if !together.last().is_some_and(Stmt::ends_list) {

@@ -11,7 +11,8 @@ use super::{Division, Exits, REPEATED, Registers, fresh, leave, op};
 use crate::ir::visit::size;
 use crate::ir::{CheckedOp, Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
 use crate::passes::if_combine::Condition;
-use std::collections::HashMap;
+use crate::passes::loops::{Counts, is_movable};
+use std::collections::{HashMap, HashSet};
 
 pub struct Weaver<'a> {
     func: &'a mut Func,
@@ -32,6 +33,10 @@ pub struct Weaver<'a> {
     /// For each job, a register that says whether it is still in the innermost loop that the jobs leave apart. None: in
     /// no such loop.
     staying: Option<Vec<VarId>>,
+    /// Registers that were computed before all else ([`Weaver::ahead`]).
+    ahead: HashSet<VarId>,
+    /// Conditions that have this value in no job of the group.
+    never: HashSet<(VarId, bool)>,
     /// Whether something was stored. From then on the group must not give up.
     stored: bool,
     /// The index and the tick of the latest `Begin`.
@@ -88,10 +93,65 @@ impl<'a> Weaver<'a> {
             labels: HashMap::new(),
             in_loop: false,
             staying: None,
+            ahead: HashSet::new(),
+            never: HashSet::new(),
             stored: false,
             begun: None,
             turn: Turn::None,
         }
+    }
+
+    /// Tests, before all else, the checks that the launch's parameters and the job's number decide alone. If one of the
+    /// jobs may raise, the group gives up. Otherwise it needs no such check, and may have stored something before it.
+    pub fn ahead(&mut self, out: &mut Vec<Stmt>) -> Option<()> {
+        let counts = Counts::of(self.single);
+        let mut given: HashMap<VarId, Stmt> = HashMap::new();
+        let mut checks = Vec::new();
+        let job = Operand::Var(self.single.params[0]);
+        walk(&self.single.body, &mut |stmt| match stmt {
+            Stmt::Let { dst, op, args } => {
+                let is_given = |arg: &Operand| *arg == job || !matches!(arg, Operand::Var(v) if !given.contains_key(v));
+                if counts.assigned(*dst) == 1 && is_movable(*op) && args.iter().all(is_given) {
+                    given.insert(*dst, stmt.clone());
+                }
+            }
+            Stmt::If { cond: Operand::Var(cond), then, otherwise } if given.contains_key(cond) => {
+                if raises(then) {
+                    checks.push((*cond, true));
+                } else if raises(otherwise) {
+                    checks.push((*cond, false));
+                }
+            }
+            _ => {}
+        });
+        for (cond, on) in checks {
+            if !self.never.insert((cond, on)) {
+                continue;
+            }
+            self.given(cond, &mut given, out)?;
+            let lanes = if self.shapes.operand(cond.into()) == Shape::Same { 1 } else { self.width() };
+            let conds: Vec<Operand> = (0..lanes).map(|lane| self.lane(cond.into(), lane, out)).collect();
+            let all = self.folded(if on { Op::Or } else { Op::And }, conds, out);
+            let (singly, on_way) = (vec![Stmt::Break(self.exits.singly)], Vec::new());
+            let (then, otherwise) = if on { (singly, on_way) } else { (on_way, singly) };
+            out.push(Stmt::If { cond: all, then, otherwise });
+        }
+        Some(())
+    }
+
+    /// Emits the statements that compute a register, if they were not emitted.
+    fn given(&mut self, v: VarId, given: &mut HashMap<VarId, Stmt>, out: &mut Vec<Stmt>) -> Option<()> {
+        let Some(stmt) = given.remove(&v) else { return Some(()) };
+        let mut operands = Vec::new();
+        stmt.reads(|operand| operands.push(operand));
+        for operand in operands {
+            if let Operand::Var(v) = operand {
+                self.given(v, given, out)?;
+            }
+        }
+        self.stmt(&stmt, out)?;
+        self.ahead.insert(v);
+        Some(())
     }
 
     /// None: a group cannot run this list.
@@ -127,6 +187,7 @@ impl<'a> Weaver<'a> {
     fn stmt(&mut self, stmt: &Stmt, out: &mut Vec<Stmt>) -> Option<()> {
         self.is_allowed(stmt)?;
         match stmt {
+            Stmt::Let { dst, .. } if self.ahead.contains(dst) => {}
             Stmt::Let { dst, op, args } => self.assign(*dst, *op, args, out)?,
             Stmt::Load { dst, column, row } => {
                 let dsts = self.lanes[dst.index()].clone();
@@ -163,6 +224,16 @@ impl<'a> Weaver<'a> {
                     let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
                     out.push(Stmt::Store { column: *column, row, value });
                 }
+            }
+            Stmt::If { cond: Operand::Var(cond), then, otherwise }
+                if raises(then) && self.never.contains(&(*cond, true)) =>
+            {
+                self.statements(otherwise, out)?;
+            }
+            Stmt::If { cond: Operand::Var(cond), then, otherwise }
+                if raises(otherwise) && self.never.contains(&(*cond, false)) =>
+            {
+                self.statements(then, out)?;
             }
             Stmt::If { .. } if self.shapes.is_exit(stmt) => self.exit(exit(stmt)?, out)?,
             Stmt::If { cond, then, otherwise } if self.shapes.operand(*cond) == Shape::Same => {
@@ -404,7 +475,11 @@ impl<'a> Weaver<'a> {
             _ => (Vec::new(), vec![Stmt::Break(self.exits.singly)]),
         };
         out.push(Stmt::If { cond: cond_of_all, then, otherwise });
-        for stmt in rest {
+        self.statements(rest, out)
+    }
+
+    fn statements(&mut self, list: &[Stmt], out: &mut Vec<Stmt>) -> Option<()> {
+        for stmt in list {
             self.stmt(stmt, out)?;
             if out.last().is_some_and(Stmt::ends_list) {
                 break;
