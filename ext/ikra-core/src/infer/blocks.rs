@@ -123,6 +123,9 @@ pub enum Pairs {
     Unknown,
 }
 
+/// Methods of Hash that give a block of one parameter the key alone.
+const GIVES_TWO: [&str; 7] = ["select", "reject", "to_h", "delete_if", "reject!", "keep_if", "select!"];
+
 /// The identity of an inlined call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inlining {
@@ -277,7 +280,8 @@ impl Analysis<'_> {
     pub fn pairs(&self, from: SpecId, block: &Ty, args: &Args) -> Pairs {
         let of_hash = || {
             let spec = self.spec(from);
-            spec.key.method.is_some_and(crate::prelude::contains) && spec.label.starts_with("Hash#")
+            let name = spec.label.strip_prefix("Hash#").or_else(|| spec.label.strip_prefix("MadeHash#"));
+            spec.key.method.is_some_and(crate::prelude::contains) && name.is_some_and(|name| !GIVES_TWO.contains(&name))
         };
         if args.positional.len() != 2 || !of_hash() {
             return Pairs::No;

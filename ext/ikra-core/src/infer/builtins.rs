@@ -7,7 +7,7 @@
 use crate::regexp::Table;
 use crate::types::numeric::{self, Function, Kind, Method};
 use crate::types::{Atom, Prims, Ty};
-use crate::world::{values, well_known};
+use crate::world::{hashes, values, well_known};
 
 /// A method of Ruby's own that kernels know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,6 +130,12 @@ pub enum Builtin {
     ArrayPut,
     /// `__buffer(n)`: an array of n elements that are not written yet.
     Buffer,
+    /// `list.__alike(n)`: the same, of the list's own kind.
+    Alike,
+    /// `__make_hash(…)`: a Hash of these parts ([`crate::world::hashes::MADE_PARTS`]).
+    MakeHash,
+    /// The block that a Hash was made with, or nil.
+    HashBlock,
     /// `__take(n)`: an array of the first n elements of a buffer.
     TakeOf,
     /// `__needs_array(x)`: raises what an array method raises for an argument that is not an Array.
@@ -310,7 +316,7 @@ primitives! {
     /// The tick.
     Tick: (_, "__tick"), 0..=0, Ty::int();
     /// KeyError for a missing key.
-    KeyError: (Atom::Object(well_known::HASH), "__key_error"), 1..=1, Ty::never();
+    KeyError: (Atom::Object(_), "__key_error"), 1..=1, Ty::never();
     /// The index of the member that a Symbol names, or -1.
     Place: (Atom::Object(_), "__place"), 1..=1, Ty::int();
 }
@@ -320,8 +326,10 @@ impl Builtin {
     pub fn whole_numbers(self, args: &[Atom]) -> &[Atom] {
         use Builtin::*;
         match self {
-            Rand(_) | ArrayGet | ArrayAt | ArrayFirst | ArrayLast | Buffer | TakeOf | RangeFirst | RangeLast
-            | RangeMin | RangeMax | RangeCover | RangeStep | AsInt | StructGet | ToFloat | ToInteger => args,
+            Rand(_) | ArrayGet | ArrayAt | ArrayFirst | ArrayLast | Buffer | Alike | TakeOf | RangeFirst
+            | RangeLast | RangeMin | RangeMax | RangeCover | RangeStep | AsInt | StructGet | ToFloat | ToInteger => {
+                args
+            }
             Primitive(
                 self::Primitive::Byte
                 | self::Primitive::View
@@ -437,7 +445,8 @@ impl Builtin {
             | OfRange => 0..=usize::MAX,
             ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | AsText | AsInt => 1..=1,
             ArrayPut => 2..=2,
-            Buffer | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
+            Buffer | Alike | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
+            MakeHash => hashes::MADE_PARTS.len()..=hashes::MADE_PARTS.len(),
             IvarSet => 2..=2,
             HasKeys => 0..=1,
             Member => 1..=1,
@@ -743,6 +752,13 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Array(_), "__put") => Some(Builtin::ArrayPut),
         (Atom::Array(_), "__take") => Some(Builtin::TakeOf),
         (_, "__buffer") => Some(Builtin::Buffer),
+        (Atom::Array(_), "__alike") => Some(Builtin::Alike),
+        (_, "__make_hash") => Some(Builtin::MakeHash),
+        (_, "__pair_form") => Some(Builtin::StrRefuse("kernels know to_h of Arrays of a key and a value only")),
+        (_, "__needs_hash") => Some(Builtin::StrRefuse("kernels know merge of Hashes only")),
+        (_, "__dup_form") => Some(Builtin::StrRefuse("kernels do not copy a Hash that has a block")),
+        (_, "__shift_form") => Some(Builtin::StrRefuse("kernels do not know shift of a Hash that is gone over")),
+        (Atom::Object(class), "__block") if well_known::is_made_hash(class) => Some(Builtin::HashBlock),
         (_, "__needs_array") => Some(Builtin::NeedsArray),
         (_, "__one_level") => Some(Builtin::OneLevel),
         (_, "__no_list") => Some(Builtin::Unconverted("to_ary")),
@@ -785,7 +801,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         )),
         (_, "__hash") if !matches!(atom, Atom::Str | Atom::Array(_)) => Some(Builtin::KeyHash),
         // those of a Hash are in the prelude
-        (Atom::Object(well_known::HASH), "__keys?" | "__member" | "__key_count") => None,
+        (Atom::Object(class), "__keys?" | "__member" | "__key_count") if well_known::is_hash(class) => None,
         (Atom::Object(_), "__member") => Some(Builtin::Member),
         (Atom::Object(_), "__key_count") => Some(Builtin::KeyCount),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
@@ -839,8 +855,8 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         }
         ("Array", "pack") => "give the array as pmap's result, and pack it afterwards",
         ("Symbol", _) => "compare Symbols with == or case … when; do the rest before the section",
-        ("Array" | "Enumerable", "group_by" | "to_set" | "tally" | "tally_by" | "lazy" | "to_h") => {
-            "kernels make no Hashes, Sets or lazy chains: give the values as pmap's result, and do it afterwards"
+        ("Array" | "Enumerable", "to_set" | "lazy") => {
+            "kernels make no Sets and no lazy chains: give the values as pmap's result, and do it afterwards"
         }
         ("ObjectSpace" | "GC", _) => "ask before or after the section",
         ("Module", "define_method" | "class_eval" | "module_eval" | "const_set" | "include" | "attr_accessor") => {
@@ -862,16 +878,11 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
              and a value for each of them"
         }
         ("String", _) => "do it before or after the section",
-        ("Hash", "select" | "filter" | "reject") => {
-            "kernels make no Hashes: find_all, partition and filter_map give arrays of keys and values"
-        }
         ("Hash", "[]=" | "store") => {
             "kernels look Hashes up; a section's own block may accumulate into one that a local variable around it holds, \
              as by counts[key] += 1"
         }
-        ("Hash", _) => {
-            "kernels look Hashes up, and read them with each { |key, value| … }: make new ones before the section"
-        }
+        ("Hash", _) => "write it out with each { |key, value| … }, select, merge or what docs/language.md lists",
         ("Struct" | "Data", _) => "read the members by name",
         ("Complex", _) => "compute with its parts",
         ("Rational", _) => "compute with numerator and denominator, or with to_f",

@@ -15,7 +15,7 @@ use crate::source::Source;
 use crate::syntax::ast::{Arg, Call, Name, Node, Params, fused, listed, plain, primitive};
 use crate::types::numeric::{Kind, Unsupported};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, values, well_known};
+use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, hashes, values, well_known};
 use std::sync::Arc;
 
 /// The class whose instance methods a kind of value has.
@@ -59,6 +59,7 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::Str => "String",
         Atom::Regexp(_) => "Regexp",
         Atom::Object(well_known::HASH) => "Hash",
+        Atom::Object(class) if well_known::is_made_hash(class) => "MadeHash",
         Atom::Object(well_known::RANGE) => "Range",
         Atom::Object(well_known::COMPLEX) => "Complex",
         Atom::Object(well_known::RATIONAL) => "Rational",
@@ -439,6 +440,10 @@ impl Analysis<'_> {
                 };
             }
             if let (Atom::Object(class), "__hash") = (atom, name) {
+                if well_known::is_hash(class) {
+                    return Err(Refusal::new("kernels do not know Hashes as keys of a Hash")
+                        .advise("take what tells them apart: an Array, a Struct or a number"));
+                }
                 for asked in ["hash", "eql?"] {
                     if matches!(
                         self.method(receiver_of(atom), asked),
@@ -474,6 +479,13 @@ impl Analysis<'_> {
                 && let Some(part) = values::parts(class).iter().find(|part| name[2..] == ***part)
             {
                 return Ok(Target::Reader((*part).into()));
+            }
+            if let Atom::Object(class) = atom
+                && well_known::is_made_hash(class)
+                && let Some(part) = hashes::MADE_PARTS.iter().find(|part| *name[2..].trim_end_matches('=') == ***part)
+            {
+                let access = if name.ends_with('=') { Target::Writer } else { Target::Reader };
+                return Ok(access((*part).into()));
             }
             if let Some((inner, outer)) = fused(name) {
                 match self.method(receiver_of(atom), inner) {
@@ -971,7 +983,12 @@ impl Analysis<'_> {
                 Ty::nil()
             }
             TakeOf => Ty::of(atom, reach),
-            Buffer => unreachable!("asked where places are known"),
+            Alike => Ty::of(atom, Reach::Fresh),
+            HashBlock => match atom {
+                Atom::Object(class) => self.block_of_hash(class),
+                _ => Ty::nil(),
+            },
+            Buffer | MakeHash => unreachable!("asked where places are known"),
             Unconverted(asked) => {
                 self.asks_conversion(atoms[0], asked)?;
                 Ty::nil()
@@ -1296,7 +1313,7 @@ impl Analysis<'_> {
     /// matter, and `method_missing` counts.
     pub fn answers_to(&mut self, atom: Atom, conversion: &str) -> bool {
         let Atom::Object(class) = atom else { return false };
-        if values::is_value(class) || class == well_known::HASH {
+        if values::is_value(class) || well_known::is_hash(class) {
             return false;
         }
         match self.method(receiver_of(atom), conversion) {
@@ -1380,7 +1397,9 @@ impl Analysis<'_> {
         loop {
             let info = self.class(class);
             match info.superclass {
-                Some(superclass) if info.name.starts_with("#<Class:#<") => class = superclass,
+                Some(superclass) if info.name.starts_with("#<Class:#<") || well_known::is_made_hash(class) => {
+                    class = superclass;
+                }
                 _ => return class,
             }
         }
@@ -1669,7 +1688,7 @@ pub struct Asked {
 pub fn asked(atom: Atom, name: &str, args: &Args) -> Option<Asked> {
     let name = plain(name);
     if let Atom::Object(class) = atom
-        && values::is_value(class)
+        && (values::is_value(class) || well_known::is_made_hash(class))
         && args.positional.len() == 1
     {
         let equal = name == "!=" || name == "===" && class != well_known::RANGE;

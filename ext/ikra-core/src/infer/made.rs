@@ -15,9 +15,10 @@ use super::{Access, Analysis, SpecId, builtins};
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{ArrayKind, ClassId, MethodId};
+use crate::source::Source;
 use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, Name, Node, Target as Place, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{self, Assumption, MethodFact, Receiver, values, well_known};
+use crate::world::{self, Assumption, MethodFact, Receiver, hashes, values, well_known};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -43,6 +44,10 @@ pub struct Made {
     /// Classes whose objects the section freezes.
     frozen: BTreeSet<ClassId>,
     frozen_arrays: bool,
+    /// The places that make Hashes, in the order in which they were met.
+    hashes: Vec<(SpecId, Span)>,
+    /// The blocks with which Hashes are made, by their class, and the calls that give them.
+    hash_blocks: BTreeMap<ClassId, (Ty, (Arc<Source>, Span))>,
 }
 
 impl Made {
@@ -54,6 +59,8 @@ impl Made {
         self.copied.clear();
         self.frozen.clear();
         self.frozen_arrays = false;
+        self.hashes.clear();
+        self.hash_blocks.clear();
     }
 }
 
@@ -141,6 +148,69 @@ impl Analysis<'_> {
         Ok(Ty::object(class, Reach::Fresh))
     }
 
+    /// The class of the Hashes that are made at a position of a body.
+    pub fn made_hash(&mut self, spec: SpecId, span: Span) -> ClassId {
+        let place = (spec, span);
+        let at = self.made.hashes.iter().position(|known| *known == place).unwrap_or_else(|| {
+            self.made.hashes.push(place);
+            self.made.hashes.len() - 1
+        });
+        well_known::made_hash(at)
+    }
+
+    /// The type of a new Hash of these parts.
+    ///
+    /// # Errors
+    /// A block where places share a class, as the class tells the block; and as [`Analysis::write_field`].
+    pub fn make_hash(
+        &mut self,
+        (spec, span): (SpecId, Span),
+        parts: &[Ty],
+        block: Option<(Ty, (Arc<Source>, Span))>,
+    ) -> std::result::Result<Ty, Refusal> {
+        let class = self.made_hash(spec, span);
+        if let Some(block) = block {
+            if class == well_known::made_hash(usize::MAX) {
+                return Err(Refusal::new(format!(
+                    "kernels know {} places that make Hashes, if one of them gives a block",
+                    well_known::MADE_HASHES - 1
+                ))
+                .advise("give the Hash a default, or give the key its value where it is needed"));
+            }
+            self.made.hash_blocks.insert(class, block);
+        }
+        if !self.frozen {
+            self.made.births.insert(class, hashes::MADE_PARTS.iter().map(|part| Name::from(*part)).collect());
+            for (part, ty) in hashes::MADE_PARTS.iter().zip(parts) {
+                self.write_field(spec, Atom::Object(class), Reach::Fresh, &(*part).into(), ty)?;
+                // known before anything is stored, since nil would be no Integer
+                if let ("hashes" | "index", Some(kind)) = (*part, ty.array) {
+                    self.write_element(spec, (Atom::Array(kind), Reach::Fresh), &Ty::int())?;
+                }
+            }
+        }
+        Ok(Ty::object(class, Reach::Fresh))
+    }
+
+    /// The block with which the Hashes of a class are made, or nil.
+    pub fn block_of_hash(&self, class: ClassId) -> Ty {
+        self.made.hash_blocks.get(&class).map_or_else(Ty::nil, |(block, _)| block.clone())
+    }
+
+    /// Refuses Hashes with a block that the host would have to make.
+    ///
+    /// # Errors
+    /// Such a Hash.
+    pub(super) fn check_hash_blocks(&self) -> Result<()> {
+        match self.made.hash_blocks.iter().find(|(class, _)| self.stays(Thing::Class(**class))) {
+            Some((_, (_, (source, span)))) => Err(Refusal::new("kernels give no Hash with a block")
+                .because("the block would have to run in Ruby, outside of the section")
+                .advise("give the keys their values where they are added, or give h.to_h { |k, v| [k, v] }")
+                .at(source, *span)),
+            None => Ok(()),
+        }
+    }
+
     /// Registers Ranges that become objects. They are made like other objects, but without a call of `new`.
     pub(super) fn register_boxes(&mut self) -> Result<()> {
         if !self.facts.boxes() {
@@ -161,7 +231,7 @@ impl Analysis<'_> {
             self.elements(from, kind, reach)?;
         }
         let has_flag = match atom {
-            Atom::Object(class) => class != well_known::HASH && class != well_known::RANGE,
+            Atom::Object(class) => !well_known::is_hash(class) && class != well_known::RANGE,
             Atom::Array(kind) => self.facts.storage(kind).is_none(),
             Atom::IntRange | Atom::FloatRange | Atom::Module(_) => false,
             _ => true,
@@ -367,6 +437,9 @@ impl Walker<'_, '_> {
         if class == well_known::ARRAY && builtin == Builtin::New {
             return self.new_array(args, block, span, env);
         }
+        if class == well_known::HASH && builtin == Builtin::New {
+            return self.inline(hash_maker(), Ty::module(class), args, block.cloned(), span, env);
+        }
         let name = if builtin == Builtin::New { "new" } else { "allocate" };
         let answer = self.an.makes(class, name);
         let class = self.refused(answer, span)?;
@@ -450,6 +523,17 @@ impl Walker<'_, '_> {
         self.made_array(span, &element)
     }
 }
+
+/// The prelude's method for `Hash.new`.
+///
+/// # Panics
+/// If the prelude lacks it.
+pub fn hash_maker() -> MethodId {
+    crate::prelude::find("", "Kernel", "__new_hash").expect("the prelude has it")
+}
+
+/// The prelude's method that gives a literal Hash a key and its value.
+pub const STORE: &str = "%__store";
 
 /// The prelude's method for `Array.new(n) { … }`.
 pub fn array_builder() -> Option<MethodId> {

@@ -38,7 +38,9 @@ use crate::regexp::Regexp;
 use crate::source::Source;
 use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
+use crate::world::{
+    ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World, hashes, well_known,
+};
 use accumulate::{Accumulators, Valued};
 use hash_updates::HashUpdates;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -384,6 +386,7 @@ pub fn analyse<'w>(
         }
     }
     analysis.finish();
+    analysis.check_hash_blocks()?;
     Ok(analysis)
 }
 
@@ -703,7 +706,10 @@ impl Analysis<'_> {
         if let Some(info) = self.classes.get(&class) {
             return info.clone();
         }
-        let info = self.world.class(class);
+        let mut info = self.world.class(class);
+        if well_known::is_made_hash(class) {
+            info.superclass = Some(well_known::HASH);
+        }
         self.classes.insert(class, info.clone());
         info
     }
@@ -793,6 +799,8 @@ impl Analysis<'_> {
         // references that the section itself writes may become shared
         let written = self.fields.get(&(class, ivar.clone())).is_some_and(|a| a.written());
         Ok(ty.reached(match reach {
+            // what a Hash has its parts in belongs to it alone
+            Reach::Fresh if well_known::is_made_hash(class) && hashes::is_list(ivar) => Reach::Fresh,
             _ if self.facts.may_hold_fresh(&place) => Reach::Mixed,
             Reach::Owned if !written && self.facts.is_owned(&place) => {
                 self.facts.rely_on_owned(&place);

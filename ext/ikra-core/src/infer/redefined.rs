@@ -92,7 +92,7 @@ fn owners(atom: Atom) -> &'static [&'static str] {
         Atom::Regexp(_) => &["Regexp", "Kernel"],
         Atom::Module(well_known::MATH) => &["Math"],
         Atom::Module(_) => &["Class", "Module", "Kernel"],
-        Atom::Object(well_known::HASH) => &["Hash", "Enumerable"],
+        Atom::Object(class) if well_known::is_hash(class) => &["Hash", "Enumerable"],
         Atom::Object(well_known::COMPLEX) => &["Complex", "Numeric"],
         Atom::Object(well_known::RATIONAL) => &["Rational", "Numeric", "Comparable"],
         Atom::Object(_) | Atom::Exception => &[],
@@ -102,7 +102,7 @@ fn owners(atom: Atom) -> &'static [&'static str] {
 /// Whether the class of a kind of value is one of Ruby's own.
 fn is_core(atom: Atom) -> bool {
     match atom {
-        Atom::Object(class) => class == well_known::HASH || values::is_value(class),
+        Atom::Object(class) => well_known::is_hash(class) || values::is_value(class),
         Atom::Exception | Atom::Module(_) | Atom::Proc(_) => false,
         _ => true,
     }

@@ -19,6 +19,7 @@ pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 use super::blocks::{Activation, ProcKind};
 use super::calls::{Args, Literal, Refusal, receiver_of};
 use super::locals::Locals;
+use super::made::{STORE, hash_maker};
 use super::{Analysis, SpecId, hash_updates};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
@@ -604,11 +605,15 @@ impl Walker<'_, '_> {
                     .into());
             }
             Kind::Array(items) => self.array_literal(node, items, env)?,
-            Kind::Hash(_) => {
-                return Err(self
-                    .error(node.span, "kernels make no Hashes")
-                    .advise("make it before the section, or use case … when")
-                    .into());
+            Kind::Hash(pairs) => {
+                let of = Ty::module(crate::world::well_known::HASH);
+                let made = self.inline(hash_maker(), of, &Args::default(), None, node.span, env)?;
+                for (key, value) in pairs {
+                    let pair = vec![self.eval(key, env)?, self.eval(value, env)?];
+                    let at = self.assumption(key.span);
+                    self.dispatch(&made, STORE, &Args::of(pair), true, key.span, &at, env)?;
+                }
+                if env.dead { Ty::never() } else { made }
             }
             // the test of a `when *x`: its value is the answer
             Kind::Splat(test) if matches!(test.kind, Kind::Seq(_)) => self.eval(test, env)?,

@@ -564,6 +564,7 @@ impl<'p, 'w> Body<'p, 'w> {
             Kind::Spread { list, size, calls } => self.spread_call(*list, size, calls, &ty, node.span)?,
             Kind::Yield(args) => self.yielded(node, args)?,
             Kind::Array(items) => self.array_literal(node, items)?,
+            Kind::Hash(pairs) => self.hash_literal(node, pairs)?,
             Kind::Lambda(block) => {
                 let id = self.an.proc(self.here.spec, block.span, || ProcKind::Lambda(block.clone()));
                 Val::Unit(Unit::Proc(id))

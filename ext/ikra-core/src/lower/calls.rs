@@ -209,6 +209,7 @@ impl Body<'_, '_> {
                 self.outcome(&target, (atom, reach), called, &types.after_first(), block, How { on_self, ..how })?
             }
             Target::Builtin(Builtin::MethodMissing) => Ty::never(),
+            Target::Builtin(Builtin::MakeHash) => Ty::object(self.an.made_hash(self.here.spec, how.span), Reach::Fresh),
             Target::Builtin(Builtin::Buffer) => {
                 Ty::array(self.an.made_kind(self.here.spec, how.span)).reached(Reach::Fresh)
             }
@@ -852,6 +853,10 @@ impl Body<'_, '_> {
             Target::Builtin(Builtin::Buffer) => {
                 let Some((Val::Int(length), ..)) = args.first() else { return Ok(None) };
                 Ok(Some(self.buffer(*length, span)?))
+            }
+            Target::Builtin(Builtin::MakeHash) => {
+                let parts: Vec<Val> = args.iter().map(|a| a.0).collect();
+                Ok(Some(self.new_hash(&parts, span)))
             }
             Target::Builtin(_) if let Some(method) = longer_form(atom, target, name, types) => {
                 self.inline(method, (atom, reach), receiver, args, keywords, types, None, span)

@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
-use crate::infer::made::{Thing, array_builder};
+use crate::infer::made::{STORE, Thing, array_builder, hash_maker};
 use crate::ir::{Cmp, HeapId, Op, Operand, Scalar, SiteId, Space, Stmt, Trap};
 use crate::layout::schema::{NO_ORIGIN, Slot};
 use crate::syntax::ast::Node;
 use crate::types::{Atom, Prims, Reach, Repr, Ty, Unit};
-use crate::world::{values, well_known};
+use crate::world::{hashes, values, well_known};
 
 impl Body<'_, '_> {
     /// The result of `new` or `allocate`.
@@ -45,6 +45,9 @@ impl Body<'_, '_> {
             let gives = types.positional.len() <= 2;
             let kind = self.an.made_kind(self.here.spec, how.span);
             return Ok(if gives { Ty::array(kind).reached(Reach::Fresh) } else { Ty::never() });
+        }
+        if class == well_known::HASH && builtin == Builtin::New {
+            return self.outcome(&Target::Ruby(hash_maker()), (atom, Reach::Any), "new", types, block, how);
         }
         let class = self.an.makes(class, "new").map_err(|r| self.refused(r, how.span))?;
         let object = Ty::object(class, Reach::Fresh);
@@ -96,6 +99,11 @@ impl Body<'_, '_> {
         }
         if class == well_known::ARRAY && builtin == Builtin::New {
             return self.new_array(args, how);
+        }
+        if class == well_known::HASH && builtin == Builtin::New {
+            let receiver = Val::Unit(Unit::Module(class));
+            let types = Args { void: how.void, ..Args::of_values(args, keywords) };
+            return self.inline(hash_maker(), (atom, Reach::Any), receiver, args, keywords, &types, block, how.span);
         }
         let given = args.len() + usize::from(!keywords.is_empty());
         if builtin == Builtin::Allocate && given > 0 {
@@ -180,12 +188,48 @@ impl Body<'_, '_> {
 
     /// An object of a class whose objects consist of their parts alone.
     pub fn new_value(&mut self, class: ClassId, parts: &[Val]) -> Val {
+        self.new_of_parts(class, values::parts(class), parts)
+    }
+
+    /// A Hash of these parts, made at a position.
+    pub fn new_hash(&mut self, parts: &[Val], span: Span) -> Val {
+        let class = self.an.made_hash(self.here.spec, span);
+        self.new_of_parts(class, &hashes::MADE_PARTS, parts)
+    }
+
+    /// `{ key => value }`
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn hash_literal(&mut self, node: &Node, pairs: &[(Node, Node)]) -> Result<Val> {
+        let ty = self.ty(node);
+        let atom = Atom::Module(well_known::HASH);
+        let receiver = Val::Unit(Unit::Module(well_known::HASH));
+        let types = Args::default();
+        let span = node.span;
+        let made = self.inline(hash_maker(), (atom, Reach::Any), receiver, &[], &[], &types, None, span)?;
+        let Some(made) = made else { return Ok(Val::NEVER) };
+        for (key, value) in pairs {
+            let mut pair = Vec::new();
+            for item in [key, value] {
+                let val = self.held(item)?;
+                if self.is_never(item) || self.cx.b.ended() {
+                    return Ok(Val::NEVER);
+                }
+                pair.push((val, self.ty(item), None));
+            }
+            self.call_values((made, &ty), STORE, &pair, &[], true, key.span, key.span)?;
+        }
+        Ok(made)
+    }
+
+    fn new_of_parts(&mut self, class: ClassId, names: &[&str], parts: &[Val]) -> Val {
         let (hierarchy, position) = self.t.position(class);
         let space = Space::Class { hierarchy, first: position, last: position };
         let (heap, site) = self.heap(space, Thing::Class(class));
         let id = self.cx.b.alloc(Scalar::I32, heap, Operand::I64(1), site);
         self.t.makes(class, |ivar| self.an.given_at_birth(class, ivar));
-        for (part, val) in values::parts(class).iter().zip(parts) {
+        for (part, val) in names.iter().zip(parts) {
             let Some(slot) = self.t.field(class, &(*part).into()).map(|f| f.slot.clone()) else { continue };
             self.store_slot(&slot, id, *val);
         }

@@ -961,4 +961,63 @@ module Enumerable
   def __zipped_find_index(second)
     zip(second).find_index { |pair| yield(pair) }
   end
+
+  # The keys are the very elements.
+  def tally
+    counts = {}
+    each do |x|
+      hash = x.__hash
+      i = counts.__spot(x, hash)
+      if i < 0
+        i = counts.__append_key(x, hash)
+        counts.__values.__put(i, 1)
+      else
+        counts.__values.__put(i, counts.__values.__at(i) + 1)
+      end
+    end
+    counts
+  end
+
+  # Each element gets the number of its group, so that each group is made with its length.
+  def group_by
+    lengths = {}
+    list = []
+    numbers = []
+    each do |x|
+      key = yield(x)
+      hash = key.__hash
+      i = lengths.__spot(key, hash)
+      if i < 0
+        i = lengths.__append_key(key.__as_key, hash)
+        lengths.__values.__put(i, 1)
+      else
+        lengths.__values.__put(i, lengths.__values.__at(i) + 1)
+      end
+      list << x
+      numbers << i
+    end
+    groups = {}
+    lengths.each { |key, length| groups.__add(key, __buffer(__int(length))) }
+    lengths.each_key { |key| lengths[key] = 0 }
+    i = 0
+    while i < list.size
+      n = __int(numbers.__at(i))
+      at = lengths.__values.__at(n)
+      groups.__values.__at(n).__put(at, list.__at(i))
+      lengths.__values.__put(n, at + 1)
+      i += 1
+    end
+    groups
+  end
+
+  def to_h
+    out = {}
+    each do |x|
+      pair = block_given? ? yield(x) : x
+      __pair_form unless pair.is_a?(Array)
+      __pair_form unless pair.size == 2
+      out[pair.__at(0)] = pair.__at(1)
+    end
+    out
+  end
 end

@@ -223,4 +223,86 @@ class Hash
     each { |key, x| return key if x.__asked == value }
     nil
   end
+
+  # New Hashes, which have no default.
+  def select
+    out = {}
+    each { |key, value| out.__add(key, value) if yield(key, value) }
+    out
+  end
+  alias filter select
+
+  def reject
+    out = {}
+    each { |key, value| out.__add(key, value) unless yield(key, value) }
+    out
+  end
+
+  def compact
+    out = {}
+    each { |key, value| out.__add(key, value) unless value.nil? }
+    out
+  end
+
+  def slice(*keys)
+    out = {}
+    keys.each { |key| out[key] = self.__member(key) if key?(key) }
+    out
+  end
+
+  def except(*keys)
+    out = {}
+    each { |key, value| out.__add(key, value) unless keys.__before?(key, keys.size) }
+    out
+  end
+
+  def transform_values
+    out = {}
+    keys.each { |key| out.__add(key, yield(__member(key))) }
+    out
+  end
+
+  def transform_keys
+    out = {}
+    each { |key, value| out[yield(key)] = value }
+    out
+  end
+
+  def invert
+    out = {}
+    each { |key, value| out[value] = key }
+    out
+  end
+
+  def to_h
+    return self unless block_given?
+
+    out = {}
+    each do |key, value|
+      pair = yield(key, value)
+      __pair_form unless pair.is_a?(Array)
+      __pair_form unless pair.size == 2
+      out[pair.__at(0)] = pair.__at(1)
+    end
+    out
+  end
+
+  def merge(other = (none = true))
+    out = dup
+    return out if none
+
+    __needs_hash unless other.is_a?(Hash)
+    if block_given?
+      other.each { |key, value| out[key] = out.key?(key) ? yield(key, out[key], value) : value }
+    else
+      other.each { |key, value| out[key] = value }
+    end
+    out
+  end
+
+  def dup
+    out = Hash.new(__default)
+    each { |key, value| out.__add(key, value) }
+    out
+  end
 end

@@ -171,6 +171,18 @@ module Kernel
     n
   end
 
+  # `Hash.new`, and `{}`
+  def __new_hash(default = (none = true), capacity: 0) # rubocop:disable Lint/UnusedMethodArgument
+    raise ArgumentError, "wrong number of arguments (given 1, expected 0)" if block_given? && !none
+
+    __make_hash(__buffer(4), __buffer(4), __buffer(4), __buffer(0), 0, 0, 0, none ? nil : default)
+  end
+
+  # What a Hash keeps of a key.
+  def __as_key
+    self
+  end
+
   # `Array.new(count) { … }`
   def __new_array(length, _default = (alone = true))
     return length.dup if alone && length.is_a?(Array)

@@ -77,6 +77,8 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("ikra.rb", include_str!("ikra.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
         ("lists.rb", include_str!("lists.rb")),
+        ("made_hash.rb", include_str!("made_hash.rb")),
+        ("made_hash_functions.rb", include_str!("made_hash_functions.rb")),
         ("mdarray.rb", include_str!("mdarray.rb")),
         ("operations.rb", include_str!("operations.rb")),
         ("range.rb", include_str!("range.rb")),
@@ -169,7 +171,10 @@ pub fn contains(method: MethodId) -> bool {
 /// defines. It is the class's own form, if the prelude has one, or that of the owner. Arrays, Ranges and Structs have
 /// all methods of Enumerable, with the same meaning. Some of a Hash's own methods return Hashes instead.
 pub fn find(class: &str, owner: &str, name: &str) -> Option<MethodId> {
-    let shared = || matches!(owner, "Array" | "Range" | "Struct").then(|| of("Enumerable", name)).flatten();
+    // a Struct's own has its members as keys
+    let is_other = (owner, name) == ("Struct", "to_h");
+    let is_enumerable = matches!(owner, "Array" | "Range" | "Struct") && !is_other;
+    let shared = || is_enumerable.then(|| of("Enumerable", name)).flatten();
     of(class, name).or_else(|| of(owner, name)).or_else(shared)
 }
 
@@ -188,7 +193,7 @@ fn of(owner: &str, name: &str) -> Option<MethodId> {
 /// the class, of all lists, of numbers, of Enumerable (if the receiver's class includes it), or of every object.
 pub fn helper(class: &str, enumerable: bool, name: &str) -> Option<MethodId> {
     let family = match class {
-        "Array" | "Hash" | "Range" => "List",
+        "Array" | "Hash" | "MadeHash" | "Range" => "List",
         "Float" | "Integer" => "Numeric",
         _ => "",
     };
@@ -203,6 +208,9 @@ const MORE_ARGUMENTS: &[(&[&str], &str)] = &[
     (&["upcase", "downcase", "capitalize", "swapcase"], "leave its options out"),
     (&["each_with_index", "each_entry", "reverse_each"], "leave them out"),
     (&["find_index", "index", "fill"], "write a loop"),
+    (&["merge", "merge!", "update"], "merge one Hash at a time"),
+    (&["tally"], "count in a Hash of your own: counts[x] += 1"),
+    (&["transform_keys"], "give it a block"),
 ];
 
 /// The advice for a call with more arguments than the prelude's method takes, if Ruby's own takes more.

@@ -13,6 +13,16 @@ use crate::types::Tag;
 /// Fields of a Hash, in the order in which a host keeps them. No ivar or member has such a name.
 pub const PARTS: [&str; 4] = ["#keys", "#values", "#index", "#default"];
 
+/// Fields of a Hash that a kernel makes. Keys, values and the hashes of the keys stand at places in insertion order; a
+/// hash below 0 is that of a key that was deleted. If there are many, an index has places by hashes, as in a Hash of
+/// the host. Numbers tell how many places are in use, how many of them have keys, and how many methods go over them.
+pub const MADE_PARTS: [&str; 9] = ["keys", "values", "hashes", "index", "used", "live", "walks", "default", "given"];
+
+/// Whether a part of a Hash that a kernel makes is an array, which nothing else refers to.
+pub fn is_list(part: &str) -> bool {
+    MADE_PARTS[..4].contains(&part)
+}
+
 /// A constant key of a Hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConstKey<'a> {

@@ -48,6 +48,34 @@ pub mod well_known {
         EXCEPTION = 22 "Exception", COMPLEX = 23 "Complex", RATIONAL = 24 "Rational",
         REGEXP = 25 "Regexp",
     }
+
+    /// Each place of a program that makes Hashes has a class of its own, as its keys and values have types of their
+    /// own. To the program, and to every World, all of them are [`HASH`].
+    pub const MADE_HASHES: u32 = 256;
+
+    /// The class of the Hashes that the n-th place makes. The last one is that of all other places, too.
+    pub fn made_hash(n: usize) -> ClassId {
+        let n = u32::try_from(n).unwrap_or(u32::MAX).min(MADE_HASHES - 1);
+        ClassId(FIRST_MADE_HASH + n)
+    }
+
+    /// No World numbers so many classes.
+    const FIRST_MADE_HASH: u32 = 0xf000_0000;
+
+    /// Whether kernels make the objects of this class, which are Hashes.
+    pub const fn is_made_hash(class: ClassId) -> bool {
+        class.0 >= FIRST_MADE_HASH && class.0 - FIRST_MADE_HASH < MADE_HASHES
+    }
+
+    /// The class that the program knows: Hash for one whose objects kernels make.
+    pub const fn known(class: ClassId) -> ClassId {
+        if is_made_hash(class) { HASH } else { class }
+    }
+
+    /// Whether the objects of this class are Hashes.
+    pub const fn is_hash(class: ClassId) -> bool {
+        class.0 == HASH.0 || is_made_hash(class)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,6 +31,8 @@ pub struct Made {
     literals: RefCell<WordMap<u64, Raw>>,
     /// What all objects of a class have in common, by class index.
     shapes: RefCell<Vec<Option<Rc<Shape>>>>,
+    /// New Hashes with their keys and values, which wait until all keys are filled.
+    pub hashes: RefCell<Vec<NewHash>>,
     /// Elements of a kind of arrays that were read together.
     pub window: RefCell<Window>,
     /// The rows that were allocated for good.
@@ -48,6 +50,14 @@ pub struct Window {
 /// First and last row of a heap.
 pub type Taken = (crate::marshal::plan::Rows, std::ops::Range<u64>);
 
+/// A Hash that exists and is empty, and what it is to have.
+pub struct NewHash {
+    pub raw: Raw,
+    pub default: Raw,
+    pub keys: Vec<Raw>,
+    pub values: Vec<Raw>,
+}
+
 /// What all new objects of a class have in common.
 pub struct Shape {
     pub raw: Raw,
@@ -58,6 +68,7 @@ pub struct Shape {
     /// The fields, in that order.
     pub fields: Vec<Field>,
     pub is_data: bool,
+    pub is_hash: bool,
 }
 
 /// An object without contents.
@@ -437,7 +448,7 @@ pub fn fill_objects(objects: &[Filled], fields: &[Field], values: &[Raw]) -> Res
                     Field::Member(index) => {
                         rb_sys::rb_struct_aset(*object, ((index as usize) << 1 | 1) as Raw, *value);
                     }
-                    // A part of a Hash, which kernels do not make, or of an object that was made with its parts.
+                    // A part of a Hash, which is filled otherwise, or of an object that was made with its parts.
                     Field::Part(_) | Field::Key(_) | Field::Own(_) => {}
                 }
             }
@@ -485,6 +496,34 @@ pub fn fill_arrays(arrays: &[(Raw, usize, bool)], mut elements: &[Raw]) -> Resul
             if *frozen {
                 rb_sys::rb_obj_freeze(*array);
             }
+        }
+        heap::NIL
+    })
+    .map(drop)
+}
+
+/// Gives a new Hash its keys and values, and its default.
+///
+/// # Errors
+/// NoMemoryError, and what Ruby raises.
+pub fn fill_hash(hash: &NewHash) -> Result<(), Error> {
+    // SAFETY: a live Hash that no other code knows, and live keys and values, which the section keeps. The methods that
+    // Ruby calls on keys are those of core classes. Errors leave by `protect`, and no frame on the way has anything to
+    // drop.
+    #[allow(unsafe_code)]
+    protect(|| unsafe {
+        // Only `tally` keeps Strings that are not frozen: the very elements.
+        let is_open = |key: Raw| heap::see(key) == heap::Seen::Str && rb_sys::rb_obj_frozen_p(key) == heap::FALSE;
+        if hash.keys.iter().any(|key| is_open(*key)) {
+            let keys = rb_sys::rb_ary_new_from_values(hash.keys.len() as _, hash.keys.as_ptr());
+            let tally = rb_sys::rb_funcallv(keys, rb_sys::rb_intern(c"tally".as_ptr()), 0, std::ptr::null());
+            rb_sys::rb_funcallv(hash.raw, rb_sys::rb_intern(c"replace".as_ptr()), 1, &raw const tally);
+        }
+        for (key, value) in hash.keys.iter().zip(&hash.values) {
+            rb_sys::rb_hash_aset(hash.raw, *key, *value);
+        }
+        if hash.default != heap::NIL {
+            rb_sys::rb_hash_set_ifnone(hash.raw, hash.default);
         }
         heap::NIL
     })

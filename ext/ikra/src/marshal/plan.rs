@@ -12,7 +12,7 @@ use ikra_core::id::{ArrayKind, ClassId, ProcId};
 use ikra_core::ir::{Column, ColumnId, Jobs, Program, Space};
 use ikra_core::layout::schema::{Schema, Slot};
 use ikra_core::types::{Prims, Repr, Tag, Ty};
-use ikra_core::world::{Facts, Place};
+use ikra_core::world::{Facts, Place, well_known};
 use magnus::Ruby;
 use magnus::rb_sys::AsRawValue;
 
@@ -94,6 +94,8 @@ pub struct FieldPlan {
 
 /// A class whose objects have ids in the program.
 pub struct ClassPlan {
+    pub class: ClassId,
+    /// Ruby's class. Several are Hash, of which only one is that of Hashes that Ruby made.
     pub raw: Raw,
     pub hierarchy: usize,
     pub fields: Vec<FieldPlan>,
@@ -200,9 +202,13 @@ impl Plan {
             plan.hierarchies.push(plan.classes.len());
             for class in &hierarchy.classes {
                 let raw = classes::get(*class).raw;
-                plan.class_index.insert(raw, plan.classes.len() as u32);
+                // Ruby's own objects of that class are of another one.
+                if !well_known::is_made_hash(*class) {
+                    plan.class_index.insert(raw, plan.classes.len() as u32);
+                }
                 let written = schema.fields.iter().any(|f| f.class == *class && f.overwritten);
                 plan.classes.push(ClassPlan {
+                    class: *class,
                     raw,
                     hierarchy: h,
                     fields: Vec::new(),
@@ -324,8 +330,8 @@ impl Plan {
     }
 
     fn class(&self, class: ClassId) -> CoreResult<usize> {
-        let raw = classes::get(class).raw;
-        self.class_index.get(&raw).map(|i| *i as usize).ok_or_else(|| CoreError::Internal {
+        let known = |found: &ClassPlan| found.class == class;
+        self.classes.iter().position(known).ok_or_else(|| CoreError::Internal {
             stage: "pack",
             detail: format!("the schema has no ids for {}", classes::get(class).info.name),
         })

@@ -5,7 +5,9 @@
 //! Invariant: where anything fails, nothing is changed. No Ruby code runs between the first change and the last.
 
 use crate::marshal::decode::{Broken, Decoded, Decoder};
-use crate::marshal::made::{self, BATCH, Batch, Filled, Key, Kind, Knowledge, Made, New, Run, Shape, Waiting, Window};
+use crate::marshal::made::{
+    self, BATCH, Batch, Filled, Key, Kind, Knowledge, Made, New, NewHash, Run, Shape, Waiting, Window,
+};
 use crate::marshal::plan::{self, ClassPlan, KindPlan, Plan, SlotPlan};
 use crate::marshal::trace::Tables;
 use crate::ruby::dtype::Dtype;
@@ -24,6 +26,7 @@ use ikra_core::memory::room;
 use ikra_core::sched::combine::{Number, combine, combine_floats};
 use ikra_core::types::combine::Wording;
 use ikra_core::types::{Encoding, Repr, Storage, StrWord};
+use ikra_core::world::{hashes, well_known};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, Value};
@@ -237,7 +240,8 @@ impl Unpacker<'_> {
             let mut order: Vec<usize> = (0..fields.len()).collect();
             order.sort_by_key(|i| fields[*i].given.unwrap_or(u32::MAX));
             let fields = order.iter().map(|i| fields[*i].field).collect();
-            Shape { raw: *raw, own: reflect::own_class(*raw), order, fields, is_data: reflect::is_data(*raw) }
+            let is_hash = well_known::is_made_hash(self.plan.classes[class].class);
+            Shape { raw: *raw, own: reflect::own_class(*raw), order, fields, is_data: reflect::is_data(*raw), is_hash }
         })
     }
 
@@ -281,6 +285,52 @@ impl Unpacker<'_> {
                 Run::Arrays(kind, run) => self.fill_arrays(kind, &run, &mut rows, &mut values)?,
             }
         }
+        // Only now all keys have their contents, of which Ruby makes their hashes.
+        for hash in self.made.hashes.take() {
+            self.polls.look_now(self.ruby)?;
+            made::fill_hash(&hash)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the keys and values of a new Hash. They may have to be made.
+    fn read_hash(&self, class: usize, raw: Raw, row: usize, rows: &mut Vec<usize>) -> Result<(), Error> {
+        let mut arrays = [None; 3];
+        let (mut used, mut default) = (0, heap::NIL);
+        for field in &self.plan.classes[class].fields {
+            let heap::Field::Own(part) = field.field else { continue };
+            let at = self.start(class, &field.slot) + row;
+            match hashes::MADE_PARTS[part] {
+                "keys" | "values" | "hashes" => {
+                    if let Decoded::Array(kind, offset, _) = self.row(&field.slot, at)? {
+                        arrays[part] = Some((kind, offset as usize));
+                    }
+                }
+                "used" => used = heap::fixnum(self.value(&field.slot, at)?) as usize,
+                "default" => default = self.value(&field.slot, at)?,
+                _ => {}
+            }
+        }
+        let [Some(keys), Some(values), Some(hashes)] = arrays else {
+            return Err(self.broken("a Hash without keys or values"));
+        };
+        let mut read = |(kind, offset): (usize, usize), places: &[usize]| -> Result<Vec<Raw>, Error> {
+            let mut out = Vec::new();
+            room::resize(&mut out, places.len(), heap::NIL);
+            if let Some(slot) = &self.plan.kinds[kind].slot {
+                rows.clear();
+                room::extend(rows, places.iter().map(|place| offset + place));
+                self.values(slot, rows, &mut out)?;
+            }
+            Ok(out)
+        };
+        let all: Vec<usize> = room::collect(0..used);
+        let stored = read(hashes, &all)?;
+        // A hash below 0 is that of a key that was deleted.
+        let there = |place: &usize| heap::fixnum(stored[*place]) >= 0;
+        let places: Vec<usize> = room::collect(all.iter().copied().filter(there));
+        let hash = NewHash { raw, default, keys: read(keys, &places)?, values: read(values, &places)? };
+        room::push(&mut self.made.hashes.borrow_mut(), hash);
         Ok(())
     }
 
@@ -293,6 +343,12 @@ impl Unpacker<'_> {
     ) -> Result<(), Error> {
         let ClassPlan { fields, freezes, origin, .. } = &self.plan.classes[class];
         let shape = self.shape(class);
+        if shape.is_hash {
+            for (object, row) in run {
+                self.read_hash(class, *object, *row, rows)?;
+            }
+            return Ok(());
+        }
         let mut objects = SmallVec::<[Filled; BATCH]>::new();
         for (object, row) in run {
             let origin = origin.map(|column| self.origin(column, class, *row)).transpose()?.flatten();

@@ -690,7 +690,8 @@ pub enum Field {
     Part(usize),
     /// What a Hash has at a constant key.
     Key(KeyReader),
-    /// A part of a Range, a Complex or a Rational, by its position among [`ikra_core::world::values::parts`].
+    /// A part of a Range, a Complex or a Rational, by its position among [`ikra_core::world::values::parts`]. Of a Hash
+    /// that a kernel made, by its position among [`ikra_core::world::hashes::MADE_PARTS`].
     Own(usize),
 }
 

@@ -9,7 +9,7 @@ use crate::ruby::heap::{self, Raw};
 use crate::ruby::question::{self, Answer};
 use crate::ruby::registry::{self, Kept, classes, keep, names};
 use ikra_core::id::ClassId;
-use ikra_core::world::hashes::{ConstKey, KeyField};
+use ikra_core::world::hashes::{self, ConstKey, KeyField};
 use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
@@ -567,6 +567,11 @@ pub fn field(ruby: &Ruby, class: Raw, name: &str) -> Result<heap::Field, Error> 
         return Ok(heap::Field::Key(KeyReader::new(key.as_raw(), field == KeyField::Present)));
     }
     if let Some(at) = own_class(class).and_then(|class| values::parts(class).iter().position(|part| *part == name)) {
+        return Ok(heap::Field::Own(at));
+    }
+    if class == classes::get(well_known::HASH).raw
+        && let Some(at) = hashes::MADE_PARTS.iter().position(|part| *part == name)
+    {
         return Ok(heap::Field::Own(at));
     }
     if !name.starts_with('@')

@@ -86,7 +86,7 @@ pub mod classes {
 
     /// The class or module of a number.
     pub fn get(id: ClassId) -> Class {
-        with(|table| table.entries[id.index()].clone())
+        with(|table| table.entries[well_known::known(id).index()].clone())
     }
 
     /// The number of a class or module that has one.

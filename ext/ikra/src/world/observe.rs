@@ -23,7 +23,7 @@ use ikra_core::ir::ASSUMED_ROWS;
 use ikra_core::memory::room;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, StrWord, Ty};
-use ikra_core::world::{Facts, MAX_HELD_PROCS, Opaque, Place, Root};
+use ikra_core::world::{Facts, MAX_HELD_PROCS, Opaque, Place, Root, well_known};
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
 use std::sync::Arc;
@@ -304,6 +304,10 @@ impl Observer {
     pub fn field(&mut self, ruby: &Ruby, class: ClassId, ivar: &Name, facts: &mut Facts) -> Result<()> {
         let place = self.place(&Place::Field(class, ivar.clone()));
         facts.saw(&self.places[place as usize].clone(), &Ty::never());
+        // Ruby has no such object before the section.
+        if well_known::is_made_hash(class) {
+            return self.settle(ruby, facts);
+        }
         let table = self.table(class, classes::get(class).raw);
         if self.tables[table].demands.iter().all(|d| d.place != place) {
             let field = reflect::field(ruby, classes::get(class).raw, ivar)?;

@@ -239,6 +239,11 @@ impl Walker<'_, '_> {
                 }
                 self.made_array(span, &Ty::never())
             }
+            (Target::Builtin(Builtin::MakeHash), _) => {
+                let block = self.here.block.clone().map(|block| (block, self.place(span)));
+                let made = self.an.make_hash((self.here.id, span), &args.positional, block);
+                self.refused(made, span)
+            }
             (Target::Builtin(_), _) if let Some(method) = longer_form(atom, target, name, args) => {
                 self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
             }

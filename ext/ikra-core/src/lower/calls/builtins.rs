@@ -17,6 +17,7 @@ use crate::lower::tables::Form;
 use crate::lower::value::Val;
 use crate::types::numeric::{Conversion, Kind as Number, Method};
 use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty, Unit};
+use crate::world::well_known;
 
 impl Body<'_, '_> {
     /// Rounds an operand or result of a numeric method to the section's `precision`. Intermediate values of Ruby's own
@@ -249,6 +250,17 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
+            Alike => match (atom, first) {
+                (Atom::Array(kind), Some((_, Val::Int(length)))) => Some(self.rows(kind, length)?.2),
+                _ => None,
+            },
+            HashBlock => match atom {
+                Atom::Object(class) => match *self.an.block_of_hash(class).procs {
+                    [id] => Some(Val::Unit(Unit::Proc(id))),
+                    _ => Some(Val::NIL),
+                },
+                _ => None,
+            },
             TakeOf => match (atom, receiver, first) {
                 (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(count)))) => {
                     let (offset, _) = self.array_parts(packed);
@@ -280,6 +292,7 @@ impl Body<'_, '_> {
                 _ => None,
             },
             Buffer
+            | MakeHash
             | NeedsArray
             | MakeProc
             | ProcCall
@@ -401,6 +414,10 @@ impl Body<'_, '_> {
                     let message =
                         "kernels do not know KeyError of a Range that is made in the section, whose message shows it";
                     self.trap(Trap::refusal(message), None);
+                    return Ok(None);
+                }
+                if matches!(asker.atom, Atom::Object(class) if well_known::is_made_hash(class)) {
+                    numbers::mention(&mut self.cx, "KeyError", "key not found: ", key, "");
                     return Ok(None);
                 }
                 let ((hash, mut words), (repr, more)) = (self.trap_operand(asker.val), self.trap_operand(key));
