@@ -13,7 +13,7 @@ module Ikra
 
       define_method(name) do |*args, **options, &block|
         base = @base
-        Sections.open.add(name, place: block&.source_location) { base.public_send(name, *args, **options, &block) }
+        Sections.open.add(name, block: block) { base.public_send(name, *args, **options, &block) }
       end
     end
   end

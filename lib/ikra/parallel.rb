@@ -426,7 +426,7 @@ module Ikra
     # @api private
     def __operate(base, name, options, block, *args)
       at_once = -> { __operate_now(base, name, options, block, *args) }
-      (Sections.queued(name, place: block.source_location, &at_once) if block) || at_once.call
+      (Sections.queued(name, block: block, &at_once) if block) || at_once.call
     end
 
     # @api private

@@ -13,8 +13,8 @@ module Ikra
   # writes. Ruby that looks at these objects meanwhile sees them as they were.
   class Section
     # @api private
-    # The name of the method that made it, and the path and line of its block.
-    attr_reader :operation, :place
+    # The name of the method that made it.
+    attr_reader :operation
 
     # @api private
     # What makes it.
@@ -25,13 +25,17 @@ module Ikra
     attr_accessor :gate
 
     # @api private
-    def initialize(group, operation, place = nil, &work)
+    def initialize(group, operation, block = nil, &work)
       @group = group
       @operation = operation
-      @place = place
+      @block = block
       @work = work
       @state = :waits
     end
+
+    # @api private
+    # The path and line of its block.
+    def place = @block&.source_location
 
     # What the call gives. Sections before it write to objects first, and then this one.
     #

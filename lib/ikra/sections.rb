@@ -16,10 +16,12 @@ module Ikra
     SINGLE = %i[pmap peach pselect preject ppartition pfilter_map pflat_map pcount psum pgroup_by psort_by puniq pcombine pzip pnew].freeze
     # Methods whose value a section alone gives.
     WHOLE = %i[pmap peach].freeze
+    EACH = Parallel.instance_method(:peach)
+    MAP = Parallel.instance_method(:pmap)
     VARIABLE = :__ikra_gate
     POLICIES = %i[auto plain serial].freeze
     CHECKS = [nil, :races].freeze
-    private_constant :MAX_UNFINISHED, :THREADS, :MAX_PLACES, :SINGLE, :WHOLE, :VARIABLE
+    private_constant :MAX_UNFINISHED, :THREADS, :MAX_PLACES, :SINGLE, :WHOLE, :EACH, :MAP, :VARIABLE
 
     class << self
       # The sections of this Fiber. nil where it has none that have not ended, and on the thread of a section.
@@ -32,8 +34,8 @@ module Ikra
       def open = current || new
 
       # Queues an operation, where this Fiber does. nil where the operation has to run now.
-      def queued(operation, single: SINGLE.include?(operation), place: nil, &work)
-        current&.add_queued(operation, single, place, &work)
+      def queued(operation, single: SINGLE.include?(operation), block: nil, &work)
+        current&.add_queued(operation, single, block, &work)
       end
 
       # Before plain Ruby reads objects: sections before it write what they have computed.
@@ -41,13 +43,26 @@ module Ikra
 
       # A whole call of +pmap+ or +peach+.
       def call(operation, base, ticks, options, block)
-        return Parallel.instance_method(:peach).bind_call(base, ticks, **options, &block) if operation == :peach
+        return EACH.bind_call(base, ticks, **options, &block) if operation == :peach
 
-        Parallel.instance_method(operation).bind_call(base, **options, &block)
+        MAP.bind_call(base, **options, &block)
       end
 
-      # By place, how often its calls still run on a thread of Ruby's.
-      def on_threads = @on_threads ||= {}
+      # Whether a call runs on a thread of Ruby's, as one of its place had to before.
+      def on_thread?(section)
+        return false if @on_threads.nil?
+
+        place = [section.operation, *section.place]
+        calls = @on_threads[place] || 0
+        @on_threads[place] = calls - 1 if calls.positive?
+        calls.positive?
+      end
+
+      # The next calls of a place do.
+      def on_thread(section)
+        @on_threads = {} if @on_threads.nil? || @on_threads.size >= MAX_PLACES
+        @on_threads[[section.operation, *section.place]] = THREADS
+      end
 
       # The block's value, with the values of sections in place of sections.
       def replaced(value, seen = {}.compare_by_identity)
@@ -95,9 +110,9 @@ module Ikra
     end
 
     # A section that may run beside others. +single+: it runs one section over objects, and reads none afterwards.
-    # +place+: where the call stands.
-    def add(operation, single: SINGLE.include?(operation), place: nil, &work)
-      section = Section.new(self, operation, place, &work)
+    # +block+: the user's.
+    def add(operation, single: SINGLE.include?(operation), block: nil, &work)
+      section = Section.new(self, operation, block, &work)
       @lock.synchronize do
         enter
         finish_deferred
@@ -112,8 +127,8 @@ module Ikra
     end
 
     # The section of an operation within {Ikra.concurrently}. nil elsewhere.
-    def add_queued(operation, single, place, &work)
-      add(operation, single: single, place: place, &work) if @depth.positive?
+    def add_queued(operation, single, block, &work)
+      add(operation, single: single, block: block, &work) if @depth.positive?
     end
 
     # What +__section+ asks for a whole call of +pmap+ or +peach+.
@@ -121,7 +136,7 @@ module Ikra
       return if @depth.zero?
 
       options ||= {}
-      add(operation, place: block.source_location) { Sections.call(operation, base, ticks, options, block) }
+      add(operation, block: block) { Sections.call(operation, base, ticks, options, block) }
     end
 
     # A section that runs a block with the value of another one.
@@ -265,17 +280,11 @@ module Ikra
 
     # Whether the section needs no thread of Ruby's.
     def at_desk(section)
-      place = [section.operation, *section.place]
-      calls = Sections.on_threads[place] || 0
-      if calls.positive?
-        Sections.on_threads[place] = calls - 1
-        return false
-      end
+      return false if Sections.on_thread?(section)
 
       desk = Desk.new(self, section, WHOLE.include?(section.operation))
       unless with_gate(desk) { desk.run(section.work) }
-        Sections.on_threads.clear if Sections.on_threads.size >= MAX_PLACES
-        Sections.on_threads[place] = THREADS
+        Sections.on_thread(section)
         return false
       end
       section.begun(desk)

@@ -32,7 +32,7 @@ module Ikra
       def call(whole, name, args, options, block)
         at_once = -> { now(whole, name, args, options, block) }
         # Without a block, an Enumerator or a chain is given, or Ruby's own method is called, which may be queued.
-        (Sections.queued(name, single: false, place: block.source_location, &at_once) if block) || at_once.call
+        (Sections.queued(name, single: false, block: block, &at_once) if block) || at_once.call
       end
 
       def now(whole, name, args, options, block)
