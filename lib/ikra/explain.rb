@@ -16,8 +16,12 @@ module Ikra
     #   ended
     attr_reader :operations
 
+    # @return [Array<Group>] what each call of {Ikra.concurrently} had
+    attr_reader :groups
+
     # @api private
-    def initialize(value, sections, chains = [], operations = [])
+    def initialize(value, sections, chains = [], operations = [], groups = [])
+      @groups = groups
       @value = value
       @sections = sections
       @chains = chains
@@ -47,7 +51,7 @@ module Ikra
     def to_s
       return "no operation of Ikra's ran" if sections.empty? && chains.empty? && operations.empty?
 
-      [*chains, *sections, *operations].join("\n\n")
+      [*groups, *chains, *sections, *operations].join("\n\n")
     end
 
     # Each operation with its place, in one line.
@@ -55,6 +59,27 @@ module Ikra
     # @return [String]
     def inspect
       "#<#{self.class} #{[*sections, *operations].map { |part| "#{part.operation} at #{part.path}:#{part.line}" }.uniq.join(", ")}>"
+    end
+
+    # The sections of one {Ikra.concurrently}, in the order of their calls. While they are explained they run in turn.
+    #
+    # [+calls+] an {Explanation::Call} for each.
+    Group = Struct.new(:calls) do
+      # @return [String]
+      def to_s = ["#{calls.size == 1 ? "1 section" : "#{calls.size} sections"} of Ikra.concurrently", *calls].join("\n")
+    end
+
+    # One of these sections.
+    #
+    # [+number+] counts from 0.
+    # [+operation+], [+path+], [+line+] the method, and where its block is.
+    # [+after+] by number, the sections that it waits for, with what it reads of them.
+    Call = Struct.new(:number, :operation, :path, :line, :after) do
+      # @return [String]
+      def to_s
+        waits = after.map { |number, reason| "#{number} (#{reason})" }
+        "  #{number}: #{operation}#{" at #{path}:#{line}" if path}, #{waits.empty? ? "waits for none" : "after #{waits.join(", ")}"}"
+      end
     end
 
     # Work on all elements at once, without a block: a sum of numbers, a sort by keys that a section has computed, a
@@ -389,6 +414,7 @@ module Ikra
     # * the order of jobs,
     # * the backend, and why it was chosen,
     # * how long each stage of compiling took,
+    # * which section of {concurrently} waits for which, and why,
     # * and generated code.
     #
     # Sections of this Fiber are compiled anew for it, and run as always. Operations without a block (sums of MDArrays,
@@ -407,18 +433,32 @@ module Ikra
 
       outer = Thread.current[:__ikra_chains]
       chains = Thread.current[:__ikra_chains] = []
+      around, together = Thread.current[:__ikra_together], Thread.current[:__ikra_together] = []
       __explain_start
       begin
         value = yield
       ensure
         sections, operations = __explain_stop
         Thread.current[:__ikra_chains] = outer
+        Thread.current[:__ikra_together] = around
       end
       operations = operations.map { |told| Explanation::Operation.new(*told) }
       # A chain without kernels is listed as a chain.
       operations.reject! { |operation| operation.operation == :plazy && operation.steps.empty? }
-      Explanation.new(value, sections.map { |told| Explanation::Section.new(told) }, chains, operations)
+      Explanation.new(value, sections.map { |told| Explanation::Section.new(told) }, chains, operations, __groups(together))
     end
+
+    # @api private
+    # What the sections of each Ikra.concurrently waited for.
+    def __groups(together)
+      together.map do |calls|
+        Explanation::Group.new(calls.each_with_index.map { |(operation, place, watch), number| Explanation::Call.new(number, operation, *(place || [nil, nil]), watch.after) })
+      end
+    end
+
+    # @api private
+    # Adds the sections of an Ikra.concurrently to the explanation, if one is being collected.
+    def __together(calls) = Thread.current[:__ikra_together]&.push(calls)
 
     # @api private
     # Adds a chain to the explanation, if one is being collected.

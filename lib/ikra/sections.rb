@@ -95,6 +95,7 @@ module Ikra
     def within(policy, check, path, &block)
       outer, @policy = @policy, policy
       traced, @trace = @trace, Trace.new if path
+      @explained = [] if @depth.zero?
       enter
       @depth += 1
       value = completing { check ? Races.new(self).watch(&block) : block.call }
@@ -258,8 +259,16 @@ module Ikra
 
     def run_now(section)
       finish_all
-      with_gate(nil) { section.run }
+      gate = watch(section) if @depth.positive? && Ikra.__explaining?
+      with_gate(gate) { section.run }
       @failure = section.error
+    end
+
+    def watch(section)
+      watch = Watch.new(@explained.map(&:last))
+      Ikra.__together(@explained) if @explained.empty?
+      @explained << [section.operation, section.place, watch]
+      watch
     end
 
     # Runs the block with another gate than this one.

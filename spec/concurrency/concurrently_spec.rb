@@ -387,6 +387,42 @@ RSpec.describe "Ikra.concurrently(trace:)" do
   end
 end
 
+RSpec.describe "Ikra.explain of Ikra.concurrently" do
+  let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
+
+  it "shows which section waits for which, and why" do
+    cells = [1, 2, 3]
+    total = 0
+    explanation = Ikra.explain do
+      Ikra.concurrently do
+        list.peach { |o| o.a += 1 }
+        list.peach { |o| o.b += 1 }
+        list.pselect { |o| o.a > o.b }
+        (0...3).peach { |i| cells[i] += 1 }
+        doubled = cells.pmap { |x| x * 2 }
+        [1].peach { |x| total += x }
+        [1].pmap { |x| x + total + doubled[0] }
+        list.map(&:dup).peach { |o| o.a += 1 }
+      end
+      Ikra.concurrently { [1].pmap { |x| x } }
+    end
+    first, second = explanation.groups
+    expect(first.calls.map(&:operation)).to eq %i[peach peach pselect peach pmap peach pmap peach]
+    expect(first.calls.map(&:after)).to eq [{}, {}, { 0 => "@a of AtOnce::Body", 1 => "@b of AtOnce::Body" }, {}, { 3 => "an Array" }, {}, { 5 => "the variable total" }, {}]
+    expect(first.calls.map(&:number)).to eq [*0..7]
+    expect(first.calls.map(&:path).uniq).to eq [__FILE__]
+    expect(first.calls.map(&:line)).to eq first.calls.map(&:line).sort
+    expect(second.to_s).to match(/\A1 section of Ikra.concurrently\n  0: pmap at .*concurrently_spec.rb:\d+, waits for none\z/)
+    expect(explanation.to_s).to include "8 sections of Ikra.concurrently", "  2: pselect at #{__FILE__}:#{first.calls[2].line}, after 0 (@a of AtOnce::Body), 1 (@b of AtOnce::Body)\n"
+    expect([list.map(&:a), list.map(&:b), cells, total]).to eq [[1, 2, 3, 4, 5], [2] * 5, [2, 3, 4], 1]
+  end
+
+  it "shows none where there are none" do
+    expect(Ikra.explain { [1].pmap { |x| x } }.groups).to eq []
+    expect(Ikra.explain { Ikra.concurrently { 5 } }.to_s).to eq "no operation of Ikra's ran"
+  end
+end
+
 RSpec.describe Ikra::Section do
   let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
 
