@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Many simulations at once, from Ruby to Ruby: warm calls one after the other, compared with Ikra.concurrently and with
-# a thread for each.
+# Many simulations at once, from Ruby to Ruby: warm calls one after the other, compared with Ikra.concurrently, with the
+# same without planning, and with a thread for each. Then what one section costs, compared with a plain call.
 #
 #   ruby -Ilib benchmark/concurrency.rb      # IKRA_BENCH_BACKENDS=cpu,cuda
 
@@ -51,14 +51,34 @@ class ConcurrencyBenchmark
 
   def run
     [["316", 316, 8], ["1000", 1000, 9], ["4000", 4000, 10]].each { |name, count, tiny| simulations(name, @bench.size(:"stars_#{name}", count, tiny: tiny)) }
+    @bench.backends.each { |backend| one_section(backend) }
     @bench.finish
   end
 
   private
 
+  # So many calls are measured together.
+  CALLS = 1000
+
+  def one_section(backend)
+    calls = @bench.size(:calls, CALLS, tiny: 2)
+    ways = {
+      "a plain call" => ->(stars) { stars.peach(backend: backend) { |s| s.move(0.001) } },
+      "async" => ->(stars) { stars.async.peach(backend: backend) { |s| s.move(0.001) }.value },
+      "concurrently" => ->(stars) { Ikra.concurrently { stars.peach(backend: backend) { |s| s.move(0.001) } } }
+    }
+    found = ways.transform_values { |way| make(5).first.tap { |stars| 2.times { way.call(stars) } }.map(&:to_a) }
+    ways.each do |label, way|
+      name = "5 stars, #{label}: #{backend}"
+      @bench.same(name, found["a plain call"], found[label])
+      stars = make(5).first
+      @bench.value("#{name}, one call", @bench.time(name, runs: 5) { calls.times { way.call(stars) } }.median / calls * 1e6, "µs")
+    end
+  end
+
   def simulations(name, count)
     @bench.backends.each do |backend|
-      ways = { "in turn" => method(:in_turn), "concurrently" => method(:concurrently), "threads" => method(:threads) }
+      ways = { "in turn" => method(:in_turn), "concurrently" => method(:concurrently), "plain" => method(:plain), "threads" => method(:threads) }
       found = ways.transform_values do |way|
         worlds = make(count)
         way.call(worlds, backend)
@@ -82,8 +102,10 @@ class ConcurrencyBenchmark
     worlds.each { |stars| stars.peach(2 * STEPS, backend: backend) { |s| Ikra.tick.even? ? s.attract(stars, 0.001) : s.move(0.001) } }
   end
 
-  def concurrently(worlds, backend)
-    Ikra.concurrently do
+  def plain(worlds, backend) = concurrently(worlds, backend, policy: :plain)
+
+  def concurrently(worlds, backend, policy: :auto)
+    Ikra.concurrently(policy: policy) do
       worlds.each { |stars| stars.peach(2 * STEPS, backend: backend) { |s| Ikra.tick.even? ? s.attract(stars, 0.001) : s.move(0.001) } }
     end
   end
