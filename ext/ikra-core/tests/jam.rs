@@ -476,6 +476,23 @@ fn what_jobs_change_in_common_they_change_in_turn() {
         }
     }
     assert!(ends.iter().all(|count| *count > 10), "{ends:?}");
+    // numbers that each takes, and turns on both sides of a branch that all take
+    let takes = "v50: i64 = fetch_add counts[v11], 3\n  v51: bool = icmp.ge v50, v14\n  if v51 {\n    trap s0 v50\n  }\n  v52: f64 = int_to_float v50\n  sum.15 = fadd sum.15, v52";
+    let sides =
+        format!("v53: bool = icmp.ge v12, 3\n  if v53 {{\n  {takes}\n  }} else {{\n  atomic add counts[v11], 1\n  }}");
+    for behind in [takes, &sides] {
+        let program = product("", "", behind);
+        let mut ends = [0, 0];
+        for length in [3, 9, 20, 100] {
+            for sizes in [[1, 37, 3], [2, 37, 2], [9, 35, 5], [4, 16, 2]] {
+                let (outcome, together) = both(&program, Grouping::Consecutive, length, sizes);
+                assert!(together);
+                ends[usize::from(outcome == Outcome::Done)] += 1;
+            }
+        }
+        assert!(ends.iter().all(|count| *count > 2), "{ends:?}");
+        assert!(Jam::of(&program, Grouping::Strided).is_none());
+    }
     // not once more behind those of other jobs, nor where it would be done again
     let again = format!(
         "v29: bool = icmp.ge v14, 1\n  if v29 {{\n  }} else {{\n    {TURNS}\n  }}\n  atomic add counts[v11], 1"

@@ -21,9 +21,9 @@
 //! original program. An exception that all jobs of a group raise alike is raised by its first job, which has the least
 //! key.
 //!
-//! On a host, jobs may change shared values, such as sums. They do so one after the other, in their order. From the
-//! first such statement on, each job runs all remaining statements by itself, so that an exception comes from the job
-//! whose turn it is. A loop over ticks would have such turns in the middle, and the exception of the least tick must
+//! On a host, jobs may change shared values, such as sums, or take numbers for new objects. They do so one after the
+//! other, in their order. From the first such statement on, each job runs all remaining statements by itself, so that
+//! an exception comes from the job whose turn it is. A loop over ticks would have such turns in the middle, and the exception of the least tick must
 //! win. So where jobs take turns or may raise, groups are only for launches of one tick.
 //!
 //! On a host, jobs of a group may also part in a loop and come together again ([`parting`]). The group computes the

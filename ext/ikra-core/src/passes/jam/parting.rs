@@ -157,7 +157,7 @@ pub fn raises(list: &[Stmt]) -> bool {
 /// Whether the list changes something that other jobs change too.
 pub fn changes_together(list: &[Stmt]) -> bool {
     let mut found = false;
-    walk(list, &mut |stmt| found |= matches!(stmt, Stmt::Atomic { .. }));
+    walk(list, &mut |stmt| found |= matches!(stmt, Stmt::Atomic { .. } | Stmt::FetchAdd { .. }));
     found
 }
 

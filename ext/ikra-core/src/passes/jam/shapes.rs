@@ -195,6 +195,7 @@ impl Shapes {
                 | Stmt::Poll
                 | Stmt::Begin { .. } => {}
                 Stmt::Atomic { .. } if self.turns => {}
+                Stmt::FetchAdd { dst, .. } if self.turns => self.set(*dst, Shape::Differs),
                 Stmt::Atomic { .. }
                 | Stmt::FetchAdd { .. }
                 | Stmt::Alloc { .. }

@@ -239,11 +239,15 @@ impl<'a> Weaver<'a> {
             Stmt::If { cond, then, otherwise } if self.shapes.operand(*cond) == Shape::Same => {
                 let cond = self.lane(*cond, 0, out);
                 // each side by itself
-                let stored = self.stored;
+                let before = (self.stored, self.turn);
                 let then = self.list(then)?;
-                let then_stored = std::mem::replace(&mut self.stored, stored);
+                let (stored, turn) = (self.stored, self.turn);
+                (self.stored, self.turn) = before;
                 let otherwise = self.list(otherwise)?;
-                self.stored |= then_stored;
+                self.stored |= stored;
+                if self.turn == Turn::None {
+                    self.turn = turn;
+                }
                 out.push(Stmt::If { cond, then, otherwise });
             }
             Stmt::If { cond, then, otherwise } => self.part(*cond, then, otherwise, out)?,
@@ -296,7 +300,7 @@ impl<'a> Weaver<'a> {
     /// change too, or may do so.
     fn begins_turns(&self, stmt: &Stmt) -> bool {
         let alone = match stmt {
-            Stmt::Atomic { .. } => true,
+            Stmt::Atomic { .. } | Stmt::FetchAdd { .. } => true,
             Stmt::If { cond, .. } => self.shapes.operand(*cond) != Shape::Same,
             _ => false,
         };
@@ -670,6 +674,12 @@ impl<'a> Weaver<'a> {
                     self.stored = true;
                     let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
                     out.push(Stmt::Atomic { op: *op, column: *column, row, value, site: *site });
+                }
+                Stmt::FetchAdd { dst, column, row, value } if self.turn == Turn::Now => {
+                    self.stored = true;
+                    let (dst, lane) = self.own(*dst, lane);
+                    let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
+                    out.push(Stmt::FetchAdd { dst, column: *column, row, value });
                 }
                 Stmt::Checked { dst, op, args, site } if self.turn == Turn::Now => {
                     let (dst, lane) = self.own(*dst, lane);
