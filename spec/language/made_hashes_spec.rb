@@ -196,6 +196,23 @@ RSpec.describe "Hashes that a block makes" do
     end
   end
 
+  it "refuse Hash.new where the program has an initialize of its own" do
+    output = run_ruby(<<~'RUBY')
+      class Hash
+        alias_method :begun, :initialize
+        def initialize(*) = begun(7)
+      end
+      section = proc { |x| Hash.new(x)[0] }
+      begin
+        [1].pmap(backend: :cpu, &section)
+      rescue Ikra::CompileError => e
+        puts e.message[/kernels do not know.*/]
+      end
+      p [1].pmap(backend: :cpu) { |x| { x => 2 }.merge({ 3 => 4 }) }
+    RUBY
+    expect(output).to eq "kernels do not know Hash.new where the program redefines Hash#initialize\n[{1=>2, 3=>4}]\n"
+  end
+
   it "refuse what kernels lack" do
     {
       -> (x) { Hash.new { |h, k| h[k] = x } } => /no Hash with a block/,

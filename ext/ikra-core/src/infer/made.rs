@@ -438,6 +438,13 @@ impl Walker<'_, '_> {
             return self.new_array(args, block, span, env);
         }
         if class == well_known::HASH && builtin == Builtin::New {
+            let asked = self.an.method(Receiver::Instance(class), "initialize");
+            if matches!(asked, MethodFact::Ruby { .. } | MethodFact::Foreign { .. }) {
+                return Err(self
+                    .error(span, "kernels do not know Hash.new where the program redefines Hash#initialize")
+                    .advise("write {}, which does not call it")
+                    .into());
+            }
             return self.inline(hash_maker(), Ty::module(class), args, block.cloned(), span, env);
         }
         let name = if builtin == Builtin::New { "new" } else { "allocate" };

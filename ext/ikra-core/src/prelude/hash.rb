@@ -301,7 +301,7 @@ class Hash
   end
 
   def dup
-    out = Hash.new(__default)
+    out = __new_hash(__default)
     each { |key, value| out.__add(key, value) }
     out
   end

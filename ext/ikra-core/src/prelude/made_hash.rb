@@ -204,7 +204,7 @@ class MadeHash
   def dup
     block = __block
     __dup_form unless block.nil?
-    out = Hash.new(__default)
+    out = __new_hash(__default)
     __each_place { |i| out.__add(__keys.__at(i), __values.__at(i)) }
     out
   end
