@@ -43,6 +43,8 @@ module MadeTexts
     "chop" => ->(s) { s.chop },
     "ljust" => ->(s) { [s.ljust(7), s.ljust(8, "é-"), s.rjust(7), s.rjust(8, "é-"), s.center(7), s.center(9, "12é")] },
     "sub" => ->(s) { [s.sub("a", "é"), s.sub("", "_"), s.sub("é", "e"), s.sub("Xy", "")] },
+    "gsub with references" => ->(s) { [s.gsub("a", "<\\0>"), s.sub("é", "\\&\\\\\\1"), s.gsub("b", "\\`\\'"), s.gsub("", "\\0\\z-\\")] },
+    "gsub with a block" => ->(s) { [s.gsub("a") { |x| x * 2 }, s.sub("") { 1 }, s.gsub(" ") { nil }, s.gsub("é") { "\\0" }] },
     "gsub" => ->(s) { [s.gsub("a", "é"), s.gsub("", "_"), s.gsub("é", "e"), s.gsub("aa", ""), s.gsub(" ", "  ")] },
     "split" => ->(s) { [s.split, s.split(" "), s.split("a"), s.split("é"), s.split("")] },
     "split with a limit" => ->(s) { [s.split(nil, 2), s.split("a", -1), s.split(" ", -1), s.split("", 2), s.split("b", 1)] },
@@ -322,8 +324,8 @@ RSpec.describe "Strings that a block makes" do
   it "are refused in forms that kernels do not know" do
     expect { ["a"].pmap { |s| s.upcase(:ascii) } }.to raise_error(Ikra::CompileError, /option of a change of case/)
     expect { ["é"].pmap { |s| s.upcase } }.to raise_error(Ikra::CompileError, /ASCII letters only/)
-    expect { ["a"].pmap { |s| s.gsub("a") { |m| m } } }.to raise_error(Ikra::CompileError, /replace a String by a String/)
-    expect { ["a"].pmap { |s| s.gsub("a", "\\0") } }.to raise_error(Ikra::CompileError, /without a backslash/)
+    expect { ["a"].pmap { |s| s.gsub("a") } }.to raise_error(Ikra::CompileError, /by a String, or by what a block gives/)
+    expect { ["a"].pmap { |s| s.gsub("a", "\\k<x>") } }.to raise_error(Ikra::CompileError, /in a replacement/)
     expect { ["a"].pmap { |s| s.tr("é", "e") } }.to raise_error(Ikra::CompileError, /one set of ASCII characters/)
     expect { ["a"].pmap { |s| s.delete("ab", "b") } }.to raise_error(Ikra::CompileError, /one set of ASCII characters/)
     expect { [65].pmap { |x| x.chr("UTF-8") } }.to raise_error(Ikra::CompileError, /chr of bytes only/)

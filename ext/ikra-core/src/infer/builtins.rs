@@ -205,6 +205,12 @@ pub enum Builtin {
     /// `__own?(:name)`: whether a method is Ruby's own; decided at compile time.
     IsOwn,
     RegexpGroups,
+    /// Whether the parts of its groups are known; decided at compile time.
+    RegexpIsOnePass,
+    /// Whether its groups have no names; decided at compile time.
+    RegexpIsNumbered,
+    /// The number of the group that a Symbol names, or -1.
+    RegexpGroupNamed,
     // primitives of Strings
     /// `freeze` of a literal: the same String each time.
     StrInterned,
@@ -426,7 +432,7 @@ impl Builtin {
             | ToFloat
             | ToInteger => 1..=1,
             RespondTo => 1..=2,
-            Answers | IsOwn => 1..=1,
+            Answers | IsOwn | RegexpGroupNamed => 1..=1,
             RangeStep => 0..=1,
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
@@ -696,7 +702,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
              numbers by %x",
         )),
         (Atom::Str, "__substitution_form") => Some(Builtin::StrRefuse(
-            "kernels replace a String by a String without a backslash: they know neither blocks nor Hashes here",
+            "kernels replace what matches by a String, or by what a block gives: they know no Hashes here",
+        )),
+        (_, "__reference_form") => Some(Builtin::StrRefuse(
+            "kernels know \\0 to \\9, \\&, \\` and \\' in a replacement, and groups of a regular expression that is one-pass",
         )),
         (Atom::Array(_), "__joinable") => Some(Builtin::Refuse(
             "kernels join no Arrays of Arrays",
@@ -709,16 +718,20 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Regexp(_), "__captures_table") => Some(Builtin::RegexpTable(Table::Captures)),
         (Atom::Regexp(_), "__groups?") => Some(Builtin::RegexpHasGroups),
         (Atom::Regexp(_), "__ascii?") => Some(Builtin::RegexpIsAscii),
+        (Atom::Regexp(_), "__one_pass?") => Some(Builtin::RegexpIsOnePass),
+        (Atom::Regexp(_), "__numbered?") => Some(Builtin::RegexpIsNumbered),
+        (Atom::Regexp(_), "__group_named") => Some(Builtin::RegexpGroupNamed),
+        (_, "__no_group") => {
+            Some(Builtin::StrRefuse("kernels know no group of this name, for which Ruby raises IndexError"))
+        }
         (Atom::Regexp(_), "__groups") => Some(Builtin::RegexpGroups),
         (_, "__pattern_form") => {
             Some(Builtin::Refuse("kernels match with a Regexp only", "write a literal: text.match?(/…/)"))
         }
-        (_, "__group_form") => {
-            Some(Builtin::Refuse("kernels know groups by their numbers only", "count its parenthesis: text[/…/, 1]"))
-        }
-        (Atom::Str, "__split_form") => {
-            Some(Builtin::Refuse("kernels split by a Regexp without groups only", "write (?:…) for (…)"))
-        }
+        (_, "__group_form") => Some(Builtin::Refuse(
+            "kernels know groups by their numbers and by Symbols only",
+            "count its parenthesis, as in text[/…/, 1], or write text[/…/, :name]",
+        )),
         (_, "__no_match_form") => Some(Builtin::Refuse(
             "kernels do not know which match this variable means",
             "read it right after text =~ /…/, or write text[/…/, 1]",

@@ -1143,7 +1143,11 @@ impl Analysis<'_> {
             },
             RegexpHasGroups => flag(matches!(atom, Atom::Regexp(id) if self.regexp_of(id).groups > 0)),
             RegexpIsAscii => flag(matches!(atom, Atom::Regexp(id) if self.regexp_of(id).ascii)),
-            RegexpGroups => Ty::int(),
+            RegexpIsNumbered => flag(matches!(atom, Atom::Regexp(id) if self.regexp_of(id).names.is_empty())),
+            RegexpIsOnePass => flag(
+                matches!(atom, Atom::Regexp(id) if self.regexp_of(id).table(crate::regexp::Table::Captures).is_ok()),
+            ),
+            RegexpGroups | RegexpGroupNamed => Ty::int(),
             IsLambda => match atom {
                 Atom::Proc(id) => flag(self.proc_info(id).kind.is_lambda()),
                 _ => Ty::never(),

@@ -139,24 +139,34 @@ class String
   end
 
   def sub(pattern, other = (none = true))
-    __substitution_form if none
+    if none
+      __substitution_form unless block_given?
+      return __yielded(pattern, 1) { |part| yield(part) }
+    end
     __substituted(pattern, other, 1)
   end
 
   def gsub(pattern, other = (none = true))
-    __substitution_form if none
+    if none
+      __substitution_form unless block_given?
+      return __yielded(pattern, -1) { |part| yield(part) }
+    end
     __substituted(pattern, other, -1)
   end
 
   # With so many matches replaced; -1: all.
   def __substituted(pattern, other, most)
-    return __replaced(pattern, other, most) if pattern.is_a?(Regexp)
-
-    text = __text(pattern)
     by = __text(other)
+    if pattern.is_a?(Regexp)
+      __matching(pattern)
+      __broken unless by.valid_encoding?
+      return __replaced(pattern, by, most)
+    end
+    text = __text(pattern)
     __disagree unless __agrees?(text)
     __broken unless valid_encoding? && text.valid_encoding? && by.valid_encoding?
-    __substitution_form if by.__has?(92)
+    return __replaced(text, by, most) if by.__has?(92)
+
     count = __matches(text, most)
     return __view(0, bytesize) if count == 0
 
@@ -168,35 +178,105 @@ class String
     made.__coded(all, state > 3 ? state - 2 : state)
   end
 
-  # As `__substituted`, with the matches of a Regexp.
-  def __replaced(pattern, other, most)
-    by = __text(other)
-    __matching(pattern)
-    __broken unless by.valid_encoding?
-    __substitution_form if by.__has?(92)
+  # Each place of a Regexp or a String, by where it begins and ends.
+  def __each_place(pattern)
+    if pattern.is_a?(Regexp)
+      __each_match(pattern) { |from, to| yield(from, to) }
+    else
+      n = pattern.bytesize
+      i = 0
+      while i <= bytesize
+        from = __find(pattern, i)
+        break if from < 0
+
+        yield(from, from + n)
+        i = from + n
+        i += i < bytesize ? __width(i) : 1 if n == 0
+      end
+    end
+    nil
+  end
+
+  # With matches replaced by what may refer to their parts by a backslash.
+  def __replaced(pattern, by, most)
+    refers = by.__has?(92)
+    table = ""
+    groups = 0
+    if pattern.is_a?(Regexp)
+      # beside names, numbers mean nothing
+      groups = pattern.__groups if pattern.__numbered?
+      table = pattern.__captures_table if pattern.__one_pass?
+    end
     count = 0
-    gone = 0
-    __each_match(pattern) do |from, to|
+    all = bytesize
+    __each_place(pattern) do |from, to|
       count += 1
-      gone += to - from
+      size = refers ? by.__fill_reference(-1, by, self, from, to, table, groups) : by.bytesize
+      __reference_form if size < 0
+      all += size - to + from
       break if count == most
     end
     return __view(0, bytesize) if count == 0
 
     state = __appended(__state, by.__state)
     __disagree if state < 0
-    all = bytesize - gone + count * by.bytesize
     made = __string(all)
     at = 0
     i = 0
-    __each_match(pattern) do |from, to|
+    __each_place(pattern) do |from, to|
       made.__fill_part(at, self, i, from)
       at += from - i
-      made.__fill(at, by)
-      at += by.bytesize
+      if refers
+        at += made.__fill_reference(at, by, self, from, to, table, groups)
+      else
+        made.__fill(at, by)
+        at += by.bytesize
+      end
       i = to
       count -= 1
       break if count == 0
+    end
+    made.__fill_part(at, self, i, bytesize)
+    made.__coded(all, state > 3 ? state - 2 : state)
+  end
+
+  # With matches replaced by what a block gives for them.
+  def __yielded(pattern, most)
+    if pattern.is_a?(Regexp)
+      __matching(pattern)
+      return __yielded_at(pattern, most) { |part| yield(part) }
+    end
+    text = __text(pattern)
+    __disagree unless __agrees?(text)
+    __broken unless valid_encoding? && text.valid_encoding?
+    __yielded_at(text, most) { |part| yield(part) }
+  end
+
+  def __yielded_at(pattern, most)
+    list = []
+    state = __state
+    all = bytesize
+    i = 0
+    count = most
+    __each_place(pattern) do |from, to|
+      by = yield(__view(from, to - from)).__to_text
+      __broken unless by.valid_encoding?
+      state = __appended(state, by.__state)
+      __disagree if state < 0
+      list << __view(i, from - i)
+      list << by
+      all += by.bytesize - to + from
+      i = to
+      count -= 1
+      break if count == 0
+    end
+    return __view(0, bytesize) if count == most
+
+    made = __string(all)
+    at = 0
+    list.each do |part|
+      made.__fill(at, part)
+      at += part.bytesize
     end
     made.__fill_part(at, self, i, bytesize)
     made.__coded(all, state > 3 ? state - 2 : state)
@@ -329,7 +409,6 @@ class String
 
   # What is between the matches of a Regexp.
   def __parts_between(pattern, most)
-    __split_form if pattern.__groups?
     list = []
     n = bytesize
     return list if n == 0
@@ -363,6 +442,14 @@ class String
         list << __view(from, at - from)
         from = to
         i = to
+      end
+      if pattern.__groups?
+        k = 1
+        while k <= pattern.__groups
+          part = __group_at(pattern, at, to, k)
+          list << part unless part.nil?
+          k += 1
+        end
       end
       empty = false
       count += 1
@@ -683,7 +770,12 @@ class String
     if at.is_a?(Regexp)
       return __matched(at, 0) if one
 
-      at.__group_form if length.is_a?(String) || length.is_a?(Symbol)
+      at.__group_form if length.is_a?(String)
+      if length.is_a?(Symbol)
+        k = at.__group_named(length)
+        __no_group if k < 0
+        return __matched(at, k)
+      end
       __matched(at, __int(length))
     elsif at.is_a?(Range) && one
       n = size

@@ -1004,6 +1004,49 @@ class String
     table.__byte(at + 6 + (bit >> 3)) >> (bit & 7) & 1 == 1 ? to : found
   end
 
+  # Writes a replacement for a match from a byte on, with the parts of the match to which it refers. Gives its size; -1
+  # for a reference that kernels do not know. Below 0, `at` says that nothing is written.
+  def __fill_reference(at, by, source, from, to, table, groups)
+    n = 0
+    i = 0
+    while i < by.bytesize
+      b = by.__byte(i)
+      c = b == 92 && i + 1 < by.bytesize ? by.__byte(i + 1) : -1
+      start = 0
+      stop = 0
+      i += c < 0 ? 1 : 2
+      if c == 48 || c == 38
+        start = from
+        stop = to
+      elsif c >= 49 && c <= 57
+        k = c - 48
+        if k <= groups
+          return -1 if table.bytesize == 0
+
+          start = source.__match_slot(table, from, to, 2 * k)
+          stop = start < 0 ? start : source.__match_slot(table, from, to, 2 * k + 1)
+        end
+      elsif c == 96
+        stop = from
+      elsif c == 39
+        start = to
+        stop = source.bytesize
+      elsif c == 107 && i < by.bytesize && by.__byte(i) == 60
+        return -1
+      else
+        __set(at + n, b) if at >= 0
+        n += 1
+        if c >= 0 && c != 92
+          __set(at + n, c) if at >= 0
+          n += 1
+        end
+      end
+      __fill_part(at + n, source, start, stop) if at >= 0 && stop > start
+      n += stop - start
+    end
+    n
+  end
+
   # Writes a part of another String from a byte on.
   def __fill_part(at, other, from, stop)
     i = from

@@ -24,12 +24,15 @@ use regex_automata::nfa::thompson::{self, NFA, State, WhichCaptures};
 use regex_automata::util::look::Look;
 use regex_automata::util::primitives::StateID;
 use regex_syntax::hir::Hir;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Where the rows of a table begin.
 const ROWS: usize = 260;
 /// The most bytes of regex-automata's states.
 const MAX_STATES_BYTES: usize = 1 << 20;
+/// The most states that may be looked at until a table is built: about half a second of work.
+const MAX_WORK: usize = 50 << 20;
 /// The most groups whose positions fit into 32 bits.
 pub const MAX_GROUPS: usize = 15;
 
@@ -81,6 +84,8 @@ struct Builder {
     looks: Looks,
     classes: [u8; 256],
     symbols: Vec<Symbol>,
+    /// How many states were looked at.
+    work: Cell<usize>,
 }
 
 /// A row that is not built yet: states in the order in which they are preferred.
@@ -95,6 +100,8 @@ struct Row {
 /// Why there is no table.
 pub enum Fault {
     TooLarge,
+    /// More work than [`MAX_WORK`].
+    TooSlow,
     /// Captures that one look at each byte does not tell apart.
     NotOnePass,
     ManyGroups,
@@ -151,7 +158,7 @@ impl Builder {
             symbols.push(Symbol { byte: Some(b'\n'), side: Side::LastNewline });
         }
         symbols.push(Symbol { byte: None, side: looks.side(Side::Edge) });
-        Self { nfa, reverse, looks, classes, symbols }
+        Self { nfa, reverse, looks, classes, symbols, work: Cell::new(0) }
     }
 
     fn holds(&self, look: Look, behind: Side, ahead: Side) -> bool {
@@ -182,6 +189,7 @@ impl Builder {
         let mut matched = false;
         let mut open = vec![from];
         while let Some(id) = open.pop() {
+            self.work.set(self.work.get() + 1);
             if std::mem::replace(&mut seen[id.as_usize()], true) {
                 continue;
             }
@@ -272,6 +280,8 @@ impl Builder {
         let mut at = 1;
         while let Some(row) = open.get(at).cloned() {
             for symbol in &self.symbols {
+                // a set of all states is made, and the row's are copied and hashed
+                self.has_looked(self.nfa.states().len() / 16 + 4 * row.states.len() + 16)?;
                 let (next, matched) = self.step(&row, *symbol, all);
                 entries.push((number(next, &mut open, &mut numbers), matched));
             }
@@ -293,6 +303,12 @@ impl Builder {
         Ok(table)
     }
 
+    /// Counts work.
+    fn has_looked(&self, states: usize) -> Result<(), Fault> {
+        self.work.set(self.work.get() + states);
+        if self.work.get() > MAX_WORK { Err(Fault::TooSlow) } else { Ok(()) }
+    }
+
     fn head(&self, bytes: usize) -> Result<Vec<u8>, Fault> {
         let width = u8::try_from(self.symbols.len()).map_err(|_| Fault::TooLarge)?;
         let mut head = self.classes.to_vec();
@@ -308,6 +324,7 @@ impl Builder {
         let mut seen = vec![false; self.nfa.states().len()];
         let mut open = vec![(from, 0_u32)];
         while let Some((id, slots)) = open.pop() {
+            self.work.set(self.work.get() + 1);
             if std::mem::replace(&mut seen[id.as_usize()], true) {
                 continue;
             }
@@ -357,6 +374,7 @@ impl Builder {
         let mut at = 1;
         while let Some((behind, state)) = open.get(at).copied() {
             for symbol in &self.symbols {
+                self.has_looked(self.nfa.states().len() / 16 + 16)?;
                 let Some(state) = state else { continue };
                 let paths = self.paths(state, (behind, symbol.side), symbol.byte)?;
                 let (next, slots) = match paths.next {
@@ -400,12 +418,18 @@ fn asked(look: Look, reverse: bool) -> Look {
     if reverse { look.reversed() } else { look }
 }
 
-/// The entries with rows that do the same as one. Rows 0 and 1 stay the first.
+/// The entries with rows that do the same as one. Rows 0 and 1 stay the first. Where that is too much work, all rows
+/// stay: they do the same.
 fn fewer(entries: &[(usize, bool)], width: usize) -> Vec<(usize, bool)> {
     let rows = entries.len() / width;
     let mut class = vec![0_usize; rows];
     let mut count = 1;
+    let mut work = 0;
     loop {
+        work += entries.len();
+        if work > MAX_WORK {
+            return entries.to_vec();
+        }
         let mut known: HashMap<(usize, Vec<(usize, bool)>), usize> = HashMap::new();
         let mut next = Vec::with_capacity(rows);
         for row in 0..rows {

@@ -108,6 +108,7 @@ impl Regexp {
         let pattern = &self.pattern;
         Unknown(match fault {
             Fault::TooLarge => format!("the regular expression {pattern}, whose table has more than 1 MiB"),
+            Fault::TooSlow => format!("the regular expression {pattern}, whose table takes too long to build"),
             Fault::NotOnePass => format!(
                 "captures of the regular expression {pattern}, which is not one-pass: a character does not tell where it \
                  goes on"

@@ -234,6 +234,25 @@ impl Body<'_, '_> {
             },
             RegexpHasGroups => Some(Val::bool(matches!(atom, Atom::Regexp(id) if self.an.regexp_of(id).groups > 0))),
             RegexpIsAscii => Some(Val::bool(matches!(atom, Atom::Regexp(id) if self.an.regexp_of(id).ascii))),
+            RegexpIsNumbered => {
+                Some(Val::bool(matches!(atom, Atom::Regexp(id) if self.an.regexp_of(id).names.is_empty())))
+            }
+            RegexpIsOnePass => Some(Val::bool(
+                matches!(atom, Atom::Regexp(id) if self.an.regexp_of(id).table(crate::regexp::Table::Captures).is_ok()),
+            )),
+            RegexpGroupNamed => match (atom, args) {
+                (Atom::Regexp(id), [(_, Val::Sym(name))]) => {
+                    let names = self.an.regexp_of(id).names.clone();
+                    let mut number = Operand::I64(-1);
+                    for (k, known) in names.iter().enumerate() {
+                        let hash = Operand::I64(crate::world::symbol_hash(known));
+                        let same = self.cx.b.icmp(crate::ir::Cmp::Eq, *name, hash);
+                        number = self.cx.b.select(Scalar::I64, same, Operand::I64(k as i64 + 1), number);
+                    }
+                    Some(Val::Int(number))
+                }
+                _ => None,
+            },
             RegexpGroups => match atom {
                 Atom::Regexp(id) => Some(Val::int(self.an.regexp_of(id).groups as i64)),
                 _ => None,

@@ -8,6 +8,7 @@
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
 use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node, Target, When};
+use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 pub(super) struct LastMatch {
@@ -51,6 +52,9 @@ const OTHERS: &[&str] = &[
     "find_index",
     "last_match",
 ];
+
+/// Methods whose block is called after a match of the argument.
+const YIELDING: &[&str] = &["scan", "gsub", "sub", "grep", "grep_v"];
 
 /// Methods that call what their argument names, or a Proc, whose code may match.
 const CALLERS: &[&str] = &["send", "__send__", "public_send", "call", "()", "yield", "instance_exec", "instance_eval"];
@@ -101,14 +105,26 @@ impl Lower<'_> {
     /// A call, and what it does to the last match.
     pub(super) fn noting_match(&mut self, mut call: Call, span: Span) -> Kind {
         let name = call.name.trim_start_matches(['?', ':', '@']).to_owned();
-        let first = FIRST.contains(&&*name);
+        // a block of `sub` may match as well
+        let first = FIRST.contains(&&*name) && call.block.is_none();
         // a block from outside may match in the same method
         let given = call.block_arg.as_ref().is_some_and(|block| !matches!(block.kind, Kind::Sym(_)));
         let calls = given || CALLERS.contains(&&*name);
-        if !first && !OTHERS.contains(&&*name) && !calls {
+        let known = FIRST.contains(&&*name) || OTHERS.contains(&&*name);
+        if !known && !calls {
             return Kind::Call(Box::new(call));
         }
         let Some(last) = self.last_match() else { return Kind::Call(Box::new(call)) };
+        if YIELDING.contains(&&*name)
+            && let Some(block) = &mut call.block
+        {
+            // which match it is, only the method knows
+            let at = block.body.span;
+            let forget = self.forget_match(last, at);
+            let block = Arc::make_mut(block);
+            let body = std::mem::replace(&mut block.body, self.nil(at));
+            block.body = self.make(at, Kind::Seq(vec![forget, body]));
+        }
         let plain = |node: &Node| {
             let number = matches!(node.kind, Kind::Int(_) | Kind::Float(_) | Kind::Sym(_) | Kind::Range { .. });
             number || matches!(node.kind, Kind::Str(_)) && &*name == "[]"
