@@ -64,19 +64,37 @@ module Ikra
         @on_threads[[section.operation, *section.place]] = THREADS
       end
 
-      # The block's value, with the values of sections in place of sections.
+      # The block's value, with the values of sections in place of sections. What has none is given as it is.
       def replaced(value, seen = {}.compare_by_identity)
-        case value
-        when Section then value.value
-        when Array, Hash
-          return value if seen[value]
+        return value.value if value.is_a?(Section)
+        return value unless (value.instance_of?(Array) || value.instance_of?(Hash)) && !seen[value]
 
-          seen[value] = true
-          return value.map { |one| replaced(one, seen) } if value.instance_of?(Array)
+        seen[value] = true
+        value.is_a?(Array) ? replaced_list(value, seen) : replaced_values(value, seen)
+      end
 
-          value.instance_of?(Hash) ? value.transform_values { |one| replaced(one, seen) } : value
-        else value
+      private
+
+      def replaced_list(list, seen)
+        # Mostly it has neither, and these loops are those of Ruby's own code.
+        return list unless list.any?(Section) || list.any?(Enumerable)
+
+        new = nil
+        at = 0
+        while at < list.size
+          case one = list[at]
+          when Section, Array, Hash
+            other = replaced(one, seen)
+            (new ||= list.dup)[at] = other unless other.equal?(one)
+          end
+          at += 1
         end
+        new || list
+      end
+
+      def replaced_values(hash, seen)
+        values = hash.transform_values { |one| replaced(one, seen) }
+        hash.all? { |key, one| values[key].equal?(one) } ? hash : values
       end
     end
 

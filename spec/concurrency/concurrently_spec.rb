@@ -187,6 +187,21 @@ RSpec.describe "Ikra.concurrently" do
     expect(found).to eq [[2, 4], [3, 5, 7], [7, 10, 13]]
   end
 
+  it "gives what has no sections as it is" do
+    hash = { one: [1], list: bodies.call, itself: nil }.freeze
+    ring = [1, hash]
+    ring << ring
+    own = Class.new(Array).new([1])
+    found = Ikra.concurrently { [hash, ring, own, [1].pmap { |x| x }] }
+    expect(found[0]).to be hash
+    expect(found[1]).to be ring
+    expect(found[2]).to be own
+    expect(found[3]).to eq [1]
+    frozen = [[1].pmap { |x| x }].freeze
+    expect(Ikra.concurrently { [[[2].pmap { |x| x }].freeze, { a: [3].pmap { |x| x } }.freeze] }).to eq [[[2]], { a: [3] }]
+    expect(Ikra.concurrently { frozen }).to be frozen
+  end
+
   it "completes what was called before the block raises, breaks or throws" do
     list = bodies.call
     expect { Ikra.concurrently { list.peach { |o| o.a += 1 } && raise("own") } }.to raise_error(RuntimeError, "own")
