@@ -23,8 +23,9 @@
 //!
 //! On a host, jobs may change shared values, such as sums, or take numbers for new objects. They do so one after the
 //! other, in their order. From the first such statement on, each job runs all remaining statements by itself, so that
-//! an exception comes from the job whose turn it is. A loop over ticks would have such turns in the middle, and the exception of the least tick must
-//! win. So where jobs take turns or may raise, groups are only for launches of one tick.
+//! an exception comes from the job whose turn it is. A loop over ticks would have such turns in the middle, and the
+//! exception of the least tick must win. So where jobs take turns or may raise, groups are only for launches of one
+//! tick.
 //!
 //! On a host, jobs of a group may also part in a loop and come together again ([`parting`]). The group computes the
 //! conditions for all jobs, and then each job that needs the rest runs it, one after the other. On a GPU the jobs,
