@@ -332,6 +332,14 @@ RSpec.describe "Ikra.concurrently(check: :races)" do
   finds("a method for any ivar", /: instance_variable_get meets @a of/) { list[1].instance_variable_get(:@a) }
   finds("an Array", /: \[\] meets what is in an Array, which peach at/) { |cells| cells[0] }
 
+  it "finds what is in a Struct" do
+    pairs = [Struct.new(:one).new(1)]
+    expect { Ikra.concurrently(check: :races) { pairs.peach { |pair| pair.one += 1 }; pairs[0][:one] } }.to raise_error(Ikra::RaceError, /: \[\] meets one of a/)
+    attribute = -> { Ikra.concurrently(check: :races) { pairs.peach { |pair| pair.one += 1 }; pairs[0].one } }
+    RUBY_VERSION < "3.3" ? attribute.call : expect(&attribute).to(raise_error(Ikra::RaceError))
+    expect(pairs[0].one).to eq 3
+  end
+
   it "finds nothing where Ruby looks at other objects and ivars, or asks for the value before" do
     found = Ikra.concurrently(check: :races) do
       section = list.peach { |o| o.a += 1 }

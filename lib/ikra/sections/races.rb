@@ -46,7 +46,9 @@ module Ikra
         name = event.method_id
         if event.event == :c_call
           names = ["@#{name}", "@#{name.to_s.delete_suffix("=")}"]
-          return ivars.find { |ivar| names.include?(ivar.to_s) } || (ivars.first if ANY.include?(name))
+          names << name.to_s.delete_suffix("=") if event.self.is_a?(Struct)
+          found = ivars.find { |ivar| names.include?(ivar.to_s) }
+          return found || (ivars.first if ANY.include?(name) || event.defined_class == Struct)
         end
         code = RubyVM::InstructionSequence.of(event.defined_class.instance_method(name)).to_a.flatten
         ivars.find { |ivar| code.include?(ivar) }
