@@ -277,7 +277,7 @@ RSpec.describe "Copies and frozen objects" do
 
   it "are refused where Ruby copies more than kernels know" do
     special = Copies::Point.new(1, 2).tap { |point| def point.own = 1 }
-    { ->(x) { x.dup } => [special, Copies::Choosy.new(1, 2), { a: 1 }, 1..2, Object],
+    { ->(x) { x.dup } => [special, Copies::Choosy.new(1, 2), Hash.new { 1 }, 1..2, Object],
       ->(x) { x.clone } => [special],
       ->(x) { x.frozen? } => [{ a: 1 }, 1..2, Object],
       ->(x) { x.freeze } => [+"abc", { a: 1 }, Object],

@@ -213,7 +213,7 @@ RSpec.describe "Objects made in kernels" do
 
     it "are refused where their class is more than instance variables" do
       expect { [1].pmap(backend:) { String.new } }.to raise_error(Ikra::CompileError, /String/)
-      expect { [1].pmap(backend:) { Hash.new } }.to raise_error(Ikra::CompileError, /Hash/)
+      expect { [1].pmap(backend:) { Random.new } }.to raise_error(Ikra::CompileError, /Random/)
       expect { |run| run.pmap([1]) { Integer.new } }.to be_same_as_ruby
     end
 

@@ -83,6 +83,6 @@ RSpec.describe "operations with unsupported: :ruby" do
 
   it "is the advice of errors that have no other" do
     expect { [1].pmap(&{ 1 => 2 }.to_proc) }.to raise_error(Ikra::CompileError, /Instead: with unsupported: :ruby/)
-    expect { [1.5].pmap { |x| x.to_s } }.to raise_error(Ikra::CompileError, /Instead: give the value itself, and make the String afterwards\z/)
+    expect { [[1, 2]].pmap { |x| x.to_s } }.to raise_error(Ikra::CompileError, /Instead: give the value itself, and make the String afterwards\z/)
   end
 end

@@ -381,6 +381,35 @@ fn jobs_that_leave_a_loop_apart_compute_what_they_compute_alone() {
 }
 
 #[test]
+fn a_job_keeps_what_only_the_loop_or_an_exit_assigns() {
+    let within = format!("late.50: i64 = mul count.9, 3\n    {ESCAPES}");
+    let in_loop = escape(&within, "", "way.10 = add way.10, late.50");
+    let exits = "v20: bool = fcmp.le v13, 4.0
+    v51: i64 = add v3, job.0
+    v52: bool = icmp.le count.9, v51
+    v53: bool = and v20, v52
+    v21: bool = not v53
+    if v21 {
+      late.50: i64 = add count.9, 5
+      break L9
+    }";
+    let text = escape(exits, "", "").to_string().replace("= way.10\n", "= late.50\n");
+    let in_exit = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    for program in [in_loop, in_exit] {
+        for across in [1, 9, 64] {
+            for inner in [0, 2, 50] {
+                let (jobs, params) = (across as u64, [across as u64, inner, 0]);
+                let sizes = [1, across, inner as usize];
+                let singly = run(&program, jobs, &params, sizes);
+                let backend = CpuBackend::with_threads(1).expect("this host is supported");
+                assert_eq!(run_on(&backend, &program, jobs, &params, sizes, false), singly, "{sizes:?}\n{program}");
+            }
+        }
+        assert!(Jam::of(&program, Grouping::Consecutive).is_some(), "{program}");
+    }
+}
+
+#[test]
 fn a_job_that_has_left_a_loop_raises_nothing() {
     // jobs that have left go on to large numbers, which would be checked
     let checks = "v40: bool = fcmp.gt x.7, 64.0\n    if v40 {\n      trap s0 count.9\n    }";

@@ -330,6 +330,13 @@ impl Prepare<'_> {
             inside.push(stmt);
         }
         *body = inside;
+        // A job that has not left yet has no value for what only exits assign. An assignment before the loop makes the
+        // one of each job in its exit not the only one, which would hold for all repetitions.
+        let sides: Vec<Stmt> = body.iter().filter(|stmt| exit(stmt).is_some()).cloned().collect();
+        let mut late: Vec<VarId> = assigned_in(&sides).into_iter().collect();
+        late.retain(|v| !self.surely.contains(v) && !self.maybe.contains(v) && left.iter().all(|left| left.flag != *v));
+        late.sort();
+        before.extend(late.into_iter().map(|v| copy(v, Operand::zero(self.func.ty(v.into())))));
         let others: Vec<Stmt> = body.iter().filter(|stmt| exit(stmt).is_none()).cloned().collect();
         if leaves_otherwise(&others, self.label) || breaks_to(&others, self.label) {
             return None;
