@@ -410,6 +410,74 @@ fn a_job_keeps_what_only_the_loop_or_an_exit_assigns() {
 }
 
 #[test]
+fn random_loops_that_jobs_leave_apart_come_to_the_same() {
+    use proptest::test_runner::{Config, TestRunner};
+    let cases = (proptest::collection::vec(0..1000usize, 16), 0..SIZES.len(), 0..60u64);
+    let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
+    let grouped = std::cell::Cell::new(0);
+    let result = runner.run(&cases, |(choices, sizes, most)| {
+        let program = leaving(&choices);
+        grouped.set(grouped.get() + usize::from(Jam::of(&program, Grouping::Consecutive).is_some()));
+        let [rows, across, _] = SIZES[sizes];
+        let (jobs, params) = ((rows * across) as u64, [across as u64, most, most / 2]);
+        let backend = CpuBackend::with_threads(1).expect("this host is supported");
+        let singly = run(&program, jobs, &params, SIZES[sizes]);
+        let together = run_on(&backend, &program, jobs, &params, SIZES[sizes], false);
+        if singly.0 == Outcome::Done {
+            assert_eq!(together, singly, "{:?} {most}\n{program}", SIZES[sizes]);
+        } else {
+            assert_eq!(together.0, singly.0, "{:?} {most}\n{program}", SIZES[sizes]);
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(grouped.get() > 200, "{}", grouped.get());
+}
+
+/// A loop as in [`escape`], with other exits, in branches and blocks, and registers that only parts of it assign.
+fn leaving(choices: &[usize]) -> Program {
+    let arounds = [
+        ["", ""],
+        ["v80: bool = icmp.ge v3, 2\n if v80 {", "way.10 = add way.10, 10\n }\n way.10 = add way.10, 1000"],
+        ["block L8 {", "way.10 = add way.10, 20\n }\n way.10 = add way.10, 2000"],
+        ["more.81: i64 = copy 1", "way.10 = add way.10, more.81"],
+    ];
+    let around = arounds[choices[0] % 4];
+    let counts = choices[1] % 3;
+    let mut exits = String::new();
+    if counts > 0 {
+        exits += "late.70: i64 = mul count.9, 3\n";
+    }
+    for (number, choice) in choices[2..].chunks_exact(3).take(1 + choices[1] % 4).enumerate() {
+        let [id, other] = [20 + 2 * number, 21 + 2 * number];
+        exits += &match choice[0] % 5 {
+            0 => format!("v{id}: bool = fcmp.gt v13, {}.5\n", choice[1] % 9),
+            1 => format!("v{id}: bool = fcmp.lt x.7, -{}.25\n", choice[1] % 3),
+            2 => format!("v{id}: bool = icmp.gt count.9, {}\n", choice[1] % 40),
+            3 => format!("v{other}: f64 = fsub x.7, y.8\n v{id}: bool = fcmp.ge v{other}, {}.125\n", choice[1] % 4),
+            _ => format!("v{other}: i64 = add v3, job.0\n v{id}: bool = icmp.ge count.9, v{other}\n"),
+        };
+        let side = ["", "way.10 = add count.9, 7\n", "x.7 = fadd x.7, y.8\n", "way.10 = add way.10, count.9\n"];
+        let to = if around[0].starts_with("block") { ["L0", "L8", "L9"] } else { ["L0", "L9", "L9"] };
+        exits += &format!("if v{id} {{\n {} break {}\n }}\n", side[choice[2] % 4], to[choice[2] / 4 % 3]);
+    }
+    exits += "v60: bool = icmp.ge count.9, v3\n if v60 {\n break L0\n }\n";
+    let mut step = ["", "v61: bool = fcmp.gt x.7, 1.0\n v62: f64 = select v61, 0.5, 0.25\n y.8 = fmul y.8, v62\n"]
+        [choices[14] % 2]
+        .to_owned();
+    if around[0].starts_with("more") {
+        step += [
+            "more.81 = checked add more.81, 1 else s1\n",
+            "more.81 = checked sub more.81, 400000000000000000 else s1\n",
+        ][choices[15] % 2];
+    }
+    let behind = ["", "way.10 = add way.10, late.70\n", "x.7 = fadd x.7, 0.5\n way.10 = sub way.10, late.70\n"][counts];
+    escape_in(around, &exits, &step, behind)
+}
+
+#[test]
 fn a_job_that_has_left_a_loop_raises_nothing() {
     // jobs that have left go on to large numbers, which would be checked
     let checks = "v40: bool = fcmp.gt x.7, 64.0\n    if v40 {\n      trap s0 count.9\n    }";
