@@ -115,8 +115,12 @@ module Signatures
       false
     end
 
-    # Whether a parallel method gave a section in place of its result, as it does within Ikra.concurrently.
-    def queued?(trace) = trace.return_value.is_a?(Ikra::Section) && !trace.self.is_a?(Ikra::Section)
+    # What stands for a result within Ikra.concurrently: a section, and what its own thread is given.
+    QUEUED = [Ikra::Section, Ikra.const_get(:Submitted)].freeze
+    private_constant :QUEUED
+
+    # Whether a parallel method gave a section in place of its result.
+    def queued?(trace) = QUEUED.any? { |one| trace.return_value.is_a?(one) } && !trace.self.is_a?(Ikra::Section)
 
     # Whether the method has a block that is no parameter.
     def yields?(trace) = trace.self.equal?(Ikra)
@@ -146,9 +150,13 @@ module Signatures
       [given, block]
     end
 
-    # Calls the readers of an object, and those of what they give.
-    def read(value)
-      return value.each { |one| read(one) } if value.instance_of?(Array) && value.size < 100
+    # Calls the readers of an object, and those of what they give. `around`: Arrays that contain it.
+    def read(value, around = [])
+      if value.instance_of?(Array) && value.size < 100
+        return if around.any? { |one| one.equal?(value) }
+
+        return value.each { |one| read(one, [*around, value]) }
+      end
 
       @readers.each { |mod, readers| call(readers, value) if mod === value }
     end

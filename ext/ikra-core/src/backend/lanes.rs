@@ -1,6 +1,6 @@
 //! Lanes: threads that run launches for which their callers do not wait at once.
 //!
-//! Here: [`Lanes::submit`], which gives a [`Job`]. Not here: what a job does.
+//! Here: [`submit`], which gives a [`Job`]. Not here: what a job does.
 //!
 //! There are as many lanes as the host has processors, or more for a device, where a lane mostly waits. A job waits for
 //! a free lane. Where somebody waits for the job itself, it gets a further one ([`Job::wait`]), so that endless jobs
