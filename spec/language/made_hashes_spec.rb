@@ -208,9 +208,9 @@ RSpec.describe "Hashes that a block makes" do
       rescue Ikra::CompileError => e
         puts e.message[/kernels do not know.*/]
       end
-      p [1].pmap(backend: :cpu) { |x| { x => 2 }.merge({ 3 => 4 }) }
+      p [1].pmap(backend: :cpu) { |x| { x => 2 }.merge({ 3 => 4 }) } == [{ 1 => 2, 3 => 4 }]
     RUBY
-    expect(output).to eq "kernels do not know Hash.new where the program redefines Hash#initialize\n[{1=>2, 3=>4}]\n"
+    expect(output).to eq "kernels do not know Hash.new where the program redefines Hash#initialize\ntrue\n"
   end
 
   it "refuse what kernels lack" do
