@@ -176,7 +176,7 @@ module Ikra
     # Sections up to this one write what they have computed.
     def finish(section)
       own = Thread.current[VARIABLE]
-      return own.finish(section) if (own.is_a?(Gate) || own.is_a?(Desk)) && own.sections.equal?(self)
+      return own.finish(section) if (own.is_a?(Gate) || own.is_a?(Inline)) && own.sections.equal?(self)
 
       finish_until(section)
     ensure
@@ -299,24 +299,24 @@ module Ikra
 
     def begin_section(section, single)
       finish_first if @unfinished.size >= MAX_UNFINISHED
-      (at_desk(section) unless plain? && !WHOLE.include?(section.operation)) || on_thread(section, single)
+      (run_inline(section) unless plain? && !WHOLE.include?(section.operation)) || on_thread(section, single)
     rescue Exception # rubocop:disable Lint/RescueException
       interrupted
       raise
     end
 
-    # Whether the section needs no thread of Ruby's.
-    def at_desk(section)
+    # Runs a section that needs no thread of Ruby's. Returns whether it is one.
+    def run_inline(section)
       return false if Sections.on_thread?(section)
 
-      desk = Desk.new(self, section, WHOLE.include?(section.operation))
-      unless with_gate(desk) { desk.run(section.work) }
+      inline = Inline.new(self, section, WHOLE.include?(section.operation))
+      unless with_gate(inline) { inline.run(section.work) }
         Sections.on_thread(section)
         return false
       end
-      section.begun(desk)
-      @failure ? desk.stop(@failure) : @unfinished << section
-      finish(section) if desk.writes_now?
+      section.begun(inline)
+      @failure ? inline.stop(@failure) : @unfinished << section
+      finish(section) if inline.writes_now?
       true
     end
 

@@ -1,4 +1,5 @@
-//! Lanes: threads that run launches for which their callers do not wait at once.
+//! Launch lanes: threads that run launches for which their callers do not wait at once. (The lanes of a vector are
+//! something else.)
 //!
 //! Here: [`submit`], which gives a [`Job`]. Not here: what a job does.
 //!
@@ -95,8 +96,11 @@ impl Lanes {
             let first = first.clone();
             builder.spawn(move || self.work(first)).is_ok()
         };
-        if !started && let Some(first) = first {
-            first.run();
+        match first {
+            _ if started => {}
+            Some(first) => first.run(),
+            // The next job tries again.
+            None => self.state.lock().threads -= 1,
         }
     }
 

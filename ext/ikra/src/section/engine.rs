@@ -122,7 +122,7 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
         Some(gate) if scope.is_none() && explained.is_none() && is_whole => gate.funcall("resumes?", ())?,
         _ => false,
     };
-    let (has_turn, may_leave, leaves_at_once, is_left) = (false, false, false, false);
+    let (has_turn, leaves, is_left) = (false, Leaves::Never, false);
     Section {
         ruby,
         request,
@@ -138,11 +138,19 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
         gate,
         has_turn,
         is_resumable,
-        may_leave,
-        leaves_at_once,
+        leaves,
         is_left,
     }
     .run()
+}
+
+/// Whether the caller of a section goes on while its kernel runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    Never,
+    /// Where the kernel runs long enough.
+    WhereLong,
+    Always,
 }
 
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
@@ -170,10 +178,7 @@ struct Section<'r> {
     has_turn: bool,
     /// Whether its gate takes a section that has to be ended ([`submitted::Submitted`]) in place of its value.
     is_resumable: bool,
-    /// Whether its caller may go on while it runs.
-    may_leave: bool,
-    /// Whether that is so however short it is.
-    leaves_at_once: bool,
+    leaves: Leaves,
     /// Whether its caller has gone on, so that objects may change while it runs.
     is_left: bool,
 }

@@ -6,10 +6,10 @@
 //! A section that has packed its columns does not look at objects again until it writes back. So another section may
 //! run meanwhile, unless it reads what the first one is going to write.
 
-use super::Section;
 use super::request::Kind;
 use super::retry::LaunchPolicy;
 use super::variant::Variant;
+use super::{Leaves, Section};
 use crate::marshal::plan::Plan;
 use crate::marshal::trace::Tables;
 use crate::ruby::heap::Raw;
@@ -244,8 +244,11 @@ impl Section<'_> {
         let asked = (footprint, runs_once && !writes_buffer, writes_buffer, time, self.is_resumable);
         let leaves: Value = gate.funcall("packed", asked).inspect_err(|_| random::give_back(self.number))?;
         if self.is_resumable {
-            self.may_leave = leaves.to_bool();
-            self.leaves_at_once = leaves.is_kind_of(self.ruby.class_symbol());
+            self.leaves = match (leaves.is_kind_of(self.ruby.class_symbol()), leaves.to_bool()) {
+                (true, _) => Leaves::Always,
+                (false, true) => Leaves::WhereLong,
+                (false, false) => Leaves::Never,
+            };
         } else {
             self.is_left = leaves.to_bool();
         }

@@ -7,13 +7,13 @@
 //! A whole call of `pmap` or `peach` is submitted where its gate says so. A launch that nothing makes run again goes to
 //! a lane, if it takes longer than that costs. Any other runs on the caller's thread, and only its write-back is left.
 
-use super::Section;
 use super::cache::Site;
 use super::finish::ResultLocation;
 use super::request::{Kind, Request};
 use super::retry::LaunchPolicy;
 use super::run::{self, Flight, Launched, Settled};
 use super::variant::Variant;
+use super::{Leaves, Section};
 use crate::marshal::held_procs;
 use crate::marshal::pack::Packed;
 use crate::marshal::trace::Tables;
@@ -83,7 +83,7 @@ impl DataTypeFunctions for Submitted {
 
 impl Drop for Submitted {
     fn drop(&mut self) {
-        // Nobody can ask for it any more.
+        // Its value cannot be asked for after this.
         self.job.iter().for_each(|job| job.cancel());
     }
 }
@@ -187,8 +187,7 @@ impl Submitted {
             gate: None,
             has_turn: false,
             is_resumable: false,
-            may_leave: false,
-            leaves_at_once: false,
+            leaves: Leaves::Never,
             is_left: true,
         };
         let (mut packed, job) = (left.packed, this.job.as_ref());
@@ -207,7 +206,11 @@ impl Submitted {
 impl Section<'_> {
     /// Whether a launch goes to a lane.
     pub(super) fn is_worth_a_lane(&self, flight: &Flight) -> bool {
-        self.may_leave && (self.leaves_at_once || flight.predicted().is_none_or(|time| time >= WORTH_A_LANE))
+        match self.leaves {
+            Leaves::Never => false,
+            Leaves::WhereLong => flight.predicted().is_none_or(|time| time >= WORTH_A_LANE),
+            Leaves::Always => true,
+        }
     }
 
     /// Hands a launch over to a lane.

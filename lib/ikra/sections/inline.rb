@@ -2,10 +2,10 @@
 
 module Ikra
   class Sections
-    # A section that needs no thread of Ruby's: it packs on the caller's thread. A short kernel runs there, too, and a
-    # longer one on a thread without Ruby (`Ikra::Submitted`).
+    # A section that runs inline, on the caller's thread, as far as it needs Ruby: it packs there. A short kernel runs
+    # there, too, and a longer one on a thread without Ruby (`Ikra::Submitted`).
     # @api private
-    class Desk
+    class Inline
       # It needs a thread of Ruby's after all: it has done nothing yet.
       class Aborted < Exception # rubocop:disable Lint/InheritException
       end
@@ -131,6 +131,6 @@ module Ikra
         work.call
       end
     end
-    private_constant :Desk
+    private_constant :Inline
   end
 end
