@@ -139,6 +139,17 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
+    /// What a check runs if it does not raise, where it is known that it does not.
+    fn past_check<'s>(&self, stmt: &'s Stmt) -> Option<&'s [Stmt]> {
+        let Stmt::If { cond: Operand::Var(cond), then, otherwise } = stmt else { return None };
+        let passes = |raising: &[Stmt], on| raises(raising) && self.never.contains(&(*cond, on));
+        match (passes(then, true), passes(otherwise, false)) {
+            (true, _) => Some(otherwise),
+            (_, true) => Some(then),
+            _ => None,
+        }
+    }
+
     /// Emits the statements that compute a register, if they were not emitted.
     fn given(&mut self, v: VarId, given: &mut HashMap<VarId, Stmt>, out: &mut Vec<Stmt>) -> Option<()> {
         let Some(stmt) = given.remove(&v) else { return Some(()) };
@@ -186,6 +197,9 @@ impl<'a> Weaver<'a> {
 
     fn stmt(&mut self, stmt: &Stmt, out: &mut Vec<Stmt>) -> Option<()> {
         self.is_allowed(stmt)?;
+        if let Some(rest) = self.past_check(stmt) {
+            return self.statements(rest, out);
+        }
         match stmt {
             Stmt::Let { dst, .. } if self.ahead.contains(dst) => {}
             Stmt::Let { dst, op, args } => self.assign(*dst, *op, args, out)?,
@@ -224,16 +238,6 @@ impl<'a> Weaver<'a> {
                     let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
                     out.push(Stmt::Store { column: *column, row, value });
                 }
-            }
-            Stmt::If { cond: Operand::Var(cond), then, otherwise }
-                if raises(then) && self.never.contains(&(*cond, true)) =>
-            {
-                self.statements(otherwise, out)?;
-            }
-            Stmt::If { cond: Operand::Var(cond), then, otherwise }
-                if raises(otherwise) && self.never.contains(&(*cond, false)) =>
-            {
-                self.statements(then, out)?;
             }
             Stmt::If { .. } if self.shapes.is_exit(stmt) => self.exit(exit(stmt)?, out)?,
             Stmt::If { cond, then, otherwise } if self.shapes.operand(*cond) == Shape::Same => {
