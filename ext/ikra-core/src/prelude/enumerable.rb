@@ -965,16 +965,7 @@ module Enumerable
   # The keys are the very elements.
   def tally
     counts = {}
-    each do |x|
-      hash = x.__hash
-      i = counts.__spot(x, hash)
-      if i < 0
-        i = counts.__append_key(x, hash)
-        counts.__values.__put(i, 1)
-      else
-        counts.__values.__put(i, counts.__values.__at(i) + 1)
-      end
-    end
+    each { |x| counts.__count(x) { x } }
     counts
   end
 
@@ -985,16 +976,8 @@ module Enumerable
     numbers = []
     each do |x|
       key = yield(x)
-      hash = key.__hash
-      i = lengths.__spot(key, hash)
-      if i < 0
-        i = lengths.__append_key(key.__as_key, hash)
-        lengths.__values.__put(i, 1)
-      else
-        lengths.__values.__put(i, lengths.__values.__at(i) + 1)
-      end
       list << x
-      numbers << i
+      numbers << lengths.__count(key) { key.__as_key }
     end
     groups = {}
     lengths.each { |key, length| groups.__add(key, __buffer(__int(length))) }
@@ -1013,10 +996,7 @@ module Enumerable
   def to_h
     out = {}
     each do |x|
-      pair = block_given? ? yield(x) : x
-      __pair_form unless pair.is_a?(Array)
-      __pair_form unless pair.size == 2
-      out[pair.__at(0)] = pair.__at(1)
+      out.__add_pair(block_given? ? yield(x) : x)
     end
     out
   end

@@ -106,9 +106,9 @@ class Float
     all = n < width ? width : n
     text = __string(all)
     at = flags & 1 != 0 ? 0 : all - n
-    text.__fill_blanks(0, all)
+    text.__fill_byte(0, all, 32)
     if flags & 3 == 2
-      text.__fill_zeros(0, all)
+      text.__fill_byte(0, all, 48)
       text.__set(0, sign) if sign != 0
     elsif sign != 0
       text.__set(at, sign)
@@ -155,11 +155,11 @@ class Float
       end
       if places > 0
         digits.__set(count, 46)
-        digits.__fill_zeros(count + 1, count + 1 + places)
+        digits.__fill_byte(count + 1, count + 1 + places, 48)
       end
       return at
     end
-    digits.__fill_zeros(0, count)
+    digits.__fill_byte(0, count, 48)
     digits.__set(count, 46)
     k = 0
     while k < places

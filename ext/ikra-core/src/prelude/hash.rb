@@ -278,26 +278,15 @@ class Hash
     return self unless block_given?
 
     out = {}
-    each do |key, value|
-      pair = yield(key, value)
-      __pair_form unless pair.is_a?(Array)
-      __pair_form unless pair.size == 2
-      out[pair.__at(0)] = pair.__at(1)
-    end
+    each { |key, value| out.__add_pair(yield(key, value)) }
     out
   end
 
   def merge(other = (none = true))
-    out = dup
-    return out if none
+    return dup if none
+    return dup.update(other) unless block_given?
 
-    __needs_hash unless other.is_a?(Hash)
-    if block_given?
-      other.each { |key, value| out[key] = out.key?(key) ? yield(key, out[key], value) : value }
-    else
-      other.each { |key, value| out[key] = value }
-    end
-    out
+    dup.update(other) { |key, mine, theirs| yield(key, mine, theirs) }
   end
 
   def dup

@@ -127,6 +127,27 @@ class MadeHash
     nil
   end
 
+  # What a pair of a key and a value sets.
+  def __add_pair(pair)
+    __pair_form unless pair.is_a?(Array)
+    __pair_form unless pair.size == 2
+    self[pair.__at(0)] = pair.__at(1)
+    nil
+  end
+
+  # Counts a key once more, and gives its place. The block gives what the Hash keeps of a new key.
+  def __count(key)
+    hash = key.__hash
+    i = __spot(key, hash)
+    if i < 0
+      i = __append_key(yield, hash)
+      __values.__put(i, 1)
+    else
+      __values.__put(i, __values.__at(i) + 1)
+    end
+    i
+  end
+
   def dig(key, second = (one = true), third = (two = true), fourth = (three = true), fifth = (four = true))
     value = self[key]
     return value if one
@@ -154,7 +175,7 @@ class MadeHash
 
   def reject!
     count = __live
-    __each_place { |i| __drop(i) if yield(__keys.__at(i), __values.__at(i)) }
+    delete_if { |key, value| yield(key, value) }
     count == __live ? nil : self
   end
 
@@ -165,7 +186,7 @@ class MadeHash
 
   def select!
     count = __live
-    __each_place { |i| __drop(i) unless yield(__keys.__at(i), __values.__at(i)) }
+    keep_if { |key, value| yield(key, value) }
     count == __live ? nil : self
   end
   alias filter! select!

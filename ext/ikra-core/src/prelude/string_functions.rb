@@ -134,7 +134,7 @@ class String
     power = (bits >> 52) & 0x7ff
     k = 0
     if power == 0 && n == 0
-      __fill_zeros(at, at + 3)
+      __fill_byte(at, at + 3, 48)
       __set(at + 1, 46)
       return at + 3
     end
@@ -186,7 +186,7 @@ class String
     if point > 0 && (point <= 15 || count > point)
       if count <= point
         __figures(n, at + count, 10)
-        __fill_zeros(at + count, at + point + 2)
+        __fill_byte(at + count, at + point + 2, 48)
         __set(at + point, 46)
         return at + point + 2
       end
@@ -195,7 +195,7 @@ class String
       return at + count + 1
     end
     if point <= 0 && point > -4
-      __fill_zeros(at, at + 2 - point)
+      __fill_byte(at, at + 2 - point, 48)
       __set(at + 1, 46)
       stop = at + 2 - point + count
       __figures(n, stop, 10)
@@ -259,7 +259,7 @@ class String
     __figures(number, point, 10)
     if places > 0
       __set(point, 46)
-      __fill_zeros(point + 1, stop)
+      __fill_byte(point + 1, stop, 48)
     end
     __fill_sign(number, stop - n, flags)
     nil
@@ -267,8 +267,8 @@ class String
 
   # What stands around a number.
   def __fill_field(n, flags, all)
-    __fill_blanks(0, all)
-    __fill_zeros(0, all - n) if flags & 3 == 2
+    __fill_byte(0, all, 32)
+    __fill_byte(0, all - n, 48) if flags & 3 == 2
     nil
   end
 
@@ -288,7 +288,7 @@ class String
 
   # `NaN` or `Inf`, with a sign, in a field.
   def __fill_word(nan, sign, n, flags, all)
-    __fill_blanks(0, all)
+    __fill_byte(0, all, 32)
     at = flags & 1 != 0 ? 0 : all - n
     if n > 3
       __set(at, sign)
@@ -307,15 +307,15 @@ class String
     bits = x.__bits
     power = ((bits >> 52) & 0x7ff) - 1075
     m = (bits & 0xf_ffff_ffff_ffff) | (1 << 52)
-    __fill_zeros(0, count)
+    __fill_byte(0, count, 48)
     __set(count, 46) if places > 0
     if power < -59
-      __fill_zeros(count + 1, count + 1 + places)
+      __fill_byte(count + 1, count + 1 + places, 48)
       return nil
     end
     if power >= 0
       __figures(m << power, count, 10)
-      __fill_zeros(count + 1, count + 1 + places)
+      __fill_byte(count + 1, count + 1 + places, 48)
       return nil
     end
 
@@ -350,19 +350,10 @@ class String
     nil
   end
 
-  def __fill_blanks(from, to)
+  def __fill_byte(from, to, byte)
     j = from
     while j < to
-      __set(j, 32)
-      j += 1
-    end
-    nil
-  end
-
-  def __fill_zeros(from, to)
-    j = from
-    while j < to
-      __set(j, 48)
+      __set(j, byte)
       j += 1
     end
     nil
