@@ -5,6 +5,7 @@
 //! knows a section, a schema or a backend.
 //! Invariant: this folder uses no other folder of the bridge, so each of the others may use it.
 
+pub mod addresses;
 pub mod constants;
 pub mod deferred_error;
 pub mod derivation;

@@ -12,8 +12,8 @@ use super::variant::Variant;
 use super::{Leaves, Section};
 use crate::marshal::plan::Plan;
 use crate::marshal::trace::Tables;
+use crate::ruby::addresses::Addresses;
 use crate::ruby::heap::Raw;
-use crate::ruby::identity::RawMap;
 use crate::ruby::question;
 use crate::ruby::reflect;
 use crate::section::random;
@@ -23,7 +23,6 @@ use ikra_core::world::Root;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{DataTypeFunctions, Error, RArray, RModule, Ruby, TryConvert, TypedData, Value, method};
-use once_cell::unsync::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 /// What a section may write, of what existed before it.
@@ -45,64 +44,6 @@ pub struct Footprint {
 }
 
 impl DataTypeFunctions for Footprint {}
-
-/// Addresses of objects.
-#[derive(Default)]
-struct Addresses {
-    all: Vec<Raw>,
-    /// A bit for each address, by its page. Mostly objects of a list lie in few pages. Made at the first look-up.
-    pages: OnceCell<RawMap<Page>>,
-}
-
-/// The bits of the words of a page.
-type Page = [u64; PAGE / 8 / 64];
-
-const PAGE: usize = 4096;
-
-impl Addresses {
-    fn contains(&self, address: Raw) -> bool {
-        self.contains_any(&[address])
-    }
-
-    fn contains_any(&self, others: &[Raw]) -> bool {
-        if self.all.is_empty() || others.is_empty() {
-            return false;
-        }
-        let pages = self.pages.get_or_init(|| {
-            let mut pages = RawMap::default();
-            let (mut at, mut bits) = (place(self.all[0]).0, Page::default());
-            for address in &self.all {
-                let (page, word, bit) = place(*address);
-                if page != at {
-                    add(&mut pages, at, &bits);
-                    (at, bits) = (page, Page::default());
-                }
-                bits[word] |= bit;
-            }
-            add(&mut pages, at, &bits);
-            pages
-        });
-        let (mut at, mut bits) = (Raw::MAX, None);
-        others.iter().any(|address| {
-            let (page, word, bit) = place(*address);
-            if page != at {
-                (at, bits) = (page, pages.get(&page));
-            }
-            bits.is_some_and(|bits| bits[word] & bit != 0)
-        })
-    }
-}
-
-fn add(pages: &mut RawMap<Page>, page: Raw, more: &Page) {
-    let bits = pages.entry(page).or_default();
-    bits.iter_mut().zip(more).for_each(|(bits, more)| *bits |= more);
-}
-
-/// The page of an address, and its bit there.
-fn place(address: Raw) -> (Raw, usize, u64) {
-    let word = address as usize % PAGE / 8;
-    (address / PAGE as Raw, word / 64, 1 << (word % 64))
-}
 
 /// Defines `Ikra::Footprint`, which Ruby code cannot make.
 ///
@@ -126,7 +67,7 @@ impl Footprint {
             let before = all.fields.len();
             all.fields.extend(written.map(|field| (class.raw, field.name.clone())));
             if all.fields.len() > before {
-                all.objects.entry(class.raw).or_default().all.extend_from_slice(&rows.objects);
+                all.objects.entry(class.raw).or_default().extend(&rows.objects);
             }
         }
         all.anything |= all.fields.iter().any(|(_, name)| name.starts_with("@@"));
@@ -134,11 +75,11 @@ impl Footprint {
         for (kind, rows) in plan.kinds.iter().zip(&tables.kinds) {
             all.anything |= kind.freezes;
             if kind.overwritten {
-                all.arrays.all.extend_from_slice(&rows.arrays);
+                all.arrays.extend(&rows.arrays);
             }
         }
         all.locals.extend(schema.accumulators.iter().map(|accumulator| accumulator.name.to_string()));
-        let is_empty = all.fields.is_empty() && all.arrays.all.is_empty() && all.locals.is_empty() && !all.anything;
+        let is_empty = all.fields.is_empty() && all.arrays.is_empty() && all.locals.is_empty() && !all.anything;
         (!is_empty).then_some(all)
     }
 

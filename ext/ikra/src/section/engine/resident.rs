@@ -6,8 +6,9 @@
 //!
 //! # Versions of columns
 //!
-//! A *key* names an ivar of some classes, in whatever program it is a column. Each launch that writes a key makes a
-//! newer version of it. So does Ruby where it writes a slot ([`slots`]).
+//! A *key* names an ivar of some classes, in whatever program it is a column. Lists that have no object of a class in
+//! common are apart, in *groups* ([`groups`]), and have keys of their own. Each launch that writes a key makes a newer
+//! version of it. So does Ruby where it writes a slot ([`slots`]).
 //!
 //! A state runs only when each of its keys has the newest version. Older columns are taken over from the state that has
 //! the newest, where both states number the objects alike. Buffers share contents, so nothing is copied. Else
@@ -38,10 +39,12 @@ use crate::ruby::fiber::{self, Number};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::holder::{Holder, LazyHolder};
+use crate::ruby::identity::RawMap;
 use crate::ruby::reflect;
 use crate::ruby::registry::Kept;
 use crate::world::large_stack;
 use arrays::Arrays;
+use groups::Versions;
 use ikra_core::backend::doubled::Doubled;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::ir::{Column, ColumnId, Space, Storage};
@@ -56,16 +59,26 @@ use magnus::{Error, RModule, Ruby, TryConvert, Value};
 use parking_lot::Mutex;
 use slots::Fetched;
 pub use slots::{slot, store};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 mod arrays;
+mod groups;
 mod inside;
 mod slots;
 
-/// The classes and names of an ivar, and what the column holds of it.
-type Key = (Vec<(Raw, String)>, Part);
+/// The members of a column, and what it holds of them.
+type Key = (Vec<Member>, Part);
+
+/// An ivar of a class, among the states of one group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Member {
+    class: Raw,
+    group: u64,
+    ivar: String,
+}
 
 /// What a column holds of an ivar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,8 +108,13 @@ pub(super) struct State {
     versions: Mutex<HashMap<Key, (u64, bool)>>,
     /// The newest version of every key at the time of packing. The objects lacked none.
     packed_at: HashMap<Key, u64>,
+    /// By class: the group of states that its objects belong to.
+    groups: RawMap<u64>,
     /// Whether the objects lack some version.
     ahead: AtomicBool,
+    /// Whether it ran after all states that have one of its versions. All its versions are the newest then, so that it
+    /// need not be compared with others.
+    is_last: AtomicBool,
     /// The number of finished launches that may have changed its columns.
     launches: AtomicU64,
     fetched: Fetched,
@@ -115,6 +133,8 @@ pub(super) struct State {
 /// What the tables of two states may have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Compared {
+    /// Any object.
+    Objects,
     /// The rows of a class.
     Rows(Raw),
     Numbers,
@@ -132,13 +152,11 @@ struct Kind {
 struct Inner {
     /// States, in the order of their last runs.
     states: Vec<Arc<State>>,
-    versions: HashMap<Key, u64>,
+    versions: Versions,
     /// How often Ruby changed objects.
     changes: u64,
     /// A method of a watched object was called since arrays were last compared.
     touched: bool,
-    /// The state that ran last. All its versions are the newest, so that it need not be compared with others.
-    last: Option<Arc<State>>,
 }
 
 /// An open scope of a Fiber.
@@ -175,7 +193,7 @@ const MAX_FETCH_ATTEMPTS: usize = 4;
 /// On the host, fewer bytes are copied so fast that a kernel without copies is not worthwhile.
 const WORTH_DOUBLING: usize = 64 << 10;
 /// The most states that a scope keeps.
-const MAX_STATES: usize = 32;
+const MAX_STATES: usize = 1024;
 
 /// The innermost scope of this Fiber.
 pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
@@ -231,7 +249,8 @@ fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
     SCOPES.open.lock().iter().filter(|scope| !is_own(scope)).cloned().collect()
 }
 
-/// Before a section reads objects: writes back what kernels changed in scopes of other Fibers.
+/// Before a section reads objects: writes back what kernels changed in scopes of other Fibers. A section that finds its
+/// state need not ask, because the state would be void.
 ///
 /// # Errors
 /// As [`Scope::write_back`].
@@ -239,9 +258,12 @@ pub(super) fn read_others(ruby: &Ruby, own: Option<&Arc<Scope>>) -> Result<(), E
     others(own).iter().try_for_each(|scope| scope.write_back(ruby))
 }
 
-/// After a section may have changed objects: makes states in scopes of other Fibers void.
-pub(super) fn changed_for_others(own: Option<&Arc<Scope>>) {
-    others(own).iter().for_each(|scope| scope.changed());
+/// After a section may have changed objects, or the columns of a state: makes states in scopes of other Fibers void,
+/// where they may have some of these objects.
+pub(super) fn changed_for_others(own: Option<&Arc<Scope>>, state: Option<&Arc<State>>) {
+    let others = others(own);
+    let met = others.iter().filter(|scope| state.is_none_or(|state| scope.meets(state)));
+    met.for_each(|scope| scope.changed());
 }
 
 /// `Ikra.__resident_read`: Ruby is about to read objects.
@@ -326,9 +348,7 @@ impl Scope {
 
     /// Makes all states void.
     pub fn changed(&self) {
-        let mut inner = self.inner.lock();
-        inner.changes += 1;
-        let _gone = inner.last.take();
+        self.inner.lock().changes += 1;
     }
 
     /// Writes to the objects what they lack.
@@ -345,7 +365,7 @@ impl Scope {
                     versions.iter().map(|(key, (version, _))| (key.clone(), *version)).collect()
                 };
                 // Other states that took over the same version need not write it again.
-                for other in states.iter().filter(|other| !Arc::ptr_eq(other, state)) {
+                for other in states.iter().filter(|other| !Arc::ptr_eq(other, state) && other.has_group_of(state)) {
                     let mut versions = other.versions.lock();
                     for (key, version) in &written {
                         if let Some((known, lacking)) = versions.get_mut(key)
@@ -372,8 +392,13 @@ impl Scope {
         let gone = {
             let mut inner = self.inner.lock();
             let changes = inner.changes;
-            let (keep, gone) = std::mem::take(&mut inner.states).into_iter().partition(|state| state.seen == changes);
+            if inner.states.iter().all(|state| state.seen == changes) {
+                return Ok(());
+            }
+            let (keep, gone): (_, Vec<Arc<State>>) =
+                std::mem::take(&mut inner.states).into_iter().partition(|state| state.seen == changes);
             inner.states = keep;
+            inner.forget_groups();
             gone
         };
         let_go(gone);
@@ -392,30 +417,25 @@ impl Scope {
 
     fn take(&self) -> Vec<Arc<State>> {
         let mut inner = self.inner.lock();
-        let mut all = std::mem::take(&mut inner.states);
-        // Drops the last references to the states, and with them most of their memory.
-        all.extend(inner.last.take());
-        all
+        inner.versions = Versions::default();
+        std::mem::take(&mut inner.states)
     }
 
     /// Updates a state to the newest versions. False where that is not possible.
     fn update(&self, state: &State) -> bool {
-        let (states, newest) = {
-            let inner = self.inner.lock();
-            (inner.states.clone(), inner.versions.clone())
-        };
+        let inner = self.inner.lock();
         // All columns or none: a state with some columns of the newest version would also write back the others.
         let mut taken = Vec::new();
         for kind in state.kept.iter().flatten() {
             let Some(key) = &kind.key else { continue };
-            let wanted = newest.get(key).copied().unwrap_or(0);
+            let wanted = inner.versions.of(key);
             let known = state.versions.lock().get(key).map_or(0, |(version, _)| *version);
             if known == wanted {
                 continue;
             }
             let has =
                 |other: &&Arc<State>| other.versions.lock().get(key).is_some_and(|(version, _)| *version == wanted);
-            let from = states.iter().filter(has).find_map(|other| {
+            let from = inner.states.iter().filter(has).find_map(|other| {
                 let lacking = other.versions.lock().get(key).is_some_and(|(_, lacking)| *lacking);
                 let theirs = other.kept.iter().flatten().find(|theirs| theirs.key.as_ref() == Some(key))?;
                 let alike = theirs.buffer.storage() == kind.buffer.storage();
@@ -434,15 +454,16 @@ impl Scope {
         // The values themselves tell whether a state needs others, so marks need not.
         let lacks = |key: &Key| {
             let known = key.1 == Part::Marks || state.versions.lock().contains_key(key);
-            !known && key.0.iter().any(|part| state.knows(part))
+            !known && key.0.iter().any(|member| state.knows(member))
         };
-        if newest.iter().any(|(key, version)| is_new(key, *version) && lacks(key)) {
+        if inner.versions.among(&state.groups).any(|(key, version)| is_new(key, version) && lacks(key)) {
             return false;
         }
         if !taken.is_empty() {
             // The versions that the last state writes next would be newer than those of this state. This state may
             // raise and never run.
-            let _gone = self.inner.lock().last.take();
+            let others = inner.states.iter().filter(|other| other.has_group_of(state));
+            others.for_each(|other| other.is_last.store(false, Ordering::Relaxed));
         }
         for (kind, key, from, wanted, lacking) in taken {
             kind.buffer.share(&from);
@@ -456,19 +477,20 @@ impl Scope {
     pub(super) fn wrote(&self, state: &Arc<State>) {
         state.launches.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.inner.lock();
-        if inner.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state)) && state.ahead.load(Ordering::Relaxed) {
+        if state.is_last.load(Ordering::Relaxed) && state.ahead.load(Ordering::Relaxed) {
             return;
         }
-        inner.last = Some(state.clone());
         // The state that ran last stands last. Its versions are newer than those of other states with the same keys.
         inner.states.retain(|other| !Arc::ptr_eq(other, state));
+        let others = inner.states.iter().filter(|other| other.has_group_of(state));
+        others.for_each(|other| other.is_last.store(false, Ordering::Relaxed));
         inner.states.push(state.clone());
+        state.is_last.store(true, Ordering::Relaxed);
         for (at, kind) in state.kept.iter().enumerate() {
             let Some(Kind { key: Some(key), .. }) = kind else { continue };
             if state.variant.lowered.program.columns[at].written {
-                let version = inner.versions.entry(key.clone()).or_insert(0);
-                *version += 1;
-                state.versions.lock().insert(key.clone(), (*version, true));
+                let version = inner.versions.next(key);
+                state.versions.lock().insert(key.clone(), (version, true));
                 state.ahead.store(true, Ordering::Relaxed);
             }
         }
@@ -484,10 +506,10 @@ impl State {
     /// Whether both states give the same rows to the objects of a key, and the same numbers to what its columns refer
     /// to (objects, arrays, Strings).
     fn numbers_as(&self, other: &State, key: &Key) -> bool {
-        if !key.0.iter().all(|(class, _)| self.same_rows(other, *class)) {
+        if !key.0.iter().all(|member| self.same_rows(other, member.class)) {
             return false;
         }
-        let slots = || key.0.iter().map(|(class, ivar)| self.slot(*class, ivar));
+        let slots = || key.0.iter().map(|member| self.slot(member.class, &member.ivar));
         let plain = |slot: Option<&SlotPlan>| slot.is_some_and(is_plain);
         if slots().all(plain) {
             return true;
@@ -496,9 +518,9 @@ impl State {
         (!texts || self.same_texts(other)) && self.same_numbers(other)
     }
 
-    /// Whether the program has this ivar of this class.
-    fn knows(&self, (class, ivar): &(Raw, String)) -> bool {
-        self.slot(*class, ivar).is_some()
+    /// Whether the program has this ivar of objects of this group.
+    fn knows(&self, member: &Member) -> bool {
+        self.groups.get(&member.class) == Some(&member.group) && self.slot(member.class, &member.ivar).is_some()
     }
 
     fn slot(&self, class: Raw, ivar: &str) -> Option<&SlotPlan> {
@@ -636,11 +658,11 @@ impl Section<'_> {
         scope.tidy(self.ruby)?;
         let base = self.base_of_state();
         let form = self.form();
-        let states = scope.inner.lock().states.clone();
         let fits = |state: &&Arc<State>| {
             Arc::ptr_eq(&state.site, &self.site) && state.base == base && state.variant.form == form
         };
-        for state in states.iter().filter(fits) {
+        let fitting: SmallVec<[Arc<State>; 2]> = scope.inner.lock().states.iter().filter(fits).cloned().collect();
+        for state in &fitting {
             let variant = &state.variant;
             if !variant.guards.hold(self.ruby)? || !variant.guards.outside_hold(self.ruby, &self.request.captures)? {
                 continue;
@@ -656,6 +678,7 @@ impl Section<'_> {
                 return Ok(None);
             }
             if touched {
+                let states = scope.inner.lock().states.clone();
                 let others = states.iter().filter(|other| !Arc::ptr_eq(other, state));
                 let hold = others.filter(|other| other.seen == state.seen).all(|other| other.arrays_hold());
                 if !hold {
@@ -672,8 +695,7 @@ impl Section<'_> {
             self.counted.set(Some(elements.len()));
             let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);
             let Ok(params) = params else { continue };
-            let newest = scope.inner.lock().last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state));
-            if !newest && !scope.update(state) {
+            if !state.is_last.load(Ordering::Relaxed) && !scope.update(state) {
                 // Some object is numbered in another way. So write all back to the objects, which are then numbered as
                 // they are met now.
                 scope.write_back(self.ruby)?;
@@ -715,8 +737,9 @@ impl Section<'_> {
             Space::Element => schema.elements.iter().any(|s| [s.value, s.tag].contains(&Some(ColumnId::new(at)))),
             Space::Single | Space::Slot => false,
         };
+        let groups = scope.groups(&variant.plan, tables);
         let key = |at: usize| -> Option<Key> {
-            let mut parts: Vec<(Raw, String)> = Vec::new();
+            let mut members: Vec<Member> = Vec::new();
             let mut part = Part::Value;
             for class in &variant.plan.classes {
                 for field in &class.fields {
@@ -724,12 +747,13 @@ impl Section<'_> {
                     let all = [(value, Part::Value), (tag, Part::Tag), (marks, Part::Marks)];
                     if let Some((_, own)) = all.iter().find(|(column, _)| *column == Some(ColumnId::new(at))) {
                         part = *own;
-                        parts.push((class.raw, field.name.clone()));
+                        let group = groups.get(&class.raw).copied().unwrap_or_default();
+                        members.push(Member { class: class.raw, group, ivar: field.name.clone() });
                     }
                 }
             }
-            parts.sort();
-            (!parts.is_empty()).then_some((parts, part))
+            members.sort();
+            (!members.is_empty()).then_some((members, part))
         };
         let base = self.request.range.is_none().then(|| self.request.base.as_raw());
         let kept_base = base.map(|base| Kept::new(reflect::value(base)));
@@ -759,10 +783,11 @@ impl Section<'_> {
             let inner = scope.inner.lock();
             let keys = kept.iter().flatten().filter_map(|kind| kind.key.clone());
             let now = |key: Key| {
-                let version = inner.versions.get(&key).copied().unwrap_or(0);
+                let version = inner.versions.of(&key);
                 (key, (version, false))
             };
-            (inner.changes, keys.map(now).collect(), inner.versions.clone())
+            let packed_at = inner.versions.among(&groups).map(|(key, version)| (key.clone(), version));
+            (inner.changes, keys.map(now).collect(), packed_at.collect())
         };
         let state = Arc::new(State {
             site: self.site.clone(),
@@ -776,7 +801,9 @@ impl Section<'_> {
             arrays,
             versions: Mutex::new(versions),
             packed_at,
+            groups,
             ahead: AtomicBool::new(false),
+            is_last: AtomicBool::new(false),
             launches: AtomicU64::new(0),
             fetched: Fetched::default(),
             seen,
@@ -817,9 +844,7 @@ impl Section<'_> {
     pub(super) fn forget_state(&mut self) -> Result<(), Error> {
         let (Some(scope), Some(state)) = (&self.scope, self.state.take()) else { return Ok(()) };
         scope.write_back(self.ruby)?;
-        let mut inner = scope.inner.lock();
-        let _gone = inner.last.take();
-        inner.states.retain(|other| !Arc::ptr_eq(other, &state));
+        scope.inner.lock().states.retain(|other| !Arc::ptr_eq(other, &state));
         Ok(())
     }
 }

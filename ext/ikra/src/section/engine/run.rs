@@ -482,7 +482,7 @@ impl Section<'_> {
             _ => None,
         };
         self.changed_objects();
-        resident::changed_for_others(self.scope.as_ref());
+        resident::changed_for_others(self.scope.as_ref(), self.state.as_ref());
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
         let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, exit, len, result, packed.stays))?;
@@ -491,7 +491,7 @@ impl Section<'_> {
             old.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
         }
         // Other threads may have read objects before they were written.
-        resident::changed_for_others(self.scope.as_ref());
+        resident::changed_for_others(self.scope.as_ref(), self.state.as_ref());
         self.changed_objects();
         if let (Some(scope), Some(state)) = (&self.scope, &self.state) {
             kept.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));

@@ -68,7 +68,6 @@ impl Section<'_> {
         if self.explained.is_none() && self.cut(&form).is_some() {
             return Ok(None);
         }
-        resident::read_others(self.ruby, self.scope.as_ref())?;
         if let Some(scope) = self.scope.clone() {
             self.state = None;
             if self.explained.is_none()
@@ -81,6 +80,7 @@ impl Section<'_> {
             scope.write_back(self.ruby)?;
             scope.tidy(self.ruby)?;
         }
+        resident::read_others(self.ruby, self.scope.as_ref())?;
         let patience = OnceCell::new();
         for _ in 0..MAX_ATTEMPTS {
             let mut nth = 0;

@@ -141,10 +141,11 @@ pub fn store(ruby: &Ruby, object: Value, ivar: Symbol, value: Value) -> Result<b
 
 impl Scope {
     fn store(&self, object: Raw, ivar: &str, value: Seen) -> ikra_core::error::Result<bool> {
-        let (states, changes, newest) = {
+        let (states, changes) = {
             let inner = self.inner.lock();
-            (inner.states.clone(), inner.changes, inner.versions.clone())
+            (inner.states.clone(), inner.changes)
         };
+        let newest = |key: &Key| self.inner.lock().versions.of(key);
         // Writes where the column is the newest. States with an older one take this over.
         let mut into: Option<Target<'_>> = None;
         for state in &states {
@@ -155,7 +156,7 @@ impl Scope {
             let (version, lacking) = state.versions.lock().get(key).copied().unwrap_or_default();
             let writes = state.variant.lowered.program.columns[column.index()].written;
             // Writing back takes what objects lack from the state whose kernel wrote it.
-            if version == newest.get(key).copied().unwrap_or(0) && (writes || !lacking) {
+            if version == newest(key) && (writes || !lacking) {
                 let row = row + state.first_row(column, class);
                 if into.as_ref().is_some_and(|other| other.key != key) {
                     return Ok(false);
@@ -174,11 +175,11 @@ impl Scope {
         let size = buffer.storage().bytes();
         buffer.write(row * size, &bytes[..size])?;
         let mut inner = self.inner.lock();
-        let version = inner.versions.entry(key.clone()).or_insert(0);
-        *version += 1;
+        let version = inner.versions.next(key);
         let lacking = state.versions.lock().get(key).is_some_and(|(_, lacking)| *lacking);
-        state.versions.lock().insert(key.clone(), (*version, lacking));
-        let _gone = inner.last.take_if(|last| !Arc::ptr_eq(last, state));
+        state.versions.lock().insert(key.clone(), (version, lacking));
+        let others = inner.states.iter().filter(|other| !Arc::ptr_eq(other, state) && other.has_group_of(state));
+        others.for_each(|other| other.is_last.store(false, Ordering::Relaxed));
         Ok(true)
     }
 
