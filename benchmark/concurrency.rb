@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # Many simulations at once, from Ruby to Ruby: warm calls one after the other, compared with Ikra.concurrently, with the
-# same without planning, and with a thread for each. Then what one section costs, compared with a plain call.
+# same without planning, and with a thread for each. Then the same where columns stay, in Ikra.resident. Then what one
+# section costs, compared with a plain call.
 #
 #   ruby -Ilib benchmark/concurrency.rb      # IKRA_BENCH_BACKENDS=cpu,cuda
 
@@ -90,7 +91,21 @@ class ConcurrencyBenchmark
         [label, @bench.time("#{name} stars, #{label}: #{backend}", runs: 5) { way.call(worlds, backend) }.median]
       end
       times.drop(1).each { |label, time| @bench.value("#{name} stars, #{backend}: in turn against #{label}", times["in turn"] / time, "×") }
+      resident(name, count, ways.slice("in turn", "concurrently", "plain"), found["in turn"], backend)
     end
+  end
+
+  def resident(name, count, ways, expected, backend)
+    times = ways.to_h do |label, way|
+      worlds = make(count)
+      Ikra.resident(arrays: :fixed) { way.call(worlds, backend) }
+      @bench.same("#{name} stars, resident, #{label}: #{backend}", expected, worlds.flatten.flat_map(&:to_a))
+      Ikra.resident(arrays: :fixed) do
+        2.times { way.call(worlds, backend) }
+        [label, @bench.time("#{name} stars, resident, #{label}: #{backend}", runs: 5) { way.call(worlds, backend) }.median]
+      end
+    end
+    times.drop(1).each { |label, time| @bench.value("#{name} stars, resident, #{backend}: in turn against #{label}", times["in turn"] / time, "×") }
   end
 
   def make(count)

@@ -127,6 +127,9 @@ module Ikra
         Ikra.__watcher(watcher)
       end
 
+      # Whether a module is a watcher.
+      def watcher?(owner) = @watchers.key?(owner)
+
       # The method that a Method or UnboundMethod would be without watchers. In a scope it stays as it is, because it
       # may be called.
       def seen_through(method)
@@ -463,12 +466,20 @@ module Ikra
 
     # @api private
     def __resident_within(fixed, block)
+      Sections.wait_for_others
       __resident_open(fixed)
       begin
         result = Resident.within(block, &block)
+        Sections.wait_for_others
         open = false
       ensure
-        __resident_close unless open == false
+        unless open == false
+          begin
+            Sections.current&.settle
+          ensure
+            __resident_close
+          end
+        end
       end
       __resident_close
       result

@@ -216,6 +216,11 @@ module Ikra
     # Of sections that run on this Fiber while others have not ended.
     def writers = footprints(@unfinished)
 
+    # Before a scope of {Ikra.resident} ends by an exception: sections that were called before are completed.
+    def settle
+      finish_first until @unfinished.empty?
+    end
+
     # Whether each section has a thread, however short it is.
     def plain? = @policy == :plain
 
@@ -239,7 +244,7 @@ module Ikra
 
     def run(section, single) = serial? ? run_now(section) : begin_section(section, single)
 
-    def serial? = @policy == :serial || Ikra.__resident? || Ikra.__measured? || Ikra.__explaining?
+    def serial? = @policy == :serial || Ikra.__measured? || Ikra.__explaining?
 
     # Runs the block of {Ikra.concurrently}. Where it is left in another way than by its end, sections that were called
     # before are completed, as sequential Ruby would have run them.
@@ -299,7 +304,11 @@ module Ikra
 
     def begin_section(section, single)
       finish_first if @unfinished.size >= MAX_UNFINISHED
-      (run_inline(section) unless plain? && !WHOLE.include?(section.operation)) || on_thread(section, single)
+      whole = WHOLE.include?(section.operation)
+      return if (whole || !(plain? || Ikra.__resident?)) && run_inline(section)
+
+      # Another thread has no scope.
+      Ikra.__resident? ? run_now(section) : on_thread(section, single)
     rescue Exception # rubocop:disable Lint/RescueException
       interrupted
       raise

@@ -109,15 +109,18 @@ module AtOnce
     [error ? nil : results, error, world.state]
   end
 
-  def self.at_once(world, group, policy, asked)
+  def self.at_once(world, group, policy, asked, stays)
     error = nil
-    results = begin
+    run = lambda do
       Ikra.concurrently(policy: policy) do
         group.each_with_index.map do |(section, at, k), number|
           made = section.call(Parallel, world, at, k)
           asked.include?(number) ? made.value : made
         end
       end
+    end
+    results = begin
+      stays ? Ikra.resident(&run) : run.call
     rescue ZeroDivisionError => raised
       error = raised.class
       nil
@@ -126,9 +129,9 @@ module AtOnce
   end
 
   # A tenth of all sections raise.
-  def self.group(random)
+  def self.group(random, sections)
     Array.new(random.rand(2..20)) do
-      [random.rand(10).zero? ? RAISES : SECTIONS.sample(random: random), random.rand(5), random.rand(-4..9)]
+      [random.rand(10).zero? ? RAISES : sections.sample(random: random), random.rand(5), random.rand(-4..9)]
     end
   end
 end
@@ -136,13 +139,15 @@ end
 RSpec.describe "Ikra.concurrently" do
   bodies = -> { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
 
+  # In a scope sections repeat, because columns stay from one call to the next.
   def compare(random, policy)
     seed = random.rand(1 << 30)
-    group = AtOnce.group(random)
+    stays = random.rand(3).zero?
+    group = AtOnce.group(random, stays ? AtOnce::SECTIONS.sample(3, random: random) : AtOnce::SECTIONS)
     asked = random.rand(3).zero? ? [random.rand(group.size)] : []
     expected = AtOnce.one_by_one(AtOnce::World.of(Random.new(seed)), group)
-    found = AtOnce.at_once(AtOnce::World.of(Random.new(seed)), group, policy, asked)
-    expect(found).to eq(expected), "seed #{seed}, group #{group.map { |section, *rest| [section.source_location.last, *rest] }}, asked #{asked}:\n#{expected}\n#{found}"
+    found = AtOnce.at_once(AtOnce::World.of(Random.new(seed)), group, policy, asked, stays)
+    expect(found).to eq(expected), "seed #{seed}, group #{group.map { |section, *rest| [section.source_location.last, *rest] }}, asked #{asked}, stays #{stays}:\n#{expected}\n#{found}"
   end
 
   on_every_backend do
@@ -305,7 +310,13 @@ RSpec.describe "Ikra.concurrently(check: :races)" do
   let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
 
   def self.finds(what, pattern, &block)
-    it "finds #{what}" do
+    [false, true].each { |watched| finds_one(what, pattern, watched, block) }
+  end
+
+  # +watched+: its class is one of objects that Ikra.resident has watched before.
+  def self.finds_one(what, pattern, watched, block)
+    it "finds #{what}#{" of a class that was in a scope" if watched}" do
+      Ikra.resident { [AtOnce::Body.new(1, 1)].peach { |o| o.a += 1 } } if watched
       cells = [1, 2, 3]
       work = lambda do
         Ikra.concurrently(check: :races) do

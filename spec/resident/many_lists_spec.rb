@@ -96,3 +96,85 @@ RSpec.describe "Ikra.resident with several lists" do
     end
   end
 end
+
+RSpec.describe "Sections at once in Ikra.resident" do
+  extend MDArrays::Groups
+
+  def parts
+    weather = WeatherOfMany.new
+    Array.new(24) { |i| (i % 3 == 1 ? OddPartOfMany : PartOfMany).new(i, weather) }
+  end
+
+  def state(all) = all.map { |one| [one.a, one.b] }
+
+  # A block that takes long enough to leave the caller's thread.
+  def long(list, run, ticks)
+    list.public_send(run) { |one| ticks.times { |i| one.b += (one.a * i) % 7 } }
+  end
+
+  on_all_backends do
+    it "run over lists that stay where they are" do
+      all, plain = parts, parts
+      5.times { plain.each_slice(6) { |list| long(list, :each, 3000) } }
+      Ikra.resident do
+        5.times { Ikra.concurrently { all.each_slice(6).to_a.each { |list| long(list, :peach, 3000) } } }
+      end
+      expect(state(all)).to eq(state(plain))
+      lists = plain.each_slice(6).to_a
+      all, plain = lists.flatten, all
+      Ikra.resident do
+        4.times { Ikra.concurrently { lists.each { |list| long(list, :peach, 3000) } } }
+      end
+      4.times { plain.each_slice(6) { |list| long(list, :each, 3000) } }
+      expect(state(all)).to eq(state(plain))
+    end
+
+    it "end before Ruby reads or writes what they may change" do
+      all, plain = parts, parts
+      seen = [[all, :peach], [plain, :each]].map do |list, run|
+        found = []
+        go = lambda do
+          3.times do |turn|
+            long(list, run, 2000)
+            found << list[turn].b
+            long(list, run, 2000)
+            list[turn].b = -1.0
+            long(list, run, 2000)
+            list[turn].instance_variable_set(:@a, turn)
+          end
+        end
+        run == :peach ? Ikra.resident { Ikra.concurrently(&go) } : go.call
+        found
+      end
+      expect(seen.first).to eq(seen.last)
+      expect(state(all)).to eq(state(plain))
+    end
+
+    it "end with the scope, however it is left" do
+      all, plain = parts, parts
+      Ikra.resident { 2.times { all.async.peach { |one| 2000.times { |i| one.b += i % 7 } } } }
+      expect { Ikra.resident { all.async.peach { |one| one.a += 1 } and raise IndexError } }.to raise_error(IndexError)
+      Ikra.concurrently { Ikra.resident { all.peach { |one| one.a += 1 } } }
+      [1].each { Ikra.resident { all.async.peach { |one| one.a += 1 } and break } }
+      plain.each { |one| 4000.times { |i| one.b += (i % 2000) % 7 } }
+      expect(state(all)).to eq(plain.map { |one| [one.a + 3, one.b] })
+    end
+
+    it "write nothing behind one that raises" do
+      first, second = parts.each_slice(12).to_a
+      before = state(second)
+      Ikra.resident do
+        expect do
+          Ikra.concurrently do
+            long(first, :peach, 2000)
+            first.peach { |one| one.a = 1 / (one.a - 11) }
+            second.peach { |one| one.a = -1 }
+          end
+        end.to raise_error(ZeroDivisionError)
+        expect(first.map(&:a)).to eq((0..11).to_a)
+        second.peach { |one| one.b += 0.0 }
+      end
+      expect(state(second)).to eq(before)
+    end
+  end
+end

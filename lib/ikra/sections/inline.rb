@@ -52,6 +52,9 @@ module Ikra
 
       def writers = @sections.writers
 
+      # Whether all sections before it have ended.
+      def alone? = @sections.each_unfinished.none?
+
       def traces? = !@sections.trace.nil?
 
       def met(footprint, reason) = @sections.trace.met(footprint, @section, reason)

@@ -23,7 +23,7 @@ module Ikra
       private
 
       def look(event)
-        return if event.path.start_with?(LIBRARY)
+        return if event.path.start_with?(LIBRARY) && !watched?(event)
 
         ivars = nil
         section = @sections.each_unfinished.find { |one| ivars = written(one, event.self) }
@@ -31,6 +31,9 @@ module Ikra
 
         raise RaceError, message(event, section, touched)
       end
+
+      # Whether a method of {Resident} stands before the one that was called.
+      def watched?(event) = event.event == :call && Resident.watcher?(event.defined_class)
 
       # What a section writes of an object.
       def written(section, object)
@@ -44,7 +47,7 @@ module Ikra
       # The ivar that a method reads or writes. nil where it touches none of these.
       def touched(event, ivars)
         name = event.method_id
-        if event.event == :c_call
+        if event.event == :c_call || watched?(event)
           names = ["@#{name}", "@#{name.to_s.delete_suffix("=")}"]
           names << name.to_s.delete_suffix("=") if event.self.is_a?(Struct)
           found = ivars.find { |ivar| names.include?(ivar.to_s) }

@@ -273,7 +273,8 @@ pub trait Executable: Any + Send + Sync {
     fn from_cache(&self) -> bool {
         false
     }
-    /// How long one thread of the host takes for so many jobs and ticks, as far as earlier launches have shown.
+    /// How long one thread of the host computes, or waits for a device, for so many jobs and ticks, as far as earlier
+    /// launches have shown.
     fn predicted(&self, _jobs: u64, _ticks: u64) -> Option<Duration> {
         None
     }

@@ -70,8 +70,8 @@ pub fn section(ruby: &Ruby, arguments: Arguments) -> Result<Value, Error> {
     let captures = Captures::new(block);
     let inside = Inside::enter(ruby, &captures)?;
     let _under_way = held_procs::UnderWay::begin();
-    let ended = section_of(ruby, arguments, captures);
-    inside.leave(ruby)?;
+    let ended = section_of(ruby, arguments, captures, inside.is_known());
+    inside.leave(ruby, ended.as_ref().ok())?;
     ended
 }
 
@@ -87,8 +87,9 @@ fn is_whole_call((operation, .., within): &Arguments) -> bool {
     within.is_none() && (*operation == *names::PMAP || *operation == *names::PEACH)
 }
 
-/// The same, once it is known which objects are in the middle of their methods.
-fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<Value, Error> {
+/// The same, once it is known which objects are in the middle of their methods. `may_leave`: its caller may go on while
+/// it runs.
+fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures, may_leave: bool) -> Result<Value, Error> {
     let is_whole = is_whole_call(&arguments);
     let (request, within) = Request::parse(ruby, arguments, captures)?;
     let number = random::next_section();
@@ -119,7 +120,7 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures) -> Result<V
     let explained = explain::wanted(ruby).then(Explained::default);
     let (request, counted, state, gate) = (&request, Cell::default(), None, gate::current(ruby));
     let is_resumable = match gate {
-        Some(gate) if scope.is_none() && explained.is_none() && is_whole => gate.funcall("resumes?", ())?,
+        Some(gate) if may_leave && explained.is_none() && is_whole => gate.funcall("resumes?", ())?,
         _ => false,
     };
     let (has_turn, leaves, is_left) = (false, Leaves::Never, false);

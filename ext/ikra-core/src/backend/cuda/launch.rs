@@ -480,7 +480,7 @@ impl Backend for CudaBackend {
             return Err(internal("a kernel without a column of results was launched for these"));
         }
         self.device.enter()?;
-        let jobs = launch.jobs;
+        let (jobs, work, waited) = (launch.jobs, launch.jobs.saturating_mul(launch.ticks), &kernel.waited);
         let together = self.together(kernel, &launch)?;
         let (kernel, mut launch) = match &together {
             Some((together, groups, params)) => (*together, Launch { jobs: *groups, params, ..launch }),
@@ -493,9 +493,14 @@ impl Backend for CudaBackend {
             return ending.map_or(Ok(Outcome::Done), |ending| self.ended(&mark, &ending, launch));
         }
         wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
-        self.making_room(launch.with_buffers(&kernel.layout, |launch| {
+        let began = Instant::now();
+        let outcome = self.making_room(launch.with_buffers(&kernel.layout, |launch| {
             self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, &[]))
-        }))
+        }));
+        if let Ok(Outcome::Done) = outcome {
+            *waited.lock() = Some((work, began.elapsed()));
+        }
+        outcome
     }
 
     fn prepare_with_epilogue(

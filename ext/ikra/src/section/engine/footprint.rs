@@ -9,11 +9,12 @@
 use super::request::Kind;
 use super::retry::LaunchPolicy;
 use super::variant::Variant;
-use super::{Leaves, Section};
+use super::{Leaves, Section, State};
 use crate::marshal::plan::Plan;
 use crate::marshal::trace::Tables;
 use crate::ruby::addresses::Addresses;
 use crate::ruby::heap::Raw;
+use crate::ruby::identity::RawMap;
 use crate::ruby::question;
 use crate::ruby::reflect;
 use crate::section::random;
@@ -37,6 +38,8 @@ pub struct Footprint {
     /// The objects of these classes that the section reached.
     objects: HashMap<Raw, Addresses>,
     arrays: Addresses,
+    /// Of columns that stay: by class, the group of states, and whether the section writes them.
+    columns: RawMap<(u64, bool)>,
     /// Captured variables.
     locals: HashSet<String>,
     /// Anything: it freezes objects, assigns class variables, or changes what a captured Hash holds.
@@ -59,8 +62,9 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
 }
 
 impl Footprint {
-    /// That of a section. None where it writes nothing that existed before.
-    fn of(plan: &Plan, schema: &Schema, tables: &Tables) -> Option<Self> {
+    /// That of a section. None where it writes nothing that existed before. One whose columns stay reads them until it
+    /// has ended.
+    fn of(plan: &Plan, schema: &Schema, tables: &Tables, state: Option<&State>) -> Option<Self> {
         let mut all = Self { anything: plan.classes.iter().any(|c| c.freezes.is_some()), ..Self::default() };
         for (class, rows) in plan.classes.iter().zip(&tables.classes) {
             let written = class.fields.iter().filter(|field| field.overwritten);
@@ -79,7 +83,12 @@ impl Footprint {
             }
         }
         all.locals.extend(schema.accumulators.iter().map(|accumulator| accumulator.name.to_string()));
-        let is_empty = all.fields.is_empty() && all.arrays.is_empty() && all.locals.is_empty() && !all.anything;
+        all.columns.extend(state.into_iter().flat_map(State::groups));
+        let is_empty = all.columns.is_empty()
+            && all.fields.is_empty()
+            && all.arrays.is_empty()
+            && all.locals.is_empty()
+            && !all.anything;
         (!is_empty).then_some(all)
     }
 
@@ -96,8 +105,14 @@ impl Footprint {
         ruby.ary_from_iter(fields).as_value()
     }
 
-    /// What a section with these tables, over `base`, may read of it.
-    fn met(&self, plan: &Plan, schema: &Schema, tables: &Tables, base: Raw) -> Option<Met<'_>> {
+    /// What a section with these tables, over `base`, may read of it, or may write while this one reads it.
+    fn met(
+        &self,
+        (plan, schema): (&Plan, &Schema),
+        tables: &Tables,
+        base: Raw,
+        state: Option<&State>,
+    ) -> Option<Met<'_>> {
         if self.anything {
             return Some(Met::Anything);
         }
@@ -111,6 +126,14 @@ impl Footprint {
         let local = |root: &Root| named(root).or_else(|| root.enclosing().find_map(named));
         if let Some(name) = schema.roots.iter().find_map(|root| local(&root.root)) {
             return Some(Met::Local(name));
+        }
+        let own = state.into_iter().flat_map(State::groups);
+        let mut shared = own.filter_map(|(class, (group, writes))| {
+            let (other, written) = self.columns.get(&class)?;
+            (*other == group && (writes || *written)).then_some(class)
+        });
+        if let Some(class) = shared.next() {
+            return Some(Met::Columns(class));
         }
         let mut classes = plan.classes.iter().zip(&tables.classes);
         let ivar = classes.find_map(|(class, rows)| {
@@ -128,6 +151,8 @@ enum Met<'f> {
     Anything,
     Array,
     Local(&'f str),
+    /// What stays of a class where kernels run.
+    Columns(Raw),
     /// The class, and the name.
     Ivar(Raw, &'f str),
 }
@@ -138,6 +163,9 @@ impl Met<'_> {
             Self::Anything => "more than Ikra tells apart".into(),
             Self::Array => "an Array".into(),
             Self::Local(name) => format!("the variable {name}"),
+            Self::Columns(class) => {
+                format!("columns of {}", question::described(reflect::value(*class), question::shown)?)
+            }
             Self::Ivar(class, name) => {
                 format!("{name} of {}", question::described(reflect::value(*class), question::shown)?)
             }
@@ -165,7 +193,7 @@ impl Section<'_> {
         let (mut meets, traces) = (false, !writers.is_empty() && gate.funcall("traces?", ())?);
         for writer in writers {
             let footprint = <&Footprint>::try_convert(writer)?;
-            let Some(met) = footprint.met(plan, schema, tables, base) else { continue };
+            let Some(met) = footprint.met((plan, schema), tables, base, self.state.as_deref()) else { continue };
             meets = true;
             if !traces {
                 break;
@@ -176,7 +204,7 @@ impl Section<'_> {
             gate.funcall::<_, _, Value>("finish_before", ())?;
             return Ok(true);
         }
-        let footprint = Footprint::of(plan, schema, tables);
+        let footprint = Footprint::of(plan, schema, tables, self.state.as_deref());
         self.has_turn = footprint.is_some();
         let writes_buffer = plan.kinds.iter().enumerate().any(|(at, kind)| kind.overwritten && tables.has_buffers(at));
         let footprint = footprint.map(|footprint| self.ruby.obj_wrap(footprint).as_value());

@@ -36,6 +36,7 @@ use crate::marshal::unpack::Unpacker;
 use crate::report::{explain, profile};
 use crate::ruby::errors;
 use crate::ruby::fiber::{self, Number};
+use crate::ruby::gate;
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::holder::{Holder, LazyHolder};
@@ -266,11 +267,20 @@ pub(super) fn changed_for_others(own: Option<&Arc<Scope>>, state: Option<&Arc<St
     met.for_each(|scope| scope.changed());
 }
 
+/// Sections of this Fiber that are under way end before Ruby looks at objects whose columns stay.
+///
+/// # Errors
+/// What they raise.
+fn before_ruby(ruby: &Ruby) -> Result<(), Error> {
+    gate::current(ruby).map_or(Ok(()), |gate| gate.funcall::<_, _, Value>("before_ruby", ()).map(drop))
+}
+
 /// `Ikra.__resident_read`: Ruby is about to read objects.
 ///
 /// # Errors
 /// As [`Scope::write_back`].
 pub fn read(ruby: &Ruby) -> Result<(), Error> {
+    before_ruby(ruby)?;
     let scopes = SCOPES.open.lock().clone();
     scopes.iter().for_each(|scope| scope.inner.lock().touched = true);
     scopes.iter().try_for_each(|scope| scope.write_back(ruby))?;

@@ -120,6 +120,9 @@ impl Section<'_> {
                 let Begun { packed, flight, .. } = begun;
                 return Ok(self.submit((variant, tables), (packed, flight), &holder));
             }
+            if self.ends_at_once()? {
+                (self.is_resumable, self.has_turn) = (false, false);
+            }
             let outcome = match self.launch(&variant, begun, &tables, &holder, policy) {
                 Ok(RunOutcome::Settled(settled)) => return Ok(self.leave((variant, tables), *settled, &holder)),
                 outcome => outcome,

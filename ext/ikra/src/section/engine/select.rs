@@ -24,6 +24,7 @@ use ikra_core::diagnostic::Diagnostic;
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::ColumnId;
 use ikra_core::world::Root;
+use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
 use once_cell::unsync::OnceCell;
@@ -76,6 +77,10 @@ impl Section<'_> {
                 let (variant, tables) = (state.variant().clone(), state.tables().clone());
                 self.state = Some(state);
                 return Ok(Some((variant, packed, tables)));
+            }
+            // What sections under way write has no version yet.
+            if let (Some(gate), None) = (self.gate, &self.explained) {
+                gate.funcall::<_, _, Value>("finish_before", ())?;
             }
             scope.write_back(self.ruby)?;
             scope.tidy(self.ruby)?;

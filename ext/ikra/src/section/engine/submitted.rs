@@ -13,7 +13,7 @@ use super::request::{Kind, Request};
 use super::retry::LaunchPolicy;
 use super::run::{self, Flight, Launched, Settled};
 use super::variant::Variant;
-use super::{Leaves, Section};
+use super::{Leaves, Scope, Section, State};
 use crate::marshal::held_procs;
 use crate::marshal::pack::Packed;
 use crate::marshal::trace::Tables;
@@ -67,6 +67,8 @@ struct Left {
     choice: Choice,
     backend: Arc<dyn Backend>,
     number: u32,
+    scope: Option<Arc<Scope>>,
+    state: Option<Arc<State>>,
     variant: Arc<Variant>,
     tables: Arc<Tables>,
     packed: Packed,
@@ -134,6 +136,15 @@ impl Submitted {
         Ok(true)
     }
 
+    /// Nothing of it is written, and it does not run any more.
+    ///
+    /// # Errors
+    /// What interrupts raise.
+    pub(super) fn stop(&self, ruby: &Ruby) -> Result<(), Error> {
+        self.cancel();
+        self.wait_for(ruby, None).map(drop)
+    }
+
     /// Nothing of it is written.
     fn cancel(&self) {
         self.job.iter().for_each(|job| job.cancel());
@@ -156,7 +167,8 @@ impl Submitted {
         let Some(left) = this.left.lock().take() else { return Ok(ruby.qnil().as_value()) };
         let [operation, base, block, holder] = this.kept.map(reflect::value);
         let holder = LazyHolder::try_from(holder)?;
-        let Left { kind, range, elements, ticks, settings, site, choice, backend, number, variant, tables, .. } = left;
+        let Left { kind, range, elements, ticks, settings, site, choice, backend, number, .. } = left;
+        let (scope, state, variant, tables) = (left.scope, left.state, left.variant, left.tables);
         let (operation, captures) = (Symbol::try_convert(operation)?, Captures::new(Proc::try_convert(block)?));
         let (wrapped, error_callback, told) = (false, None, None);
         let request = &Request {
@@ -182,8 +194,8 @@ impl Submitted {
             clock: Clock::stopped(),
             counted: Cell::new(left.counted),
             explained: None,
-            scope: None,
-            state: None,
+            scope,
+            state,
             gate: None,
             has_turn: false,
             is_resumable: false,
@@ -210,6 +222,15 @@ impl Section<'_> {
             Leaves::Never => false,
             Leaves::WhereLong => flight.predicted().is_none_or(|time| time >= WORTH_A_LANE),
             Leaves::Always => true,
+        }
+    }
+
+    /// Whether nothing would be left to do behind a launch on the caller's thread: its columns stay, and no section
+    /// before it may still raise.
+    pub(super) fn ends_at_once(&self) -> Result<bool, Error> {
+        match self.gate {
+            Some(gate) if self.is_resumable && self.state.is_some() => gate.funcall("alone?", ()),
+            _ => Ok(false),
         }
     }
 
@@ -253,6 +274,8 @@ impl Section<'_> {
             choice: self.choice,
             backend,
             number: self.number,
+            scope: self.scope.clone(),
+            state: self.state.clone(),
             variant,
             tables,
             packed,

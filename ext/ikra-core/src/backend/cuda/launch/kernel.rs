@@ -91,6 +91,8 @@ pub struct CudaKernel {
     pub(super) call_depth: Mutex<Option<u32>>,
     /// Nanoseconds that one tick of one job took in the last launch, as the bits of an f64; 0: not known.
     pub(super) pace: AtomicU64,
+    /// How many ticks of jobs the last launch had that the host waited for, and how long that took.
+    pub(super) waited: Mutex<Option<(u64, Duration)>>,
     /// The same program for several jobs at once.
     pub(super) jammed: Option<Jammed>,
 }
@@ -190,6 +192,7 @@ impl Maker {
             module: OnceCell::new(),
             call_depth: Mutex::default(),
             pace: AtomicU64::new(0),
+            waited: Mutex::default(),
             jammed: None,
         })
     }
@@ -328,6 +331,11 @@ impl Executable for CudaKernel {
         }
         *known = Some(deeper.max(depth));
         Ok(deeper > depth)
+    }
+    /// As long as the last launch. A larger one takes longer.
+    fn predicted(&self, jobs: u64, ticks: u64) -> Option<Duration> {
+        let (work, took) = (*self.waited.lock())?;
+        Some(took.mul_f64((jobs.saturating_mul(ticks) as f64 / work.max(1) as f64).max(1.0)))
     }
     fn join_ticks(&self, make: FusedTicks) {
         let Emitted { privatized, indirect, epilogue, .. } = &self.emitted;

@@ -8,7 +8,7 @@
 //! their versions are counted in another way. All was written back before, so nothing is lost.
 //! Invariant: no section of the scope is under way while a state is made.
 
-use super::{Compared, Inner, Key, SCOPES, Scope, State};
+use super::{Compared, Inner, Key, SCOPES, Scope, State, Variant};
 use crate::marshal::plan::Plan;
 use crate::marshal::trace::Tables;
 use crate::ruby::addresses::Addresses;
@@ -104,6 +104,17 @@ impl Scope {
 }
 
 impl State {
+    /// By class: its group, and whether the program writes some of its columns.
+    pub(in super::super) fn groups(&self) -> impl Iterator<Item = (Raw, (u64, bool))> {
+        let Variant { plan, lowered, .. } = &*self.variant;
+        self.groups.iter().map(|(class, group)| {
+            let fields = plan.class_index.get(class).map(|at| &plan.classes[*at as usize].fields);
+            let mut columns =
+                fields.into_iter().flatten().flat_map(|field| [field.slot.value, field.slot.tag]).flatten();
+            (*class, (*group, columns.any(|column| lowered.program.columns[column.index()].written)))
+        })
+    }
+
     /// The group of a class, and its objects.
     fn group_of(&self, class: Raw) -> Option<(u64, &[Raw])> {
         let at = *self.variant.plan.class_index.get(&class)? as usize;

@@ -10,11 +10,12 @@ use crate::ruby::fiber;
 use crate::ruby::heap::{self, Raw};
 use crate::ruby::reflect;
 use crate::ruby::registry;
+use crate::section::engine::submitted::Submitted;
 use crate::world::block::Captures;
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RHash, RModule, Ruby, Value};
+use magnus::{Error, RArray, RHash, RModule, Ruby, TryConvert, Value};
 use parking_lot::Mutex;
 
 /// Classes whose objects kernels write.
@@ -51,12 +52,21 @@ impl Inside {
         Ok(inside)
     }
 
-    /// After the section, however it ended: where they may have changed, Ruby code looks at them again.
+    /// Whether they are as they were last seen.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::Unknown)
+    }
+
+    /// After the section, however it ended: where they may have changed, Ruby code looks at them again. A section that
+    /// is under way ends before, and has to run again.
     ///
     /// # Errors
     /// What Ruby raises.
-    pub fn leave(&self, ruby: &Ruby) -> Result<(), Error> {
+    pub fn leave(&self, ruby: &Ruby, value: Option<&Value>) -> Result<(), Error> {
         if !self.still_hold()? {
+            if let Some(submitted) = value.and_then(|value| <&Submitted>::try_convert(*value).ok()) {
+                submitted.stop(ruby)?;
+            }
             ask(ruby, "__section_left", &[])?;
         }
         Ok(())

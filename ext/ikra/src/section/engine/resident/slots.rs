@@ -81,6 +81,7 @@ fn only_scope() -> Option<Arc<Scope>> {
 /// # Errors
 /// As [`super::read`].
 pub fn slot(ruby: &Ruby, object: Value, ivar: Symbol) -> Result<Option<Value>, Error> {
+    super::before_ruby(ruby)?;
     let Some(scope) = only_scope() else {
         super::read(ruby)?;
         return Ok(None);
@@ -120,6 +121,7 @@ pub fn slot(ruby: &Ruby, object: Value, ivar: Symbol) -> Result<Option<Value>, E
 /// # Errors
 /// `Device`, where the column cannot be fetched.
 pub fn store(ruby: &Ruby, object: Value, ivar: Symbol, value: Value) -> Result<bool, Error> {
+    super::before_ruby(ruby)?;
     let name = ivar.name()?;
     let Some(scope) = only_scope().filter(|_| !heap::is_frozen(object.as_raw())) else { return Ok(false) };
     let (plain, members) = (RObject::from_value(object), RStruct::from_value(object));
