@@ -15,6 +15,8 @@ pub struct HeapCapacities(Mutex<Vec<u64>>);
 const SCRATCH_ROWS_PER_SLOT: u64 = 32;
 /// The least initial rows of another heap.
 const MIN_INITIAL_ROWS: u64 = 256;
+/// More rows than elements: threads may take rows in advance, and not use them.
+const SPARE_SHARE: u64 = 8;
 /// The initial bytes of Strings, for each element.
 const INITIAL_BYTES: u64 = 16;
 /// The greatest factor by which a heap grows at once.
@@ -37,7 +39,7 @@ impl HeapCapacities {
             false if program.heaps[heap].space == Space::Bytes => {
                 (elements as u64 * INITIAL_BYTES).max(MIN_INITIAL_ROWS)
             }
-            false => (elements as u64).max(MIN_INITIAL_ROWS),
+            false => (elements as u64 + elements as u64 / SPARE_SHARE).max(MIN_INITIAL_ROWS),
         };
         Self(Mutex::new((0..program.heaps.len()).map(first).collect()))
     }

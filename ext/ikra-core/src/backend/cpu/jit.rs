@@ -21,7 +21,7 @@ use super::helpers::{Helper, Word};
 use super::split::Cost;
 use super::state;
 use crate::error::{Error, Result};
-use crate::ir::{AtomicOp, ColumnId, Program};
+use crate::ir::{AtomicOp, ColumnId, ParamId, Program};
 use crate::layout::{Address, Layout};
 use crate::memory::column::HostColumn;
 use cranelift_codegen::ir::{AbiParam, FuncRef, Function, Signature, types};
@@ -31,6 +31,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The entry of compiled code. Parameters: state, first job, end of jobs, first tick, end of ticks. Returns the job
@@ -139,6 +140,8 @@ pub struct State {
     words: Vec<u64>,
     /// The index of the first word behind the parameters.
     away: usize,
+    /// The columns of the counters, whose words are the last.
+    counters: Arc<[ColumnId]>,
 }
 
 /// The inputs of generated code for a launch. `columns` and `biases` are those of the layout's buffers.
@@ -151,6 +154,8 @@ pub struct Inputs<'a> {
     pub stop_key: &'a AtomicU64,
     /// How deep calls may nest.
     pub depth: u64,
+    /// By counter: how many rows a thread takes at once.
+    pub batches: &'a [u64],
 }
 
 impl State {
@@ -158,6 +163,7 @@ impl State {
     /// is freed.
     pub fn new(program: &Columns, inputs: Inputs<'_>) -> Self {
         let count = state::COLUMNS + program.addresses.len() + inputs.params.len() + program.privatized;
+        let count = count + inputs.batches.len() * state::COUNTER_WORDS;
         let mut words = Vec::with_capacity(count);
         words.resize(state::COLUMNS, 0);
         words[state::STOP_KEY] = inputs.stop_key.as_ptr().expose_provenance() as u64;
@@ -181,7 +187,8 @@ impl State {
         words.extend_from_slice(inputs.params);
         let away = words.len();
         words.resize(away + program.privatized, 0);
-        Self { words, away }
+        words.extend(inputs.batches.iter().flat_map(|batch| [0, 0, *batch]));
+        Self { words, away, counters: program.counters.clone() }
     }
 
     /// Runs jobs `begin..end` for the given ticks, until the last one is done or one ends early. Returns the job after
@@ -240,6 +247,26 @@ impl State {
         false
     }
 
+    /// Returns the rows that this thread has taken in advance and not used, if no other thread took rows since. Else it
+    /// keeps them.
+    pub fn return_rows(&mut self) {
+        let first = self.words.len() - self.counters.len() * state::COUNTER_WORDS;
+        for (at, column) in self.counters.iter().enumerate() {
+            let word = first + at * state::COUNTER_WORDS;
+            let (next, end) = (self.words[word], self.words[word + state::COUNTER_END]);
+            if next == end {
+                continue;
+            }
+            let address = self.words[state::COLUMNS + column.index()];
+            // SAFETY: it is the one row of a column of 64 bits that the launch borrows mutably, with the column's
+            // alignment. Other threads of the launch only access it with atomic operations.
+            let taken = unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize)) };
+            if taken.compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                self.words[word + state::COUNTER_END] = next;
+            }
+        }
+    }
+
     /// The launch's stop key.
     pub fn stop_key(&self) -> &AtomicU64 {
         let address = std::ptr::with_exposed_provenance_mut(self.words[state::STOP_KEY] as usize);
@@ -255,13 +282,15 @@ pub struct Columns {
     written: Vec<bool>,
     /// The number of privatized columns.
     privatized: usize,
+    counters: Arc<[ColumnId]>,
 }
 
 impl Columns {
-    pub fn new(program: &Program, layout: &Layout, privatized: usize) -> Self {
+    pub fn new(program: &Program, layout: &Layout, privatized: usize, counters: &[(ColumnId, ParamId)]) -> Self {
         let ids = (0..program.columns.len()).map(crate::ir::ColumnId::new);
         let addresses = ids.map(|column| layout.address(column)).collect();
-        Self { addresses, written: layout.written(program), privatized }
+        let counters = counters.iter().map(|(column, _)| *column).collect();
+        Self { addresses, written: layout.written(program), privatized, counters }
     }
     pub fn len(&self) -> usize {
         self.addresses.len()

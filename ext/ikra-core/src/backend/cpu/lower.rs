@@ -15,6 +15,7 @@ mod pairs;
 use super::helpers::Helper;
 use super::jit::Linker;
 use super::pairs::{Lane, Lanes, Pairs};
+use super::reservation;
 use super::state::{self, offset};
 use crate::backend::Key;
 use crate::error::{Error, Result};
@@ -46,7 +47,9 @@ pub struct Facts {
     /// Whether functions other than the entry draw random bits.
     shares_draws: bool,
     /// Columns of which each thread may have private rows.
-    privatized: Vec<Privatized>,
+    pub(super) privatized: Vec<Privatized>,
+    /// Counters of which each thread takes many rows at once.
+    counters: Vec<ColumnId>,
     /// Whether the machine has fused multiply-add instructions.
     fma: bool,
     /// For each function, which registers hold Floats of 32 bits.
@@ -71,6 +74,7 @@ impl Facts {
         let mut facts = Self {
             fma,
             privatized,
+            counters: reservation::counters(program).into_iter().map(|(column, _)| column).collect(),
             pairs: Pairs::of(&program.funcs[entry], candidates, &single[entry]),
             single,
             in_memory: in_memory.iter().copied().collect(),
@@ -724,9 +728,7 @@ impl Lowering<'_, '_> {
             Stmt::Store { column, row, value } => self.store(*column, *row, *value),
             Stmt::Atomic { op, column, row, value, site } => self.atomic(*op, *column, *row, *value, *site),
             Stmt::FetchAdd { dst, column, row, value } => {
-                let (address, flags) = self.place(*column, *row);
-                let value = self.get(*value);
-                let old = self.b.ins().atomic_rmw(types::I64, flags, AtomicRmwOp::Add, address, value);
+                let old = self.fetch_add(*column, *row, *value);
                 self.set(*dst, old);
             }
             Stmt::Alloc { .. } | Stmt::Try { .. } => return Err(unexpanded()),
@@ -1168,6 +1170,52 @@ impl Lowering<'_, '_> {
         self.b.ins().jump(done, &[]);
         self.b.seal_block(done);
         self.b.switch_to_block(done);
+    }
+
+    /// Reads a slot and adds to it. Where it counts the rows that were taken from a heap, the rows are those that the
+    /// thread has taken in advance.
+    fn fetch_add(&mut self, column: ColumnId, row: Operand, value: Operand) -> Value {
+        let (address, flags) = self.place(column, row);
+        let value = self.get(value);
+        let Some(at) = self.facts.counters.iter().position(|counter| *counter == column) else {
+            return self.b.ins().atomic_rmw(types::I64, flags, AtomicRmwOp::Add, address, value);
+        };
+        let word = reservation::word(self.program, self.facts, at);
+        let [own, none, many, few, done] = [(); 5].map(|()| self.b.create_block());
+        let old = self.b.append_block_param(done, types::I64);
+        let next = self.load_word(word);
+        let end = self.load_word(word + state::COUNTER_END);
+        let after = self.b.ins().iadd(next, value);
+        let fits = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, after, end);
+        self.b.ins().brif(fits, own, &[], none, &[]);
+        self.b.seal_block(own);
+        self.b.switch_to_block(own);
+        self.store_word(word, after);
+        self.b.ins().jump(done, &[next.into()]);
+        self.b.set_cold_block(none);
+        self.b.seal_block(none);
+        self.b.switch_to_block(none);
+        let batch = self.constant_word(word + state::COUNTER_BATCH, types::I64);
+        let several = self.b.ins().imul_imm_s(value, reservation::LEAST_IN_BATCH);
+        let is_small = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, several, batch);
+        self.b.ins().brif(is_small, many, &[], few, &[]);
+        for block in [many, few] {
+            self.b.set_cold_block(block);
+            self.b.seal_block(block);
+            self.b.switch_to_block(block);
+            let count = if block == many { batch } else { value };
+            let first = self.b.ins().atomic_rmw(types::I64, flags, AtomicRmwOp::Add, address, count);
+            if block == many {
+                let next = self.b.ins().iadd(first, value);
+                self.store_word(word, next);
+                let end = self.b.ins().iadd(first, batch);
+                self.store_word(word + state::COUNTER_END, end);
+            }
+            self.b.ins().jump(done, &[first.into()]);
+        }
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        old
     }
 
     /// An atomic update of the value at an address.

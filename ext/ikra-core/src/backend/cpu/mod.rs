@@ -11,6 +11,7 @@ mod lower;
 mod pairs;
 mod pool;
 mod privatization;
+mod reservation;
 mod split;
 mod state;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own}
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::privatized::Privatized;
-use crate::ir::{FuncId, Program};
+use crate::ir::{ColumnId, FuncId, ParamId, Program};
 use crate::layout::Layout;
 use crate::memory::room;
 use crate::passes::{
@@ -95,6 +96,8 @@ struct CpuExecutable {
     mask: bool,
     /// Columns of which threads may have private rows.
     privatized: Vec<Privatized>,
+    /// Counters of which threads take many rows at once.
+    counters: Vec<(ColumnId, ParamId)>,
     /// The same program for several jobs at once.
     jammed: Option<(Jam, Box<CpuExecutable>)>,
 }
@@ -159,6 +162,7 @@ impl CpuBackend {
         let start = Instant::now();
         let Compiler { context, builder } = compiler;
         let privatized = privatization::columns(program, layout);
+        let counters = reservation::counters(program);
         let facts = lower::Facts::new(
             program,
             privatized.clone(),
@@ -184,7 +188,7 @@ impl CpuBackend {
         }
         let code = linker.finish(ids[program.entry.index()])?;
         Ok(CpuExecutable {
-            columns: Columns::new(program, layout, privatized.len()),
+            columns: Columns::new(program, layout, privatized.len(), &counters),
             layout: layout.clone(),
             params: program.params.len(),
             fused_ticks: program.fused_ticks,
@@ -196,6 +200,7 @@ impl CpuBackend {
             compiled_in: start.elapsed(),
             mask: false,
             privatized,
+            counters,
             jammed: None,
         })
     }
@@ -254,7 +259,7 @@ impl Executable for CpuExecutable {
     }
 
     fn runs_epilogue(&self) -> bool {
-        !self.slots && !self.needs_stack && !self.mask && self.privatized.is_empty()
+        !self.slots && !self.needs_stack && !self.mask && self.privatized.is_empty() && self.counters.is_empty()
     }
 }
 
@@ -384,6 +389,8 @@ fn timed(
 ) -> Result<Outcome> {
     let start = Instant::now();
     let private_rows = privatization::PrivateRows::of(&executable.privatized, &launch, elements, threads);
+    let batch = |&(_, capacity): &(_, ParamId)| reservation::batch(launch.params[capacity.index()], threads);
+    let batches: Vec<u64> = executable.counters.iter().map(batch).collect();
     let inputs = Inputs {
         columns: launch.columns,
         biases: launch.biases,
@@ -392,6 +399,7 @@ fn timed(
         section: launch.section,
         stop_key: launch.cancel.stop_key(),
         depth: executable.depth,
+        batches: &batches,
     };
     let trap = run(split::Work {
         code: executable.code.clone(),

@@ -93,6 +93,8 @@ impl Work {
             // makes the next job of a stopped launch read the stop key at its first poll
             state.set_word(state::POLLS, 1);
         }
+        // so that one thread alone leaves no gaps, and one that ends leaves few
+        state.return_rows();
     }
 }
 

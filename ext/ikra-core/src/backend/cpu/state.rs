@@ -2,9 +2,10 @@
 //!
 //! Here: the meaning of each word. Not here: code that uses them ([`super::lower`]) and the call ([`super::jit`]).
 //!
-//! After the fixed words come those of the columns, then those of the parameters. Last come the words of privatized
-//! columns: the distance in bytes from a thread's own rows to the program's. A column's word is the address of its row
-//! 0, even if the host's rows begin later: the host's address less bias × stride, in wrapping arithmetic.
+//! After the fixed words come those of the columns, then those of the parameters. Then come the words of privatized
+//! columns: the distance in bytes from a thread's own rows to the program's. Behind them each counter of a heap has its
+//! words ([`COUNTER_WORDS`]). A column's word is the address of its row 0, even if the host's rows begin later: the host's
+//! address less bias × stride, in wrapping arithmetic.
 
 /// Address of the launch's stop key.
 pub const STOP_KEY: usize = 0;
@@ -32,6 +33,12 @@ pub const SLOT: usize = SCRATCH + 1;
 pub const ALONE: usize = SLOT + 1;
 /// The first column's word.
 pub const COLUMNS: usize = ALONE + 1;
+
+/// The words of a counter: the next row that the thread has taken in advance, the end of these rows, and how many it
+/// takes at once.
+pub const COUNTER_WORDS: usize = 3;
+pub const COUNTER_END: usize = 1;
+pub const COUNTER_BATCH: usize = 2;
 
 /// How many polls there are between two reads of the stop key.
 pub const POLL_INTERVAL: i64 = 1024;
