@@ -32,6 +32,7 @@ mod privatization;
 pub mod races;
 pub mod reference;
 pub mod resident;
+pub mod resources;
 pub mod threads;
 pub mod vectors;
 mod worker_pool;
