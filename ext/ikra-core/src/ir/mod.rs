@@ -489,6 +489,15 @@ impl UniformStride {
     pub fn is_of_references(&self) -> bool {
         matches!(self, Self::References { .. })
     }
+    /// The parameters that packing sets.
+    pub fn params(&self) -> impl Iterator<Item = ParamId> {
+        let (first, others) = match *self {
+            Self::Arrays { start, step, length, .. } => (Some(start), Some([step, length])),
+            Self::References { start, .. } => (Some(start), None),
+            Self::Constants { .. } => (None, None),
+        };
+        first.into_iter().chain(others.into_iter().flatten())
+    }
 }
 
 /// What the host promises of a column of arrays' elements: the rows below the parameter, an I64, exist. A captured

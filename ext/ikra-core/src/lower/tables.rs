@@ -474,12 +474,13 @@ impl Tables {
     }
 
     /// The columns that are assumed to have a uniform stride: the program does not write them, and all their rows are
-    /// the host's.
+    /// the host's. Where columns stay, no column of objects is, because other programs may write it.
     pub fn uniform_strides(&mut self, facts: &Facts) -> Vec<UniformStride> {
         let Schema { elements, fields, arrays, .. } = &self.schema;
         let elements = elements.iter().map(|slot| (slot, facts.is_in_order(&Place::Root(Root::Element))));
         let arrays = arrays.iter().map(|a| (&a.slot, facts.is_in_order(&Place::Elements(a.kind))));
-        let slots = elements.chain(fields.iter().map(|f| (&f.slot, false))).chain(arrays);
+        let fields = fields.iter().filter(|_| !facts.columns_stay()).map(|f| (&f.slot, false));
+        let slots = elements.chain(fields).chain(arrays);
         let mut columns: Vec<(ColumnId, Option<ArrayKind>)> = Vec::new();
         for (slot, in_order) in slots {
             let Some(id) = slot.value else { continue };

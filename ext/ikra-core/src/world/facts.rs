@@ -42,10 +42,6 @@ pub enum StrideAssumption {
     Constants,
 }
 
-impl StrideAssumption {
-    pub const ALL: [Self; 4] = [Self::Arrays, Self::Lengths, Self::References, Self::Constants];
-}
-
 /// By root, a number. Roots that had different values at an earlier call have different numbers.
 pub type Apart = BTreeMap<Root, usize>;
 
@@ -99,6 +95,8 @@ pub struct Facts {
     buffers: BTreeSet<ArrayKind>,
     /// Whether columns of Floats have all bits, even where the program rounds each that it loads.
     all_bits: bool,
+    /// Whether columns of objects stay, so that other programs may change them.
+    columns_stay: bool,
     /// By kind: the length of arrays. None: they are not all equally long.
     lengths: BTreeMap<ArrayKind, Option<usize>>,
     /// By kind: the elements of all arrays, one array after the other. None: they are many, or no Integers.
@@ -350,6 +348,13 @@ impl Facts {
     }
     pub fn keeps_all_bits(&self) -> bool {
         self.all_bits
+    }
+    /// Columns of objects stay from call to call, and nobody looks at them before each. Those of arrays do not change.
+    pub fn let_columns_stay(&mut self) {
+        (self.columns_stay, self.column_out_of_range) = (true, true);
+    }
+    pub fn columns_stay(&self) -> bool {
+        self.columns_stay
     }
     /// How all arrays of a kind store their elements, if they do so otherwise than Ruby's arrays.
     pub fn storage(&self, kind: ArrayKind) -> Option<Storage> {

@@ -176,10 +176,13 @@ impl Section<'_> {
         state.refuted.iter().for_each(|assumption| facts.refute(assumption));
         facts.drop_ranges(&state.out_of_range);
         facts.know_apart(state.apart.clone());
-        let refuted = |what: &StrideAssumption| form.stays || state.refuted_strides.contains(what);
-        StrideAssumption::ALL.into_iter().filter(refuted).for_each(|what| facts.refute_stride(what));
-        if state.column_out_of_range || form.stays {
+        state.refuted_strides.iter().for_each(|what| facts.refute_stride(*what));
+        if state.column_out_of_range {
             facts.saw_column_out_of_range();
+        }
+        if form.stays {
+            facts.let_columns_stay();
+            facts.refute_stride(StrideAssumption::Constants);
         }
         if form.all_bits {
             facts.keep_all_bits();

@@ -48,7 +48,7 @@ use arrays::Arrays;
 use groups::Versions;
 use ikra_core::backend::doubled::Doubled;
 use ikra_core::backend::resident::{Resident, Write};
-use ikra_core::ir::{Column, ColumnId, Space, Storage};
+use ikra_core::ir::{Column, ColumnId, Space, Storage, UniformStride};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr};
@@ -102,6 +102,8 @@ pub(super) struct State {
     kept: Vec<Option<Kind>>,
     lengths: Vec<usize>,
     biases: Vec<u64>,
+    /// Parameters, as they were packed.
+    params: Vec<u64>,
     jobs: u64,
     /// All arrays in its tables.
     arrays: Arrays,
@@ -704,7 +706,11 @@ impl Section<'_> {
             };
             self.counted.set(Some(elements.len()));
             let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);
-            let Ok(params) = params else { continue };
+            let Ok(mut params) = params else { continue };
+            // Those of arrays, which have not changed.
+            for param in variant.lowered.program.strides.iter().flat_map(UniformStride::params) {
+                params[param.index()] = state.params[param.index()];
+            }
             if !state.is_last.load(Ordering::Relaxed) && !scope.update(state) {
                 // Some object is numbered in another way. So write all back to the objects, which are then numbered as
                 // they are met now.
@@ -807,6 +813,7 @@ impl Section<'_> {
             kept,
             lengths,
             biases: packed.biases,
+            params: params.clone(),
             jobs: packed.jobs,
             arrays,
             versions: Mutex::new(versions),
