@@ -4,15 +4,15 @@ mod support;
 
 use ikra_core::backend::Outcome;
 use ikra_core::backend::reference::ReferenceBackend;
-use ikra_core::ir::Program;
 use ikra_core::ir::parse::parse;
 use ikra_core::ir::verify::verify;
+use ikra_core::ir::{Program, Stmt, walk};
 use ikra_core::passes::{self, COMMON, RACES};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use support::random_program::{Rows, program, run, wandering};
+use support::random_program::{Rows, leaving, program, run, wandering};
 
 /// More or fewer with `CASES=1000`.
 fn runner(cases: u32) -> TestRunner {
@@ -95,6 +95,53 @@ fn what_is_carried_is_what_was_there() {
     }
     let fired = fired.into_inner();
     assert!(fired["partial_redundancy"] >= 100 && fired["results"] >= 50, "the test says little: {fired:?}");
+}
+
+#[test]
+fn what_leaves_a_loop_is_what_was_made() {
+    /// Objects that are made in loops, and others.
+    fn made(program: &Program) -> (u32, u32) {
+        let (mut inside, mut all) = (0, 0);
+        walk(&program.funcs[0].body, &mut |stmt| match stmt {
+            // the loop over ticks
+            Stmt::Loop { body, .. } if !body.iter().any(|stmt| matches!(stmt, Stmt::Begin { .. })) => {
+                walk(body, &mut |stmt| inside += u32::from(matches!(stmt, Stmt::Alloc { .. })));
+            }
+            stmt => all += u32::from(matches!(stmt, Stmt::Alloc { .. })),
+        });
+        (inside, all)
+    }
+    let backend = ReferenceBackend::default();
+    let fired = RefCell::new(0);
+    let result = runner(400).run(&choices(), |choices| {
+        let fail = |what: String| TestCaseError::fail(what);
+        let first = leaving(&choices);
+        let expected = run(&backend, &needed(first.clone()), 2).map_err(|e| fail(e.to_string()))?;
+        if expected.0 == Outcome::Cancelled {
+            return Ok(());
+        }
+        let mut before = first;
+        for name in ["unwind", "gvn", "dce", "inline", "gvn", "dce", "scalar_replacement"] {
+            let pass = COMMON.iter().find(|pass| pass.name == name).expect("a pass of the pipeline");
+            let after = (pass.run)(before.clone());
+            let fail = |what: String| fail(explained(&format!("{name}: {what}"), &before, &after));
+            verify(&after).map_err(|e| fail(e.to_string().lines().next().unwrap_or("").to_owned()))?;
+            let got = run(&backend, &needed(after.clone()), 2).map_err(|e| fail(e.to_string()))?;
+            if got != expected {
+                return Err(fail(format!("{got:?}, not {expected:?}")));
+            }
+            if name == "scalar_replacement" {
+                let ((inside, _), (still, all)) = (made(&before), made(&after));
+                *fired.borrow_mut() += u32::from(still < inside && all > 0);
+            }
+            before = after;
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(fired.into_inner() >= 20, "the test says little");
 }
 
 #[cfg(feature = "cpu")]

@@ -11,14 +11,19 @@
 //! and that never change pay nothing. A register that is assigned once, from one that is assigned once, is no second
 //! name: it holds what the other holds wherever it is read ([`Roots`]).
 //!
+//! An object that leaves the function at its end is a row there alone ([`sinking`]).
+//!
 //! Not here: ids that go through calls that were not inlined. The pass runs in rounds: an object whose id is stored in
 //! a field of another can only become registers once the other has.
 
+mod sinking;
 mod views;
 
 use super::loops::Counts;
 use super::{Pass, dce, gvn};
 use crate::ir::{Column, ColumnId, Func, HeapId, LabelId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId, walk};
+use sinking::Maker;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use views::{Views, length_of};
 
@@ -28,27 +33,53 @@ pub const PASS: Pass = Pass { name: "scalar_replacement", description: "objects 
 const MAX_FIELDS: usize = 24;
 /// Rounds. Each round replaces what the round before made possible.
 const ROUNDS: usize = 12;
+/// How many groups of objects of a function are made where they leave it.
+const SUNK: usize = 12;
 
 fn run(mut program: Program) -> Program {
     let spaces: Vec<Space> = program.heaps.iter().map(|h| h.space).collect();
+    let clean = |program| (dce::PASS.run)((gvn::PASS.run)(program));
+    if improve_all(&mut program, &spaces) {
+        program = clean(program);
+    }
+    for _ in 0..SUNK {
+        let Program { funcs, columns, .. } = &mut program;
+        let mut sunk = false;
+        for func in funcs {
+            sunk |= sink(func, columns, &spaces);
+        }
+        if !sunk {
+            break;
+        }
+        // what it held may be registers now
+        improve_all(&mut program, &spaces);
+        program = clean(program);
+    }
+    program
+}
+
+fn improve_all(program: &mut Program, spaces: &[Space]) -> bool {
     let mut improved = false;
     for func in &mut program.funcs {
         for _ in 0..ROUNDS {
-            if !improve(func, &program.columns, &spaces) {
+            if !improve(func, &program.columns, spaces) {
                 break;
             }
             improved = true;
         }
     }
-    // Cleans up if anything was replaced.
-    if improved { (dce::PASS.run)((gvn::PASS.run)(program)) } else { program }
+    improved
+}
+
+fn allocates(func: &Func) -> bool {
+    let mut allocates = false;
+    walk(&func.body, &mut |s| allocates |= matches!(s, Stmt::Alloc { .. }));
+    allocates
 }
 
 /// Replaces objects by registers where possible. Returns whether any was replaced.
 fn improve(func: &mut Func, columns: &[Column], spaces: &[Space]) -> bool {
-    let mut allocates = false;
-    walk(&func.body, &mut |s| allocates |= matches!(s, Stmt::Alloc { .. }));
-    if !allocates {
+    if !allocates(func) {
         return false;
     }
     let counts = Counts::of(func);
@@ -60,14 +91,30 @@ fn improve(func: &mut Func, columns: &[Column], spaces: &[Space]) -> bool {
     let roots = Roots::of(func, &views, &counts);
     let groups = Groups::of(func, columns, spaces, &views);
     let mut found = false;
-    for group in groups.sound(func, &roots) {
-        let registers = group.registers(func, &roots);
-        let mut body = std::mem::take(&mut func.body);
-        Replacement { group: &group, views: &views, roots: &roots, registers: &registers }.list(&mut body);
-        func.body = body;
+    for group in groups.sound(func, &roots, |group| group.left == 0) {
+        group.replace(func, &views, &roots);
         found = true;
     }
     found
+}
+
+/// Makes objects of one group where they leave the function, and keeps them in registers before. Returns whether there
+/// is such a group.
+fn sink(func: &mut Func, columns: &[Column], spaces: &[Space]) -> bool {
+    if !allocates(func) {
+        return false;
+    }
+    let counts = Counts::of(func);
+    let views = Views::of(func, spaces);
+    let roots = Roots::of(func, &views, &counts);
+    let groups = Groups::of(func, columns, spaces, &views);
+    let fits = |g: &Group| g.left > 0 && g.may_leave(func, &views) && g.is_worth_sinking(func);
+    let sound = groups.sound(func, &roots, fits);
+    // First what nothing else of these holds: what it holds may then never leave.
+    let held = |group: &&Group| sound.iter().any(|holder| group.is_put_into(holder, func));
+    let Some(group) = sound.iter().find(|group| !held(group)).or(sound.first()) else { return false };
+    group.replace(func, &views, &roots);
+    true
 }
 
 /// The registers that are assigned once, a new row or the word of a new array.
@@ -122,6 +169,10 @@ struct Group {
     heap: Option<HeapId>,
     /// The registers have a use that only a row can serve.
     broken: bool,
+    /// How many stores put an id into a column.
+    left: usize,
+    /// The fields that are stored.
+    stored: BTreeSet<Field>,
     /// The fields that are loaded or stored, with the type of their values.
     fields: BTreeMap<Field, Scalar>,
 }
@@ -268,8 +319,14 @@ impl<'a> Groups<'a> {
                 self.touches(*row, *column, self.func.vars[dst.index()].ty);
             }
             Stmt::Store { column, row, value } => {
-                self.breaks(*value);
+                if let Operand::Var(value) = value {
+                    self.group(*value).left += 1;
+                }
                 self.touches(*row, *column, self.func.ty(*value));
+                if let Operand::Var(row) = row {
+                    let field = (*column, self.views.element(*row).unwrap_or(0));
+                    self.group(*row).stored.insert(field);
+                }
             }
             other => {
                 other.reads(|o| self.breaks(o));
@@ -278,9 +335,9 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The groups that may become registers.
-    fn sound(self, func: &Func, roots: &Roots) -> Vec<Group> {
-        let fits = |g: &Group| g.heap.is_some() && !g.broken && g.fields.len() <= MAX_FIELDS;
+    /// The groups that may become registers, of those that `wanted` takes.
+    fn sound(self, func: &Func, roots: &Roots, wanted: impl Fn(&Group) -> bool) -> Vec<Group> {
+        let fits = |g: &Group| g.heap.is_some() && !g.broken && g.fields.len() <= MAX_FIELDS && wanted(g);
         let views = self.views;
         self.all.into_iter().filter(|g| fits(g) && Aliases::allow(func, g, views, roots)).collect()
     }
@@ -299,6 +356,28 @@ impl Group {
         }
         registers
     }
+
+    /// Makes registers of the objects. Those that leave become rows where they do.
+    fn replace(&self, func: &mut Func, views: &Views, roots: &Roots) {
+        let registers = self.registers(func, roots);
+        let maker = if self.left == 0 { None } else { Maker::new(func, self).map(RefCell::new) };
+        let mut body = std::mem::take(&mut func.body);
+        let replacement = Replacement { group: self, views, roots, registers: &registers, maker };
+        replacement.list(&mut body);
+        func.body = body;
+        func.vars.extend(replacement.maker.map(|maker| maker.into_inner().into_vars()).unwrap_or_default());
+    }
+
+    /// Whether one of its objects is stored in one of the holder's.
+    fn is_put_into(&self, holder: &Group, func: &Func) -> bool {
+        let mut found = false;
+        walk(&func.body, &mut |stmt| {
+            if let Stmt::Store { row: Operand::Var(row), value: Operand::Var(value), .. } = stmt {
+                found |= self.vars.contains(value) && holder.vars.contains(row);
+            }
+        });
+        found
+    }
 }
 
 fn zero(ty: Scalar) -> Operand {
@@ -316,6 +395,8 @@ struct Replacement<'a> {
     views: &'a Views,
     roots: &'a Roots,
     registers: &'a HashMap<(VarId, Field), VarId>,
+    /// Where objects leave.
+    maker: Option<RefCell<Maker>>,
 }
 
 impl Replacement<'_> {
@@ -371,6 +452,15 @@ impl Replacement<'_> {
                 Stmt::Load { dst, column, row: Operand::Var(row) } if self.has(*row) => {
                     out.push(copy(*dst, self.value((*row).into(), self.field(*row, *column))));
                 }
+                Stmt::Store { column, row, value: Operand::Var(name) }
+                    if let Some(maker) = self.maker.as_ref().filter(|_| self.has(*name)) =>
+                {
+                    let values = self.group.fields.keys().map(|field| self.value((*name).into(), *field));
+                    let values: Vec<Operand> = values.collect();
+                    let mut maker = maker.borrow_mut();
+                    let value = maker.make(self.group, *name, self.views.word(*name), &values, &mut out);
+                    out.push(Stmt::Store { column: *column, row: *row, value });
+                }
                 Stmt::Store { column, row: Operand::Var(row), value } if self.has(*row) => {
                     out.extend(self.register(*row, self.field(*row, *column)).map(|dst| copy(dst, *value)));
                 }
@@ -401,7 +491,7 @@ impl Aliases<'_> {
         walk(&func.body, &mut |s| {
             stores |= matches!(s, Stmt::Store { row: Operand::Var(v), .. } if group.vars.contains(v))
         });
-        if !stores {
+        if !stores && group.left == 0 {
             return true;
         }
         let mut reads = Reads { group, roots, read_after: HashMap::new(), at_end: HashMap::new() };
@@ -440,6 +530,13 @@ impl Aliases<'_> {
                     now.insert(*dst, others);
                 }
                 Stmt::Alloc { dst, .. } if self.group.vars.contains(dst) => forget(now, *dst),
+                Stmt::Store { value: Operand::Var(value), .. } if self.group.vars.contains(value) => {
+                    // it leaves, so nobody may read it by any name
+                    let read = self.read_after.get(&std::ptr::from_ref(stmt));
+                    let seen = |v: &VarId| read.is_none_or(|read| read.contains(v));
+                    let value = self.roots.get(*value);
+                    self.fine &= !seen(&value) && !now.get(&value).is_some_and(|others| others.iter().any(seen));
+                }
                 Stmt::Store { row: Operand::Var(row), .. } if self.group.vars.contains(row) => {
                     let read = self.read_after.get(&std::ptr::from_ref(stmt));
                     let seen = |v: &VarId| read.is_none_or(|read| read.contains(v));
@@ -542,10 +639,16 @@ impl Reads<'_> {
                 Stmt::Return(_) | Stmt::Trap { .. } => read = BTreeSet::new(),
                 Stmt::Store { row: Operand::Var(row), .. } if self.group.vars.contains(row) => {
                     self.read_after.insert(std::ptr::from_ref(stmt), read.clone());
-                    // A store alone does not read an object.
+                    // A store alone does not read an object. Where the object has left, others may.
+                    if self.group.left > 0 {
+                        read.insert(self.roots.get(*row));
+                    }
                 }
                 Stmt::Let { dst, .. } if self.roots.get(*dst) != *dst => {}
                 other => {
+                    if matches!(other, Stmt::Store { value: Operand::Var(v), .. } if self.group.vars.contains(v)) {
+                        self.read_after.insert(std::ptr::from_ref(other), read.clone());
+                    }
                     other.assigns().iter().for_each(|v| {
                         read.remove(v);
                     });

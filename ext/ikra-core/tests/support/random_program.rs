@@ -48,6 +48,8 @@ const SCRATCH_N: ColumnId = ColumnId(14);
 const SCRATCH_FLAG: ColumnId = ColumnId(15);
 const KEPT_N: ColumnId = ColumnId(16);
 const ITEMS: ColumnId = ColumnId(17);
+/// Where a job leaves objects of its own.
+const SHELF: ColumnId = ColumnId(18);
 /// Columns before this one are what a run leaves.
 const FIRST_OF_NEW: usize = 10;
 /// Rows of each heap; scratch: of each slot.
@@ -66,16 +68,31 @@ const FLOATS: [f64; 10] = [0.0, 1.0, -0.0, -1.0, 0.5, 2.5, 1e300, f64::INFINITY,
 const TYPES: [Scalar; 4] = [Scalar::I64, Scalar::F64, Scalar::Bool, Scalar::I32];
 
 pub fn program(choices: &[u16], rows: Rows) -> Program {
-    generate(choices, rows, false)
+    generate(choices, rows, Shape::Any)
 }
 
 /// A program around a loop in which a reference changes on rare ways: few others have one.
 pub fn wandering(choices: &[u16]) -> Program {
-    generate(choices, Rows::Own, true)
+    generate(choices, Rows::Own, Shape::Wandering)
 }
 
-fn generate(choices: &[u16], rows: Rows, wandering: bool) -> Program {
-    let mut g = Generator { choices, at: 0, rows, signatures: Vec::new(), uses_random: false, wandering, size: 0 };
+/// A program around a loop that makes objects, of which some leave behind it.
+pub fn leaving(choices: &[u16]) -> Program {
+    generate(choices, Rows::Own, Shape::Leaving)
+}
+
+/// What the bodies are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Any,
+    /// Loops that wander, and nothing else.
+    Wandering,
+    /// Loops that make objects, some of which leave behind them.
+    Leaving,
+}
+
+fn generate(choices: &[u16], rows: Rows, shape: Shape) -> Program {
+    let mut g = Generator { choices, at: 0, rows, signatures: Vec::new(), uses_random: false, shape, size: 0 };
     let count = g.pick(3);
     // A function calls only those after it; the last calls itself.
     g.signatures = (0..count).map(|_| (g.types(3), g.types(2))).collect();
@@ -169,6 +186,7 @@ fn columns() -> Vec<Column> {
         column("Scratch@flag", SCRATCHES, Storage::U8, true),
         column("Kept@n", KEEPS, Storage::I64, true),
         column("items", Space::Array(ArrayKind(0)), Storage::I64, true),
+        column("shelf", Space::Element, Storage::U32, true),
     ]
 }
 
@@ -255,8 +273,7 @@ struct Generator<'a> {
     /// Parameters and results of the functions from 1 on.
     signatures: Vec<(Vec<Scalar>, Vec<Scalar>)>,
     uses_random: bool,
-    /// Bodies are loops that wander, and nothing else.
-    wandering: bool,
+    shape: Shape,
     /// Statements made so far.
     size: usize,
 }
@@ -366,7 +383,7 @@ impl Generator<'_> {
             scope.vars.push((ty, var));
             scope.mutable.push((ty, var));
         }
-        if !self.wandering && self.pick(3) == 1 {
+        if self.shape == Shape::Leaving || self.shape == Shape::Any && self.pick(3) == 1 {
             for name in ["a", "b"] {
                 let place = b.var(Scalar::I32, Some(name.into()));
                 let id = self.new_object(b, &scope);
@@ -375,10 +392,16 @@ impl Generator<'_> {
                 scope.places.push(place);
             }
         }
-        if self.wandering {
-            self.wander(b, &mut scope);
-        } else {
-            self.statements(b, &mut scope);
+        match self.shape {
+            Shape::Any => self.statements(b, &mut scope),
+            Shape::Wandering => self.wander(b, &mut scope),
+            Shape::Leaving => {
+                self.counted(b, &mut scope);
+                for _ in 0..=self.pick(3) {
+                    let object = self.of(&scope.objects.clone());
+                    self.leaves(b, &mut scope, object);
+                }
+            }
         }
         if let Some(results) = scope.results.clone() {
             let values = results.iter().map(|ty| self.operand(&scope, *ty)).collect();
@@ -485,6 +508,11 @@ impl Generator<'_> {
                 let value = self.operand(scope, ty);
                 b.store(column, object, value);
             }
+            5 if self.pick(2) == 1 => {
+                if let Operand::Var(object) = object {
+                    self.leaves(b, scope, object);
+                }
+            }
             4 if self.pick(4) == 3 => {
                 let other = Operand::Var(self.of(&scope.objects.clone()));
                 let same = b.icmp(Cmp::Eq, object, other);
@@ -501,6 +529,20 @@ impl Generator<'_> {
                 self.keep(b, scope, ty, value);
             }
         }
+    }
+
+    /// Stores an object's id, and reads it back: the object has one name more.
+    fn leaves(&mut self, b: &mut Builder, scope: &mut Scope, object: VarId) {
+        b.store(SHELF, scope.own.0, object.into());
+        let id = b.load(Scalar::I32, SHELF, scope.own.0);
+        let value = b.load(Scalar::F64, SCRATCH_X, id);
+        if self.pick(2) == 1
+            && let Operand::Var(id) = id
+        {
+            scope.objects.push(id);
+        }
+        let (column, row) = if self.pick(3) == 0 { (SCRATCH_X, id) } else { (STORED[1], scope.own.0) };
+        b.store(column, row, value);
     }
 
     /// An object or an array that stays.
@@ -851,7 +893,7 @@ impl Generator<'_> {
         let many = self.of(&[3, 7]);
         b.repeat(|b, done| {
             self.look(b, scope, at);
-            if !self.wandering || self.pick(4) == 3 {
+            if self.shape != Shape::Wandering || self.pick(4) == 3 {
                 self.statements(b, scope);
             }
             let row = b.i64(Op::And, &[i.into(), Operand::I64(ROWS as i64 - 1)]);

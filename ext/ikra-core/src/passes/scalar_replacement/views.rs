@@ -75,6 +75,14 @@ impl Views {
         }
     }
 
+    /// The length of the array whose word the register holds, and the number of its rows.
+    pub fn word(&self, var: VarId) -> Option<(i64, i64)> {
+        match self.form(var.into())? {
+            Form::Word { length, count } => Some((length, count)),
+            _ => None,
+        }
+    }
+
     fn view(&self, operand: Operand) -> Option<Option<View>> {
         match operand {
             Operand::Var(var) => self.0.get(&var).copied(),
