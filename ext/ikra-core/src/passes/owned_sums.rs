@@ -5,11 +5,14 @@
 //! a load, an addition and a store, which [`super::register_promotion`] keeps in a register while a loop runs.
 //!
 //! Fires for a column whose every access has one row: the element's index plus what is the same in all elements
-//! ([`rows`]). Two elements then never touch the same row. Their ticks may still be fused, for the same reason.
+//! ([`rows`]). Two elements then never touch the same row. Their ticks may still be fused, for the same reason. Where
+//! the references to elements follow each other ([`UniformStride::References`]), an object is such a row, too.
 
 use super::Pass;
 use super::loops::Counts;
-use crate::ir::{AtomicOp, CheckedOp, ColumnId, Ctx, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use crate::ir::{
+    AtomicOp, CheckedOp, ColumnId, Ctx, Func, Op, Operand, Program, Scalar, Stmt, UniformStride, Var, VarId, walk,
+};
 use std::collections::HashMap;
 
 pub const PASS: Pass = Pass { name: "owned_sums", description: "sums that only one element adds to are plain", run };
@@ -39,7 +42,7 @@ pub fn columns(program: &Program) -> Vec<bool> {
         Other,
     }
     let entry = &program.funcs[program.entry.index()];
-    let rows = rows(entry);
+    let rows = rows(entry, &program.strides);
     let mut seen = vec![Seen::None; program.columns.len()];
     for (at, func) in program.funcs.iter().enumerate() {
         walk(&func.body, &mut |s| {
@@ -66,7 +69,9 @@ pub fn columns(program: &Program) -> Vec<bool> {
 }
 
 /// By register of the entry: whether it is the element's index plus something that is the same in all elements.
-fn rows(func: &Func) -> Vec<bool> {
+fn rows(func: &Func, strides: &[UniformStride]) -> Vec<bool> {
+    // the row of such a reference, plus what is the same for all
+    let follows = |column: &ColumnId| strides.iter().any(|s| s.is_of_references() && s.column() == *column);
     let counts = Counts::of(func);
     let once = |v: VarId| counts.assigned(v) == 1;
     let mut index = Vec::new();
@@ -74,6 +79,9 @@ fn rows(func: &Func) -> Vec<bool> {
     walk(&func.body, &mut |s| match s {
         Stmt::Begin { index: Operand::Var(v), .. } if !index.contains(v) => index.push(*v),
         Stmt::Let { dst, op, args } if once(*dst) => drop(lets.insert(*dst, (*op, args.clone()))),
+        Stmt::Load { dst, column, row } if once(*dst) && follows(column) => {
+            lets.insert(*dst, (Op::Copy, vec![*row]));
+        }
         _ => {}
     });
     // a job may be several elements, and then the register is another index in turn
