@@ -127,7 +127,6 @@ impl Lanes {
         let more = {
             let mut state = self.state.lock();
             state.queue.push_back(job);
-            state.open += 1;
             let more = state.idle < state.queue.len() && state.threads < self.most;
             state.threads += usize::from(more);
             more
@@ -142,13 +141,18 @@ impl Lanes {
 
 /// Submits work to a lane. `device`: it mostly waits for one.
 pub fn submit<T: Send + 'static>(device: bool, work: Work<T>) -> Arc<Job<T>> {
+    let job = held(device, work);
+    job.lanes.push(job.clone());
+    job
+}
+
+/// Work that begins when it is released, or waited for.
+pub fn held<T: Send + 'static>(device: bool, work: Work<T>) -> Arc<Job<T>> {
     let lanes = match device {
         true => Lanes::of(&DEVICE, || DEVICE_LANES),
         false => Lanes::of(&HOST, || Threads::of_host().count()),
     };
-    let job = Arc::new(Job::new(lanes, work));
-    lanes.push(job.clone());
-    job
+    Arc::new(Job::new(lanes, work))
 }
 
 impl<T: Send + 'static> Run for Job<T> {
@@ -174,8 +178,16 @@ impl<T: Send + 'static> Run for Job<T> {
 
 impl<T: Send + 'static> Job<T> {
     fn new(lanes: &'static Lanes, work: Work<T>) -> Self {
+        lanes.state.lock().open += 1;
         let (cancel, stage, ended) = (CancelToken::default(), Mutex::new(Stage::Waits(work)), Condvar::new());
         Self { process: lanes.process, lanes, cancel, stage, is_done: AtomicBool::new(false), ended }
+    }
+
+    /// Hands held work to a lane, if it has not begun.
+    pub fn release(self: &Arc<Self>) {
+        if !self.is_lost() && matches!(&*self.stage.lock(), Stage::Waits(_)) {
+            self.lanes.push(self.clone());
+        }
     }
 
     /// Whether a process that has forked this one had not done it by then. It never ends.
@@ -295,6 +307,25 @@ mod tests {
         job.wait(Duration::ZERO, true);
         assert!(job.is_done() && job.take().is_none());
         assert_eq!((BEGUN.load(Ordering::SeqCst), lanes.state.lock().open), (0, 0));
+    }
+
+    #[test]
+    fn held_jobs_begin_once_they_are_released_or_waited_for() {
+        static BEGUN: AtomicUsize = AtomicUsize::new(0);
+        let jobs: [_; 3] = std::array::from_fn(|_| {
+            let work: Work<usize> = Box::new(|_, _| BEGUN.fetch_add(1, Ordering::SeqCst));
+            held(false, work)
+        });
+        assert_eq!(value(&submit(false, Box::new(|_, _| 5))), 5);
+        assert_eq!(BEGUN.load(Ordering::SeqCst), 0);
+        jobs[0].release();
+        value(&jobs[0]);
+        value(&jobs[1]);
+        jobs[1].release();
+        jobs[2].cancel();
+        jobs[2].release();
+        assert!(jobs[2].is_done() && jobs[2].take().is_none());
+        assert_eq!(BEGUN.load(Ordering::SeqCst), 2);
     }
 
     #[test]

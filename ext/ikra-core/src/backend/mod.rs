@@ -50,6 +50,7 @@ use collective::reduce::{Reduced, Reduction};
 use collective::rows::Collective;
 use epilogue::{Compacted, Compaction, Epilogue};
 use fold::{Fold, Folded};
+use resources::{Machine, Resources, Share};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -141,6 +142,8 @@ pub struct Launch<'a> {
     pub block_size: Option<u32>,
     /// A hint: other launches have work for the other threads of the host.
     pub unsplit: bool,
+    /// A hint: other launches run beside this one, which gets these threads. They loop over its jobs.
+    pub share: Option<Share>,
     pub timings: &'a mut Timings,
     /// For a program that can defer its errors: where a backend that does not wait stores the object that knows how the
     /// launch ended.
@@ -180,6 +183,7 @@ impl<'a> Launch<'a> {
             cancel,
             block_size: None,
             unsplit: false,
+            share: None,
             timings,
             deferred: None,
         }
@@ -340,6 +344,29 @@ pub trait Backend: Send + Sync {
         options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
         self.prepare(program, layout, options)
+    }
+    /// The device, for plans. A backend without one has that of [`Machine::MODEL`].
+    fn machine(&self) -> Machine {
+        Machine::MODEL
+    }
+    /// How many blocks of so many threads run at once on a multiprocessor, as the device says. None: there is none.
+    fn blocks(&self, _: &dyn Executable, _threads: u32) -> Option<u32> {
+        None
+    }
+    /// Over how many multiprocessors a grid with one block for each has spread, and how many there are. Plans rest on
+    /// that. None: there is no device.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn spread(&self) -> Result<Option<(u32, u32)>> {
+        Ok(None)
+    }
+    /// What a block of an executable takes. None: a backend that has no blocks.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn resources(&self, _: &dyn Executable) -> Result<Option<Resources>> {
+        Ok(None)
     }
     /// Runs one tick of an executable of [`Backend::prepare_with_epilogue`] for a fold. The contents of the fold's
     /// column are unspecified before and after. The result of the reduction is there when the outcome is

@@ -13,6 +13,11 @@ pub struct Resources {
     pub threads: u32,
 }
 
+impl Resources {
+    /// Those of a kernel of which nothing is known: of common size.
+    pub const MODEL: Self = Self { registers: 64, shared: 0, threads: 512 };
+}
+
 /// A device, as far as it says how many blocks run at once. All but the first two fields are of one multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
@@ -89,4 +94,11 @@ pub struct Share {
     pub blocks: u32,
     /// Warps of a block.
     pub warps: u32,
+}
+
+impl Share {
+    /// All threads, with so many in a warp.
+    pub fn threads(self, warp: u32) -> u64 {
+        u64::from(self.blocks) * u64::from(self.warps) * u64::from(warp)
+    }
 }

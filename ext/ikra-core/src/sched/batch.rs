@@ -46,7 +46,7 @@ struct Clock {
 impl Clock {
     fn is_over(&mut self) -> bool {
         self.steps += 1;
-        self.steps > MAX_STEPS || (self.steps % 64 == 0 && self.is_late())
+        self.steps > MAX_STEPS || (self.steps.is_multiple_of(64) && self.is_late())
     }
     fn is_late(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
@@ -139,8 +139,7 @@ fn generated(kinds: &[Kind], room: &Load, first: Vec<Vec<u32>>, mut bound: u32, 
     let mut patterns = first.clone();
     patterns.sort();
     patterns.dedup();
-    loop {
-        let Some((value, duals)) = relaxed(kinds, &patterns) else { break };
+    while let Some((value, duals)) = relaxed(kinds, &patterns) {
         if clock.is_late() {
             break;
         }

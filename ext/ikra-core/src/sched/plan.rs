@@ -48,10 +48,13 @@ pub struct Plan {
     pub batches: usize,
 }
 
+/// A group of launches, and the device that they are planned for.
+type Group = (Machine, Vec<Wanted>);
+
 /// Makes plans, and keeps those of groups that come again.
 #[derive(Default)]
 pub struct Planner {
-    known: Mutex<HashMap<(Machine, Vec<Wanted>), Arc<Plan>>>,
+    known: Mutex<HashMap<Group, Arc<Plan>>>,
 }
 
 impl Planner {

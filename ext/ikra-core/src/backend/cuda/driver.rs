@@ -12,6 +12,7 @@
 //! such error is kept, and all later errors name it.
 #![allow(unsafe_code, reason = "calls into libcuda")]
 
+use crate::backend::resources::Machine;
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use once_cell::sync::OnceCell;
@@ -47,6 +48,8 @@ pub struct Facts {
     pub memory: u64,
     /// The CUDA version of the driver, such as 13000.
     pub driver: i32,
+    /// What a multiprocessor has.
+    pub machine: Machine,
 }
 
 impl Facts {
@@ -282,8 +285,26 @@ impl Device {
             threads_per_multiprocessor: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
             memory: memory as u64,
             driver,
+            machine: Machine::MODEL,
         };
+        let facts = Facts { machine: Machine::of_capability(facts.capability, facts.multiprocessors), ..facts };
         let process = crate::process::id();
+        let known = facts.machine;
+        // where the driver does not say, the documented figures hold
+        let or = |which, known| attribute(which).unwrap_or(known);
+        let machine = Machine {
+            warp: facts.warp.max(1),
+            threads: facts.threads_per_multiprocessor,
+            blocks: or(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, known.blocks),
+            registers: or(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, known.registers),
+            shared: or(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, known.shared),
+            block_threads: or(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, known.block_threads),
+            block_registers: or(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, known.block_registers),
+            block_shared: or(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, known.block_shared),
+            reserved: or(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, known.reserved),
+            ..known
+        };
+        let facts = Facts { machine, ..facts };
         Ok(Self {
             facts,
             handle,
@@ -293,6 +314,11 @@ impl Device {
             stack: Mutex::default(),
             ledger: Ledger::default(),
         })
+    }
+
+    /// The device, for plans.
+    pub fn machine(&self) -> Machine {
+        self.facts.machine
     }
 
     /// Whether this process opened the device.

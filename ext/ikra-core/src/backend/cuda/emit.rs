@@ -79,6 +79,16 @@ pub struct Emitted {
     pub once: bool,
     /// How each thread can run several jobs, if threads are fewer than jobs.
     pub several: Option<Several>,
+    /// Where each thread runs at most one job: the form whose threads loop over jobs.
+    loops: Option<Loops>,
+}
+
+/// Another kernel function for the same program.
+#[derive(Clone, Debug, PartialEq)]
+struct Loops {
+    /// Bytes of text before the kernel function, which are the same.
+    before: usize,
+    text: String,
 }
 
 /// The words of `struct Launch`, in the prelude's order.
@@ -117,6 +127,16 @@ impl Header {
 }
 
 impl Emitted {
+    /// The form whose threads loop over jobs. None: that is this one.
+    pub fn looping(&self) -> Option<Self> {
+        let Loops { before, text } = self.loops.as_ref()?;
+        let body = format!("{}{text}", &self.body[..*before]);
+        Some(Self { body, once: false, several: None, loops: None, ..self.clone() })
+    }
+    /// Whether any number of threads can run the jobs of a launch.
+    pub fn takes_share(&self) -> bool {
+        self.tile == 0 && self.epilogue.is_none()
+    }
     /// The complete source for a compiler.
     pub fn source(&self) -> String {
         with_prelude(&format!("{}{}", self.templates(), self.body))
@@ -284,6 +304,9 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     }
     let fold = epilogue.and_then(|epilogue| epilogue.fold());
     let copied = fold.and_then(|fold| Some((fold, fold.copied.filter(|column| shared.own_buffer(*column))?)));
+    let before = body.len();
+    let loops = (shared.once && epilogue.is_none() && !groups)
+        .then(|| Loops { before, text: shared.looping_kernel(kernel, &bounds(given, &shared.versions)) });
     body += &match (epilogue, copied) {
         (_, Some((fold, copied))) => shared.copying_kernel(kernel, fold, copied),
         (Some(epilogue), None) => shared.epilogue_kernel(kernel, epilogue, &sharing),
@@ -302,7 +325,8 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     let privatized =
         shared.privatized.iter().filter_map(|privatized| layout.own_buffer(program, privatized.column)).collect();
     let (indirect, once) = (shared.indirect(), shared.once);
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect, epilogue, tile, privatized, once, several }
+    let kernel = kernel.to_string();
+    Emitted { kernel, body, recursive, indirect, epilogue, tile, privatized, once, several, loops }
 }
 
 /// The text without comments. Two texts that differ only in comments are the same code.
@@ -458,6 +482,15 @@ impl<'a> Shared<'a> {
 
     /// The kernel whose threads run jobs.
     fn kernel(&self, kernel: &str, bounds: &str) -> String {
+        self.kernel_of(kernel, bounds, self.once)
+    }
+
+    /// The kernel whose threads loop over jobs.
+    fn looping_kernel(&self, kernel: &str, bounds: &str) -> String {
+        self.kernel_of(kernel, bounds, false)
+    }
+
+    fn kernel_of(&self, kernel: &str, bounds: &str, once: bool) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
         let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)");
@@ -467,7 +500,7 @@ impl<'a> Shared<'a> {
             "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const {given} args)"
         );
         let ctx = "Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};";
-        if self.once {
+        if once {
             // a number of jobs that fits 32 bits is compared in 32 bits
             let few = self.program.funcs[self.program.entry.index()].params.first();
             let few = few.is_some_and(|job| self.short[self.program.entry.index()][job.index()]);

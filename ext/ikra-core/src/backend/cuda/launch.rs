@@ -17,8 +17,9 @@ pub use kernel::CudaKernel;
 use super::background;
 use super::blas::Blas;
 use super::collective::{self, Collectives, CompactionScratch, ReductionScratch};
-use super::driver::{Device, Facts, Module};
+use super::driver::{Device, Facts, KernelFacts, Module};
 use super::emit::{self, Header};
+use super::nvrtc;
 use super::queue::{Length, Mark, Pending, Queue, Spread, Tick};
 use super::status::{CompletionSlot, STATUS_WORDS, SlotEnding, SlotPool, Status};
 use super::storage::{ALIGNMENT, Block, SMALL_SLOT_BYTES};
@@ -27,6 +28,7 @@ use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
 use crate::backend::epilogue::{Compacted, Compaction, Epilogue};
 use crate::backend::fold::{self, Fold, Folded};
+use crate::backend::resources::{Machine, Resources};
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, Ending, Executable, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
@@ -63,6 +65,18 @@ const MIN_SCRATCH_TILES: u64 = 4096;
 /// The rows that a compaction selected stay in the memory for all possible rows, if that is at most so many times
 /// larger.
 const MAX_SLACK: usize = 3;
+
+/// Each block notes its multiprocessor, and keeps it busy until all have begun.
+pub(super) const SPREAD: &str = "struct Args { unsigned *seen; };
+extern \"C\" __global__ void __launch_bounds__(32) ikra_spread(__grid_constant__ const Args args) {
+  unsigned multiprocessor;
+  asm volatile(\"mov.u32 %0, %%smid;\" : \"=r\"(multiprocessor));
+  const long long begin = clock64();
+  while (clock64() - begin < 200000) {
+  }
+  if (threadIdx.x == 0) args.seen[blockIdx.x] = multiprocessor;
+}
+";
 
 /// The CUDA backend; see the module.
 pub struct CudaBackend {
@@ -183,8 +197,12 @@ impl CudaBackend {
     ) -> Result<Option<(&'k CudaKernel, u64, Vec<u64>)>> {
         let Some(Jammed { jam, kernel: together }) = &kernel.jammed else { return Ok(None) };
         let least = GROUPS * u64::from(self.device.facts.multiprocessors.max(1));
-        // a block size that the user set counts jobs
-        if launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * jam.width {
+        // a block size that the user set counts jobs, and so does a share
+        if launch.limit != Key::NONE
+            || launch.block_size.is_some()
+            || launch.share.is_some()
+            || launch.jobs < least * jam.width
+        {
             return Ok(None);
         }
         let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params) else { return Ok(None) };
@@ -468,6 +486,36 @@ impl Backend for CudaBackend {
         resident.min(jobs.next_multiple_of(u64::from(facts.warp.max(1))))
     }
 
+    fn machine(&self) -> Machine {
+        self.device.machine()
+    }
+
+    fn blocks(&self, executable: &dyn Executable, threads: u32) -> Option<u32> {
+        Some(own::<CudaKernel>(executable, "cuda").ok()?.module().ok()?.blocks_per_multiprocessor(threads))
+    }
+
+    fn spread(&self) -> Result<Option<(u32, u32)>> {
+        self.device.enter()?;
+        let all = self.device.facts.multiprocessors.max(1);
+        let compiled = nvrtc::compile(SPREAD, self.device.facts.capability, &CodeOptions::default(), false)?;
+        let module = Module::load(&self.device, compiled.code.bytes(), "ikra_spread")?;
+        let memory = self.upload(all as usize * size_of::<u32>(), None)?;
+        let address = over::cuda(&memory)?.block.address();
+        self.queue.run(|stream| module.launch(stream, all, self.device.facts.warp.max(1), &mut [address]))?;
+        let mut bytes = vec![0; memory.bytes()];
+        memory.read(0, &mut bytes)?;
+        let mut seen: Vec<&[u8; 4]> = bytes.as_chunks::<4>().0.iter().collect();
+        seen.sort_unstable();
+        seen.dedup();
+        Ok(Some((seen.len() as u32, all)))
+    }
+
+    fn resources(&self, executable: &dyn Executable) -> Result<Option<Resources>> {
+        let kernel = own::<CudaKernel>(executable, "cuda")?;
+        let KernelFacts { registers, shared, max_threads: threads, .. } = kernel.module()?.facts;
+        Ok(Some(Resources { registers, shared, threads }))
+    }
+
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
         if launch.cancel.is_cancelled() {
@@ -481,6 +529,7 @@ impl Backend for CudaBackend {
         }
         self.device.enter()?;
         let (jobs, work, waited) = (launch.jobs, launch.jobs.saturating_mul(launch.ticks), &kernel.waited);
+        let kernel = kernel.for_share(&launch)?.map_or(kernel, |looping| &**looping);
         let together = self.together(kernel, &launch)?;
         let (kernel, mut launch) = match &together {
             Some((together, groups, params)) => (*together, Launch { jobs: *groups, params, ..launch }),

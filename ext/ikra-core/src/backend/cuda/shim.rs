@@ -18,6 +18,7 @@ use super::privatization;
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::epilogue::{Compacted, Compaction, Epilogue};
 use crate::backend::fold::{self, Fold, Folded};
+use crate::backend::resources::Machine;
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, own};
 use crate::config::CodeOptions;
@@ -28,6 +29,7 @@ use crate::memory::column::HostColumn;
 use crate::passes::jam::{Grouping, Jam};
 use crate::target::Target;
 use libloading::Library;
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::HashMap;
@@ -74,6 +76,8 @@ const SANITIZE: &[&str] =
 /// Threads of a block, and blocks of a grid. Few, so that threads run several jobs where they may.
 const BLOCK: u32 = 32;
 const GRID: u32 = 3;
+/// Plans are made for a little device, so that kernels have fewer threads than jobs, and need several batches.
+const MACHINE: Machine = Machine { threads: 256, blocks: 4, ..Machine::of_capability(90, 2) };
 
 /// A library that is loaded twice is one library, with one set of built-in variables. So launches run one at a time.
 static RUNNING: Mutex<()> = Mutex::new(());
@@ -104,8 +108,18 @@ struct Kernel {
     from_cache: bool,
     /// The same program for several jobs at once.
     jammed: Option<(Jam, Box<Kernel>)>,
+    /// The same program with threads that loop over jobs.
+    looping: OnceCell<Box<Kernel>>,
     /// The library with the code of `entry`.
     _library: Arc<Library>,
+}
+
+/// What a launch has to know of a program.
+struct Facts {
+    layout: Layout,
+    fused_ticks: bool,
+    slots: bool,
+    written: Vec<bool>,
 }
 
 impl Executable for Kernel {
@@ -191,8 +205,27 @@ impl CudaShim {
         Ok(singles.into_iter().map(|kernel| Arc::new(kernel) as Arc<dyn Executable>).collect())
     }
 
+    /// The kernel for a launch with a share of the device.
+    fn for_share<'k>(&self, kernel: &'k Kernel, launch: &Launch<'_>) -> Result<&'k Kernel> {
+        if !kernel.emitted.takes_share() || launch.share.is_none_or(|share| share.threads(MACHINE.warp) >= launch.jobs)
+        {
+            return Ok(kernel);
+        }
+        let Some(emitted) = kernel.emitted.looping() else { return Ok(kernel) };
+        let make = || {
+            let facts = Facts {
+                layout: kernel.layout.clone(),
+                fused_ticks: kernel.fused_ticks,
+                slots: kernel.slots,
+                written: kernel.written.clone(),
+            };
+            let mut made = self.compile_emitted(vec![emitted], vec![facts], None)?;
+            Ok::<_, Error>(Box::new(made.remove(0)))
+        };
+        kernel.looping.get_or_try_init(make).map(|looping| &**looping)
+    }
+
     fn compile_all(&self, programs: &[(&Program, &Layout)], epilogue: Option<Epilogue>) -> Result<Vec<Kernel>> {
-        let start = Instant::now();
         programs.iter().try_for_each(|(program, _)| emit::check(program))?;
         let emitted: Vec<Emitted> = programs
             .iter()
@@ -203,6 +236,25 @@ impl CudaShim {
                 emit::emit_into(program, layout, &name, epilogue)
             })
             .collect();
+        let facts = programs
+            .iter()
+            .map(|(program, layout)| Facts {
+                layout: (*layout).clone(),
+                fused_ticks: program.fused_ticks,
+                slots: program.uses_slots(),
+                written: layout.written(program),
+            })
+            .collect();
+        self.compile_emitted(emitted, facts, epilogue)
+    }
+
+    fn compile_emitted(
+        &self,
+        emitted: Vec<Emitted>,
+        facts: Vec<Facts>,
+        epilogue: Option<Epilogue>,
+    ) -> Result<Vec<Kernel>> {
+        let start = Instant::now();
         let templates = emitted.iter().map(Emitted::templates).max_by_key(String::len).unwrap_or_default();
         let mut device = format!("{}\n{templates}", emit::PRELUDE);
         let mut source = String::new();
@@ -218,26 +270,27 @@ impl CudaShim {
         let (library, from_cache) =
             self.library(&source, self.barriers || epilogue.is_some() || emitted.iter().any(meets))?;
         let library = Arc::new(library);
-        let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
-        let kernel = |(i, emitted): (usize, Emitted)| {
+        let share = start.elapsed() / u32::try_from(facts.len().max(1)).unwrap_or(1);
+        let kernel = |(i, (emitted, facts)): (usize, (Emitted, Facts))| {
             // SAFETY: the library was compiled from `source`, whose IKRA_LAUNCHER defines this symbol with the
             // signature of `Entry`. The pointer is used only by a `Kernel`, which keeps the library loaded.
             let entry = unsafe { library.get::<Entry>(format!("launch_{i}\0")) };
             let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
             Ok(Kernel {
                 emitted,
-                layout: programs[i].1.clone(),
-                fused_ticks: programs[i].0.fused_ticks,
-                slots: programs[i].0.uses_slots(),
-                written: programs[i].1.written(programs[i].0),
+                layout: facts.layout,
+                fused_ticks: facts.fused_ticks,
+                slots: facts.slots,
+                written: facts.written,
                 entry,
                 compiled_in: share,
                 from_cache,
                 jammed: None,
+                looping: OnceCell::new(),
                 _library: library.clone(),
             })
         };
-        emitted.into_iter().enumerate().map(kernel).collect()
+        emitted.into_iter().zip(facts).enumerate().map(kernel).collect()
     }
 
     /// Runs a kernel of one parameter, whose words are `args`. `body` is its text after the prelude. A name always
@@ -371,6 +424,9 @@ impl Backend for CudaShim {
     fn slots(&self, _jobs: u64) -> u64 {
         u64::from(GRID * BLOCK)
     }
+    fn machine(&self) -> Machine {
+        MACHINE
+    }
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let kernel = own::<Kernel>(executable, "cuda-shim")?;
         if kernel.emitted.epilogue.is_some() {
@@ -383,7 +439,9 @@ impl Backend for CudaShim {
         let run = |kernel: &Kernel, launch: Launch<'_>| {
             launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start))
         };
-        if let Some((jam, together)) = kernel.jammed.as_ref().filter(|_| launch.limit == Key::NONE)
+        let kernel = self.for_share(kernel, &launch)?;
+        if let Some((jam, together)) =
+            kernel.jammed.as_ref().filter(|_| launch.limit == Key::NONE && launch.share.is_none())
             && let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params)
         {
             return Ok(run(together, Launch { jobs: groups, params: &params, ..launch }));
@@ -506,12 +564,19 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
     };
     let params = [launch.params, &privatization::Cells::of(&kernel.emitted.privatized, &launch).words].concat();
     let memory = kernel.emitted.memory(&buffers, &params);
-    let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
+    let shared = launch.share.filter(|_| kernel.emitted.takes_share());
+    let wanted = shared.map(|share| share.warps * MACHINE.warp).or(launch.block_size);
+    let block = wanted.unwrap_or(BLOCK).clamp(1, 1024);
     // no more threads than slots
     let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
     let several =
         kernel.emitted.several.as_ref().filter(|several| launch.limit == Key::NONE && several.are_there(&launch));
+    let several = several.filter(|_| shared.is_none());
     let threads = launch.jobs.div_ceil(several.map_or(1, |several| several.jobs));
+    let grid = match shared {
+        Some(share) if !kernel.slots => share.blocks,
+        _ => grid,
+    };
     let grid = if kernel.emitted.once { threads.div_ceil(u64::from(block)) as u32 } else { grid };
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
     let block = if words.is_empty() { block } else { emit::EPILOGUE_THREADS };

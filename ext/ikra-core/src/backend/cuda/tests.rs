@@ -3,8 +3,9 @@
 mod several;
 
 use super::emit::{emit, kernel_name};
-use super::{CudaBackend, CudaShim};
+use super::{CudaBackend, CudaShim, nvrtc};
 use crate::backend::reference::ReferenceBackend;
+use crate::backend::resources::Share;
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use crate::cache::disk::DiskCache;
 use crate::config::CodeOptions;
@@ -244,6 +245,35 @@ fn more_arguments_than_a_launch_takes_lie_in_memory() {
     assert_eq!(expected.0, Outcome::Done);
     for machine in &*MACHINES {
         assert_eq!(on(&**machine), expected, "{}", machine.name());
+    }
+}
+
+#[test]
+fn a_share_of_the_device_changes_no_bit() {
+    let input: Vec<i64> = (0..1000).map(|i| i * 7_919 % 5_003).collect();
+    for (program, n) in [(plus(), 5), (plus(), i64::MAX - 4_990), (power(), 0)] {
+        let kernel = prepare(&program);
+        let mut expected = columns(&input);
+        let outcome = launch(&kernel, &mut expected, n, Key::NONE, &CancelToken::default());
+        let shares = [(1, 1), (3, 2), (40, 16)].map(|(blocks, warps)| Share { blocks, warps });
+        for ((machine, kernel), share) in
+            MACHINES.iter().zip(&kernel.0).flat_map(|one| shares.map(|share| (one, share)))
+        {
+            let (mut found, mut timings, cancel) = (columns(&input), Timings::default(), CancelToken::default());
+            let params = [n as u64];
+            let plain = Launch::of(1000, &mut found, &[0, 0, 5], &params, &cancel, &mut timings);
+            let launch = Launch { seed: 0x0123_4567_89ab_cdef, section: 3, share: Some(share), ..plain };
+            let ended = machine.launch(&**kernel, launch).unwrap_or_else(|e| panic!("{}: {e}", machine.name()));
+            assert_eq!(ended, outcome, "{share:?} on {}", machine.name());
+            assert!(outcome != Outcome::Done || found == expected, "{share:?} on {}", machine.name());
+        }
+    }
+}
+
+#[test]
+fn what_tells_where_blocks_run_compiles() {
+    if nvrtc::load().is_ok() {
+        nvrtc::check(super::launch::SPREAD, 90, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 

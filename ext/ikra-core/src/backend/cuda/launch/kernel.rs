@@ -95,6 +95,8 @@ pub struct CudaKernel {
     pub(super) waited: Mutex<Option<(u64, Duration)>>,
     /// The same program for several jobs at once.
     pub(super) jammed: Option<Jammed>,
+    /// The same program with threads that loop over jobs.
+    pub(super) looping: OnceCell<Arc<CudaKernel>>,
 }
 
 /// The kernel for several jobs at once. It is compiled while other code is compiled or runs.
@@ -194,6 +196,7 @@ impl Maker {
             pace: AtomicU64::new(0),
             waited: Mutex::default(),
             jammed: None,
+            looping: OnceCell::new(),
         })
     }
 }
@@ -210,6 +213,37 @@ impl CudaKernel {
     /// Registers, memory and so on. None before the code is on the device.
     pub fn facts(&self) -> Option<KernelFacts> {
         self.module.get().map(|m| m.facts)
+    }
+
+    /// The kernel for a launch with a share of the device. None: this one.
+    pub(super) fn for_share(&self, launch: &Launch<'_>) -> Result<Option<&Arc<CudaKernel>>> {
+        let warp = self.maker.device.facts.warp;
+        if !self.emitted.takes_share() || launch.share.is_none_or(|share| share.threads(warp) >= launch.jobs) {
+            return Ok(None);
+        }
+        let Some(emitted) = self.emitted.looping() else { return Ok(None) };
+        let make = || {
+            let start = Instant::now();
+            let (artifact, from_cache) = self.maker.artifact(&emitted, &self.options)?;
+            Ok(Arc::new(CudaKernel {
+                emitted,
+                artifact,
+                compiled_in: start.elapsed(),
+                from_cache,
+                joined: OnceCell::new(),
+                maker: self.maker.clone(),
+                options: self.options,
+                columns: self.columns.clone(),
+                layout: self.layout.clone(),
+                module: OnceCell::new(),
+                call_depth: Mutex::default(),
+                pace: AtomicU64::new(0),
+                jammed: None,
+                looping: OnceCell::new(),
+                ..*self
+            }))
+        };
+        self.looping.get_or_try_init(make).map(Some)
     }
 
     /// How a launch is divided. Its columns are the layout's buffers.
@@ -263,18 +297,30 @@ impl CudaKernel {
             };
             return Ok((grid as u32, emit::EPILOGUE_THREADS));
         }
+        if let Some(share) = launch.share.filter(|_| self.emitted.takes_share()) {
+            let warp = facts.warp.max(1);
+            let block = (share.warps.saturating_mul(warp)).clamp(warp.min(most), most);
+            let all = jobs.div_ceil(u64::from(block)).min(MAX_BLOCKS) as u32;
+            // a kernel of one job a thread has a thread for each
+            let grid = if self.emitted.once { all } else { share.blocks.clamp(1, all) };
+            return Ok(self.within_slots(grid, block, slots));
+        }
         let jobs = jobs.div_ceil(self.jobs_of_a_thread(launch));
         // a grid has a limited number of blocks, which must have a thread for each job
         let block = block.max(jobs.div_ceil(MAX_BLOCKS).try_into().unwrap_or(u32::MAX));
         // up to twice as many tiles as full ones are possible: blocks without a tile end at once
         let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
         let grid = jobs.div_ceil(each).min(MAX_BLOCKS) as u32;
+        Ok(self.within_slots(grid, block, slots))
+    }
+
+    /// No more threads than slots, where the kernel uses these.
+    fn within_slots(&self, grid: u32, block: u32, slots: u64) -> (u32, u32) {
         if !self.slots {
-            return Ok((grid, block));
+            return (grid, block);
         }
-        // no more threads than slots
         let block = u64::from(block).min(slots.max(1)) as u32;
-        Ok((grid.min((slots / u64::from(block)).max(1) as u32), block))
+        (grid.min((slots / u64::from(block)).max(1) as u32), block)
     }
 
     /// How many jobs each thread of a launch runs.
@@ -282,7 +328,10 @@ impl CudaKernel {
         let Some(several) = &self.emitted.several else { return 1 };
         let least = MIN_THREADS_OF_SEVERAL * u64::from(self.maker.device.facts.multiprocessors.max(1));
         // a block size that the user set counts jobs
-        let one = launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * several.jobs;
+        let one = launch.limit != Key::NONE
+            || launch.block_size.is_some()
+            || launch.share.is_some()
+            || launch.jobs < least * several.jobs;
         if one || !several.are_there(launch) { 1 } else { several.jobs }
     }
 
