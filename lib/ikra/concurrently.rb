@@ -26,8 +26,9 @@ module Ikra
     #
     # @example
     #   late, speed = Ikra.concurrently { [buses.pselect { |b| b.delay > 5 }, cars.psum(&:speed)] }
-    # @param policy [Symbol] +:auto+; +:plain+: each on a thread of its own, however short it is; or +:serial+: one
-    #   section after the other
+    # @param policy [Symbol] +:auto+; +:plain+: each on a thread of its own, however short it is; +:paper+: +pmap+ and
+    #   +peach+ begin together, in launch sizes and batches by a model of the GPU; or +:serial+: one section after the
+    #   other
     # @param check [Symbol, nil] +:races+ raises {RaceError} where Ruby in the block calls a method that reads or
     #   changes what a section writes later. That is slow
     # @param trace [String, Pathname, nil] a file that gets what the sections did, and when, for Perfetto, or

@@ -12,6 +12,9 @@ module Ikra
         architecture, trouble = __backend(backend)
         output.puts "#{backend}: #{trouble || "works (#{architecture})"}"
       end
+      seen, all = __spread
+      # What policy: :paper of Ikra.concurrently assumes.
+      output.puts "cuda: blocks of a kernel spread over #{seen} of #{all} multiprocessors" if all
       directory, trouble = __cache
       output.puts "compiled kernels: #{trouble || "kept in #{directory}"}"
       output.puts "default backend: #{config.backend}"

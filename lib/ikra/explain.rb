@@ -74,12 +74,51 @@ module Ikra
     # [+number+] counts from 0.
     # [+operation+], [+path+], [+line+] the method, and where its block is.
     # [+after+] by number, the sections that it waits for, with what it reads of them.
-    Call = Struct.new(:number, :operation, :path, :line, :after) do
+    # [+measured+] how many seconds its kernels took, with copies. nil where it has none.
+    # [+predicted+] what calls before let expect of that. nil where nothing is known.
+    # [+size+] its {Explanation::Size} under +policy: :paper+. nil otherwise.
+    Call = Struct.new(:number, :operation, :path, :line, :after, :measured, :predicted, :size) do
       # @return [String]
       def to_s
         waits = after.map { |number, reason| "#{number} (#{reason})" }
-        "  #{number}: #{operation}#{" at #{path}:#{line}" if path}, #{waits.empty? ? "waits for none" : "after #{waits.join(", ")}"}"
+        "  #{number}: #{operation}#{" at #{path}:#{line}" if path}, #{waits.empty? ? "waits for none" : "after #{waits.join(", ")}"}#{"; #{size}; #{times}" if size}"
       end
+
+      private
+
+      def times
+        shown = [measured, predicted].map { |seconds| seconds ? format("%.3f ms", seconds * 1e3) : "an unknown time" }
+        "took #{shown.first}, expected #{shown.last}"
+      end
+    end
+
+    # What a plan gives a kernel.
+    #
+    # [+batch+] counts from 0. A batch begins when the one before has ended.
+    # [+blocks+], [+warps+] how many blocks of how many warps it has on each multiprocessor, or on each pair of these.
+    #   nil where it does not fit: then it runs alone, as always.
+    # [+unit+] 2 for pairs, else 1.
+    Size = Struct.new(:batch, :blocks, :warps, :unit) do
+      # @return [String]
+      def to_s
+        return "batch #{batch}, alone" unless blocks
+
+        "batch #{batch}, #{blocks} #{blocks == 1 ? "block" : "blocks"} of #{warps} #{warps == 1 ? "warp" : "warps"} on each #{unit == 1 ? "multiprocessor" : "pair of multiprocessors"}"
+      end
+    end
+
+    # @api private
+    # By number, the {Size} of calls that a plan has. Calls that wait for others are planned after these.
+    def self.planned(watches)
+      sizes = {}
+      batches = 0
+      watches.each_index.slice_when { |_, number| watches[number].after.any? }.each do |numbers|
+        numbers = numbers.select { |number| watches[number].planned? }
+        plan = Ikra.__plan(numbers.map { |number| watches[number].wanted })
+        numbers.zip(plan) { |number, (batch, *size)| sizes[number] = Size.new(batches + batch, *size) }
+        batches += plan.map { |batch,| batch + 1 }.max || 0
+      end
+      sizes
     end
 
     # Work on all elements at once, without a block: a sum of numbers, a sort by keys that a section has computed, a
@@ -449,10 +488,13 @@ module Ikra
     end
 
     # @api private
-    # What the sections of each Ikra.concurrently waited for.
+    # What the sections of each Ikra.concurrently waited for, and their plan.
     def __groups(together)
       together.map do |calls|
-        Explanation::Group.new(calls.each_with_index.map { |(operation, place, watch), number| Explanation::Call.new(number, operation, *(place || [nil, nil]), watch.after) })
+        sizes = Explanation.planned(calls.map(&:last))
+        Explanation::Group.new(calls.each_with_index.map do |(operation, place, watch), number|
+          Explanation::Call.new(number, operation, *(place || [nil, nil]), watch.after, watch.seconds, watch.predicted, sizes[number])
+        end)
       end
     end
 

@@ -10,8 +10,10 @@ module Ikra
     MAX_UNFINISHED = 64
     # How often a call runs on a thread of Ruby's before it tries to do without.
     THREADS = 15
-    # The most places whose calls need a thread of Ruby's.
+    # The most places whose calls need a thread of Ruby's, and the most blocks that gain nothing from several lanes.
     MAX_PLACES = 1024
+    # After how many calls such a block is tried again.
+    TRIES = 16
     # Methods that run one section over objects, and read none afterwards.
     SINGLE = %i[pmap peach pselect preject ppartition pfilter_map pflat_map pcount psum pgroup_by psort_by puniq pcombine pzip pnew].freeze
     # Methods whose value a section alone gives.
@@ -19,9 +21,9 @@ module Ikra
     EACH = Parallel.instance_method(:peach)
     MAP = Parallel.instance_method(:pmap)
     VARIABLE = :__ikra_gate
-    POLICIES = %i[auto plain serial].freeze
+    POLICIES = %i[auto paper plain serial].freeze
     CHECKS = [nil, :races].freeze
-    private_constant :MAX_UNFINISHED, :THREADS, :MAX_PLACES, :SINGLE, :WHOLE, :EACH, :MAP, :VARIABLE
+    private_constant :MAX_UNFINISHED, :THREADS, :MAX_PLACES, :TRIES, :SINGLE, :WHOLE, :EACH, :MAP, :VARIABLE
 
     class << self
       # The sections of this Fiber. nil where it has none that have not ended, and on the thread of a section.
@@ -62,6 +64,28 @@ module Ikra
       def on_thread(section)
         @on_threads = {} if @on_threads.nil? || @on_threads.size >= MAX_PLACES
         @on_threads[[section.operation, *section.place]] = THREADS
+      end
+
+      # Whether sections of a block of {Ikra.concurrently} gained too little from lanes. Then short kernels run on the
+      # caller's thread.
+      def here?(block)
+        return false if @here.nil?
+
+        place = block.source_location
+        calls = @here[place] or return false
+        @here[place] = calls - 1
+        return true if calls.positive?
+
+        @here.delete(place)
+        false
+      end
+
+      # What kernels of a block's sections take: each alone, and each if it filled the machine.
+      def learn(block, members)
+        return if members.size < 2 || Ikra.__pays(members)
+
+        @here = {} if @here.nil? || @here.size >= MAX_PLACES
+        @here[block.source_location] = TRIES
       end
 
       # The block's value, with the values of sections in place of sections. What has none is given as it is.
@@ -113,14 +137,15 @@ module Ikra
     def within(policy, check, path, &block)
       outer, @policy = @policy, policy
       traced, @trace = @trace, Trace.new if path
-      @explained = [] if @depth.zero?
+      begin_outer(policy, block) if @depth.zero?
       enter
       @depth += 1
       value = completing { check ? Races.new(self).watch(&block) : block.call }
-      @depth == 1 ? (finish_all && Sections.replaced(value)) : value
+      @depth == 1 ? end_outer(value, block) : value
     ensure
       @depth -= 1
       @policy = outer
+      @here = @members = nil if @depth.zero?
       if path
         @trace.write(path)
         @trace = traced
@@ -224,6 +249,23 @@ module Ikra
     # Whether each section has a thread, however short it is.
     def plain? = @policy == :plain
 
+    # How a section goes on whose caller does not wait for it: beside the caller if its kernel is long; +:lane+ and
+    # +:held+, see Inline; +:here+: on the caller's thread, if it is short.
+    def leaving
+      case @policy
+      when :plain then :lane
+      when :paper
+        @holds = true
+        :held
+      else @here ? :here : true
+      end
+    end
+
+    # Kernels that wait for a plan begin.
+    def release
+      @lock.synchronize { release_held } if @holds
+    end
+
     def each_unfinished = @unfinished.each
 
     def finish_before = finish_all
@@ -238,7 +280,27 @@ module Ikra
 
     def turn = nil
 
+    def ran(*) = nil
+
     private
+
+    def begin_outer(policy, block)
+      @explained = []
+      auto = policy == :auto
+      @here = auto && Sections.here?(block)
+      @members = auto && !@here ? [] : nil
+    end
+
+    def end_outer(value, block)
+      finish_all
+      Sections.learn(block, @members) if @members
+      Sections.replaced(value)
+    end
+
+    def release_held
+      @holds = false
+      Ikra.__release(@unfinished.filter_map { |section| section.gate.submitted if section.gate.is_a?(Inline) })
+    end
 
     def footprints(sections) = sections.flat_map { |section| section.gate&.footprints || [] }
 
@@ -288,7 +350,7 @@ module Ikra
     end
 
     def watch(section)
-      watch = Watch.new(@explained.map(&:last))
+      watch = Watch.new(@explained.map(&:last), @policy == :paper && WHOLE.include?(section.operation))
       Ikra.__together(@explained) if @explained.empty?
       @explained << [section.operation, section.place, watch]
       watch
@@ -360,10 +422,13 @@ module Ikra
     end
 
     def finish_first
+      release_held if @holds
       section = @unfinished.first
       if section.gate || section.ended?
-        @trace ? @trace.writes(section) { section.gate&.write } : section.gate&.write
+        gate = section.gate
+        @trace ? @trace.writes(section) { gate&.write } : gate&.write
         @unfinished.shift
+        note(gate) if @members && gate.is_a?(Inline)
       else
         # Sections that its block calls come in its place.
         @unfinished.shift.run
@@ -373,6 +438,12 @@ module Ikra
     ensure
       # Also after a throw, as that of Timeout.
       interrupted unless completed
+    end
+
+    # What its kernel took.
+    def note(gate)
+      member = gate.submitted&.member
+      @members << member if member
     end
 
     # A section raised: later ones write nothing.

@@ -153,12 +153,50 @@ RSpec.describe "Ikra.concurrently" do
   on_every_backend do
     it "gives what sequential Ruby gives, whatever sections share" do
       random = Random.new(RSpec.configuration.seed)
-      300.times { compare(random, %i[auto auto plain serial].sample(random: random)) }
+      300.times { compare(random, %i[auto paper plain serial].sample(random: random)) }
     end
 
     it "gives what sequential Ruby gives, 2000 times", :exhaustive do
       random = Random.new(RSpec.configuration.seed)
-      2000.times { compare(random, %i[auto plain serial].sample(random: random)) }
+      2000.times { compare(random, %i[auto paper plain serial].sample(random: random)) }
+    end
+
+    it "gives planned kernels of many elements the same bits" do
+      lists = Array.new(6) { |at| Array.new(600 + at) { |i| (i * 0.37) - at } }
+      crowd = Array.new(700) { |i| AtOnce::Body.new(i, i % 7) }
+      work = lambda do |map, each|
+        moved = crowd.map(&:dup)
+        found = lists.map { |list| map.call(list) { |x| (x * x) + (0.1 * x) } }
+        each.call(moved) { |o| o.a += o.b * 3 }
+        [found, map.call(moved) { |o| o.a % 11 }, moved.map { |o| [o.a, o.b] }]
+      end
+      expected = work.call(->(list, &block) { list.map(&block) }, ->(list, &block) { list.each(&block) })
+      found = nil
+      2.times do
+        found = Ikra.concurrently(policy: :paper) { work.call(->(list, &block) { list.pmap(&block) }, ->(list, &block) { list.peach(&block).value }) }
+      end
+      expect(found).to eq expected
+    end
+
+    it "plans a thousand sections" do
+      found = Ikra.concurrently(policy: :paper) { Array.new(1000) { |i| [i, i + 1].pmap { |x| x * 3 } } }
+      expect(found).to eq(Array.new(1000) { |i| [i * 3, (i * 3) + 3] })
+    end
+
+    it "lets planned sections begin where one is asked for, cancelled or waited for" do
+      list = [1, 2, 3]
+      work = lambda do
+        first, second, third = Array.new(3) { |k| list.pmap { |x| x + k } }
+        expect(second.cancel).to be true
+        expect(third.wait).to be third
+        expect(first.value).to eq list
+        expect { second.value }.to raise_error(Ikra::Cancelled)
+        late = list.pmap { |x| x * 2 }
+        Thread.pass until late.done?
+        expect(late.value).to eq [2, 4, 6]
+        list.pmap { |x| 1 / (x - 2) }
+      end
+      expect { Ikra.concurrently(policy: :paper, &work) }.to raise_error(ZeroDivisionError, "divided by 0")
     end
 
     it "gives the block's value with the values of sections, within Arrays and Hashes" do
@@ -287,7 +325,7 @@ RSpec.describe "Ikra.concurrently" do
 
   it "refuses what it cannot do" do
     expect { Ikra.concurrently }.to raise_error(ArgumentError, /needs a block/)
-    expect { Ikra.concurrently(policy: :fast) { 1 } }.to raise_error(ArgumentError, /policy: :fast is none of :auto, :plain, :serial/)
+    expect { Ikra.concurrently(policy: :fast) { 1 } }.to raise_error(ArgumentError, /policy: :fast is none of :auto, :paper, :plain, :serial/)
     expect { Ikra.concurrently { [1].pmap { |x| x.nothing_like_this } } }.to raise_error(NoMethodError)
     expect { Ikra.concurrently { [1].pmap { |x| eval(x.to_s) } } }.to raise_error(Ikra::CompileError)
   end
@@ -421,6 +459,41 @@ RSpec.describe "Ikra.concurrently(trace:)" do
   end
 end
 
+RSpec.describe "Plans of Ikra.concurrently" do
+  let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
+
+  it "begin a later batch although an earlier one does not end" do
+    many = Array.new(40) { |k| [k, k + 1] }
+    Ikra.concurrently(policy: :paper) do
+      endless = list.peach(1 << 30, backend: :cpu) { |o| o.a ^= 1 }
+      # It takes all warps of the device that plans are made for.
+      whole = (0...300_000).pmap(backend: :cpu) { |i| i * 2 }
+      sections = many.map { |pair| pair.pmap(backend: :cpu) { |x| x + 1 } }
+      expect(sections.last.wait).to be sections.last
+      expect(whole.wait).to be whole
+      expect(endless.wait(0)).to be_nil
+      endless.cancel
+      expect(whole.value[-1]).to eq 599_998
+      expect(sections.map(&:value)).to eq(many.map { |pair| pair.map { |x| x + 1 } })
+    end
+    expect(list.map(&:a)).to eq [0, 1, 2, 3, 4]
+  end
+
+  it "run short kernels on the caller's thread where lanes gain nothing" do
+    place = nil
+    work = lambda do
+      block = -> { [[1, 2].pmap(backend: :cpu) { |x| x + 1 }, [3].pmap(backend: :cpu) { |x| x * 2 }] }
+      place = block.source_location
+      Ikra.concurrently(&block)
+    end
+    expect(Array.new(20) { work.call }.uniq).to eq [[[2, 3], [6]]]
+    learned = Ikra.send(:const_get, :Sections)
+    expect(learned.instance_variable_get(:@here)).to include(place => be_between(0, 16))
+    expect(Ikra.__pays([[1e-3, 1e-5]] * 16)).to be true
+    expect(Ikra.__pays([[1e-3, 1e-3]] * 16)).to be false
+  end
+end
+
 RSpec.describe "Ikra.explain of Ikra.concurrently" do
   let(:list) { Array.new(5) { |i| AtOnce::Body.new(i, 1) } }
 
@@ -449,6 +522,47 @@ RSpec.describe "Ikra.explain of Ikra.concurrently" do
     expect(second.to_s).to match(/\A1 section of Ikra.concurrently\n  0: pmap at .*concurrently_spec.rb:\d+, waits for none\z/)
     expect(explanation.to_s).to include "8 sections of Ikra.concurrently", "  2: pselect at #{__FILE__}:#{first.calls[2].line}, after 0 (@a of AtOnce::Body), 1 (@b of AtOnce::Body)\n"
     expect([list.map(&:a), list.map(&:b), cells, total]).to eq [[1, 2, 3, 4, 5], [2] * 5, [2, 3, 4], 1]
+  end
+
+  it "shows launch sizes, batches and times under policy: :paper" do
+    work = -> { Ikra.concurrently(policy: :paper) { [list.map(&:dup).peach { |o| o.a += 1 }, [1, 2].pmap { |x| x + 1 }, [[1, 2].psum { |x| x }]] } }
+    2.times { work.call }
+    explanation = Ikra.explain { work.call }
+    calls = explanation.groups.first.calls
+    expect(calls.map { |call| call.size&.to_a }).to eq [[0, 1, 1, 1], [0, 1, 1, 1], nil]
+    expect(calls.map(&:measured)).to all(be_between(0, 1))
+    expect(calls.map(&:predicted)).to all(be_nil.or(be_between(0, 1)))
+    expect(explanation.to_s).to match(/0: peach at .*, waits for none; batch 0, 1 block of 1 warp on each multiprocessor; took [\d.]+ ms, expected [\w. ]+\n/)
+    again = Ikra.explain do
+      Ikra.concurrently(policy: :paper) do
+        list.peach { |o| o.a += 1 }
+        list.pmap(&:a)
+        40.times { |k| [k].pmap { |x| x } }
+      end
+    end
+    sizes = again.groups.first.calls.map(&:size)
+    expect(sizes.map(&:batch)).to eq [0, *[1] * 41]
+    expect(sizes.last.to_s).to eq "batch 1, 1 block of 1 warp on each pair of multiprocessors"
+    expect(Ikra::Explanation::Size.new(3, nil, nil, 1).to_s).to eq "batch 3, alone"
+  end
+
+  it "has the same calculation of what fits as the device, for all sizes of blocks", if: Backends.present.include?(:cuda) do
+    watches = []
+    allow(Ikra).to receive(:__groups).and_wrap_original { |groups, together| groups.call(together).tap { watches.concat(together.flatten(1).map(&:last)) } }
+    floats = Array.new(4000) { |i| i * 0.5 }
+    words = %w[a bc def] * 50
+    Ikra.explain do
+      Ikra.concurrently do
+        list.map(&:dup).peach(3) { |o| o.a += o.b }
+        floats.pmap(backend: :cuda) { |x| Math.sin(x) * Math.exp(-x) + x**0.3 }
+        floats.pmap(backend: :cuda) { |x| floats.sum { |y| (x - y).abs } }
+        floats.psum(backend: :cuda) { |x| x * x }
+        words.pmap(backend: :cuda) { |word| word * 2 }
+      end
+    end
+    fit = watches.flat_map { |watch| watch.wanted.occupancy }
+    expect(fit.size).to be > 1000
+    expect(fit.select { |_, calculated, device| calculated != device }).to eq []
   end
 
   it "shows none where there are none" do

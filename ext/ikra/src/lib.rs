@@ -150,6 +150,10 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident_shown", function!(engine::resident::shown, 1))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__gates", function!(gate::count, 1))?;
+    ikra.define_singleton_method("__spread", function!(backends::spread, 0))?;
+    ikra.define_singleton_method("__pays", function!(engine::curves::pays, 1))?;
+    ikra.define_singleton_method("__release", function!(engine::held::release, 1))?;
+    ikra.define_singleton_method("__plan", function!(engine::held::plan, 1))?;
     ikra.define_singleton_method("__graphs", function!(graph_cache::describe, 0))?;
     ikra.define_singleton_method("__retained", function!(pending::retained, 2))?;
     ikra.define_singleton_method("__form", function!(form::form, 3))?;
@@ -171,6 +175,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     fiber::init(ikra, ruby)?;
     engine::footprint::init(ikra, ruby)?;
     engine::submitted::init(ikra, ruby)?;
+    engine::held::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;

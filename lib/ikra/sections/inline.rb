@@ -78,21 +78,30 @@ module Ikra
       end
 
       # @return [Boolean, Symbol] whether the caller may go on while the kernel runs; +:lane+ where it does, even for a
-      #   short one
+      #   short one; +:held+ where the kernel waits for a plan
       def packed(footprint, once, now, time, resumable)
         leaves = resumable && once
         raise Aborted unless leaves || (time && time < SHORT && (resumable || (footprint.nil? && !now)))
 
         @footprints << footprint if footprint
         @now ||= now
-        leaves && @sections.plain? ? :lane : leaves
+        return leaves unless leaves
+
+        way = @sections.leaving
+        way == :here ? time.nil? || time >= SHORT : way
       end
 
       # Asked by the caller's thread, from here on.
 
       def writes_now? = @now
 
-      def computed? = @submitted.nil? || @submitted.computed?
+      def computed?
+        @sections.release
+        @submitted.nil? || @submitted.computed?
+      end
+
+      # What may wait for a plan.
+      attr_reader :submitted
 
       # The section writes, and ends.
       def write
@@ -120,7 +129,10 @@ module Ikra
       end
 
       # Whether the section has computed everything within so many seconds.
-      def wait(seconds) = @submitted.nil? || @submitted.wait(seconds)
+      def wait(seconds)
+        @sections.release
+        @submitted.nil? || @submitted.wait(seconds)
+      end
 
       private
 

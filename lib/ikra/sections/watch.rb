@@ -8,8 +8,10 @@ module Ikra
       # What the section writes (`Ikra::Footprint`).
       attr_reader :footprints
 
-      def initialize(before)
+      # +paper+: whether a plan says how it is launched.
+      def initialize(before, paper)
         @before = before
+        @paper = paper
         @footprints = []
         @after = {}
       end
@@ -38,6 +40,19 @@ module Ikra
       end
 
       def turn = nil
+
+      # A kernel of the section ran.
+      def ran(wanted, seconds, predicted)
+        @wanted = wanted
+        @seconds = (@seconds || 0.0) + seconds
+        @predicted = predicted
+      end
+
+      def planned? = @paper && !@wanted.nil?
+
+      # Of its last kernel, what a plan has to know. How long its kernels took, and how long the last one was expected
+      # to take. nil where it had none.
+      attr_reader :wanted, :seconds, :predicted
     end
     private_constant :Watch
   end

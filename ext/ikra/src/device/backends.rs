@@ -115,7 +115,8 @@ fn make(choice: Choice) -> Result<Arc<dyn Backend>> {
     })
 }
 
-fn cache() -> &'static Arc<DiskCache> {
+/// Compiled kernels on disk, and what goes with them.
+pub fn cache() -> &'static Arc<DiskCache> {
     BACKENDS.cache.get_or_init(|| Arc::new(DiskCache::open(default_directory().as_deref(), CACHE_BYTES)))
 }
 
@@ -139,6 +140,22 @@ pub fn choose(choice: Choice, elements: usize, ticks: u64, history: &History) ->
         Side::Gpu if open(Choice::Cuda).is_ok() => Choice::Cuda,
         _ => Choice::Cpu,
     }
+}
+
+/// How many seconds a kernel is expected to take there, with its copies, by what earlier calls of its block took.
+pub fn expected(choice: Choice, (elements, ticks): (usize, u64), history: &History) -> Option<f64> {
+    let expected = history.estimate(elements as u64, ticks, workers::THREADS.count(), &ways());
+    match choice {
+        Choice::Cuda => expected.gpu,
+        Choice::Cpu => expected.cpu,
+        _ => None,
+    }
+}
+
+/// `Ikra.__spread`: over how many of the GPU's multiprocessors blocks spread. nil where there is none.
+pub fn spread() -> Option<(u32, u32)> {
+    let backend = open(Choice::Cuda).ok()?;
+    gvl::released(|| backend.spread()).ok().flatten()
 }
 
 /// Why a section runs where it does.

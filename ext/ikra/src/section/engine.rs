@@ -11,6 +11,8 @@
 //! * [`run`]: one launch.
 //! * [`footprint`]: sections that run at once.
 //! * [`submitted`]: sections that end later.
+//! * [`curves`]: what kernels took.
+//! * [`held`]: sections that wait for a plan.
 //! * [`finish`]: the value of the section.
 //! * [`resident`]: objects that stay on the device.
 //!
@@ -22,9 +24,11 @@
 
 mod cache;
 mod compile;
+pub mod curves;
 pub mod fast_path;
 mod finish;
 pub mod footprint;
+pub mod held;
 mod request;
 pub mod resident;
 mod retry;
@@ -152,6 +156,8 @@ enum Leaves {
     /// Where the kernel runs long enough.
     WhereLong,
     Always,
+    /// Its launch waits for a plan.
+    Held,
 }
 
 /// One section: a call of `pmap` or `peach`, or a part of another operation.

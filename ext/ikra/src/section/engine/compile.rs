@@ -6,6 +6,7 @@
 
 use super::Section;
 use super::cache::MAX_VARIANTS;
+use super::curves::Measured;
 use super::variant::{Form, Properties, Variant, is_dtype};
 use crate::device::backends;
 use crate::marshal::capacity::HeapCapacities;
@@ -164,6 +165,7 @@ impl Section<'_> {
             fold,
             compaction,
             graphs: graph_cache::Owner::default(),
+            measured: Measured::default(),
         };
         Ok(Attempt::Ready(Box::new(variant)))
     }

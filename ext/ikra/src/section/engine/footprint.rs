@@ -23,7 +23,7 @@ use ikra_core::layout::schema::Schema;
 use ikra_core::world::Root;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{DataTypeFunctions, Error, RArray, RModule, Ruby, TryConvert, TypedData, Value, method};
+use magnus::{DataTypeFunctions, Error, RArray, RModule, Ruby, Symbol, TryConvert, TypedData, Value, method};
 use std::collections::{HashMap, HashSet};
 
 /// What a section may write, of what existed before it.
@@ -209,14 +209,17 @@ impl Section<'_> {
         let writes_buffer = plan.kinds.iter().enumerate().any(|(at, kind)| kind.overwritten && tables.has_buffers(at));
         let footprint = footprint.map(|footprint| self.ruby.obj_wrap(footprint).as_value());
         let runs_once = self.runs_once(variant, policy);
-        let time = variant.executable.predicted(jobs, self.request.ticks).map(|time| time.as_secs_f64());
+        let ticks = self.request.ticks;
+        let time = variant.executable.predicted(jobs, ticks).or_else(|| variant.measured.expected(jobs, ticks));
+        let time = time.map(|time| time.as_secs_f64());
         let asked = (footprint, runs_once && !writes_buffer, writes_buffer, time, self.is_resumable);
         let leaves: Value = gate.funcall("packed", asked).inspect_err(|_| random::give_back(self.number))?;
         if self.is_resumable {
-            self.leaves = match (leaves.is_kind_of(self.ruby.class_symbol()), leaves.to_bool()) {
-                (true, _) => Leaves::Always,
-                (false, true) => Leaves::WhereLong,
-                (false, false) => Leaves::Never,
+            self.leaves = match Symbol::from_value(leaves) {
+                Some(symbol) if symbol.name()? == "held" => Leaves::Held,
+                Some(_) => Leaves::Always,
+                None if leaves.to_bool() => Leaves::WhereLong,
+                None => Leaves::Never,
             };
         } else {
             self.is_left = leaves.to_bool();

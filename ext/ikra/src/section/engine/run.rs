@@ -5,7 +5,9 @@
 //! ([`ikra_core::backend`]).
 
 use super::Section;
+use super::curves::Took;
 use super::finish::ResultLocation;
+use super::held::Known;
 use super::request::Kind;
 use super::resident;
 use super::retry::{LaunchPolicy, Retry, RunOutcome};
@@ -25,12 +27,15 @@ use ikra_core::backend::collective::reduce::Reduced;
 use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
 use ikra_core::backend::resident::{Resident, Write, send};
+use ikra_core::backend::resources::Share;
 use ikra_core::backend::{Backend, CancelToken, Ending, Executable, Fresh, Key, Launch, Outcome, Timings};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::ir::{Column, Program, Site as Raise};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::completion::Completion;
+use ikra_core::sched::makespan::Member;
+use magnus::prelude::*;
 use magnus::{Error, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -104,6 +109,9 @@ pub(super) struct Launched {
     residents: Vec<Resident>,
     moved: (f64, f64),
     copied: usize,
+    jobs: u64,
+    unsplit: bool,
+    share: Option<Share>,
     /// When it began on a lane, and when it ended.
     span: Option<(Instant, Instant)>,
     /// Launches before this one, whose values it reads.
@@ -132,6 +140,8 @@ pub(super) struct Settled {
     can_be_undone: bool,
     /// When the launch began on a lane, and when it ended.
     pub(super) span: Option<(Instant, Instant)>,
+    /// What it is among launches that run at once.
+    pub(super) member: Option<Member>,
 }
 
 /// That of a launch on another thread than its section.
@@ -150,15 +160,23 @@ impl Flight {
         self.backend.store().is_some()
     }
 
-    /// Runs it on a lane. `unsplit`: others have work for all processors.
-    pub(super) fn run_on_lane(self, cancel: &CancelToken, unsplit: bool) -> Launched {
+    pub(super) fn jobs(&self) -> u64 {
+        self.jobs
+    }
+
+    pub(super) fn executable(&self) -> &dyn Executable {
+        &*self.executable
+    }
+
+    /// Runs it on a lane. `unsplit`: others have work for all processors. `share`: what it gets of the device.
+    pub(super) fn run_on_lane(self, cancel: &CancelToken, unsplit: bool, share: Option<Share>) -> Launched {
         let began = Instant::now();
-        let launched = self.run(cancel, unsplit);
+        let launched = self.run(cancel, unsplit, share);
         Launched { span: Some((began, Instant::now())), ..launched }
     }
 
     /// Runs it. `unsplit`: others have work for all processors.
-    fn run(self, cancel: &CancelToken, unsplit: bool) -> Launched {
+    fn run(self, cancel: &CancelToken, unsplit: bool, share: Option<Share>) -> Launched {
         let Self { backend, mut columns, biases, params, fresh, residents, moved, limit, in_place, .. } = self;
         let mut timings = Timings { exact: self.exact, ..Timings::default() };
         let (mut completions, mut ending) = (Vec::new(), None);
@@ -187,6 +205,7 @@ impl Flight {
                 cancel,
                 block_size: self.block_size,
                 unsplit,
+                share,
                 timings: &mut timings,
                 deferred: self.may_wait.then_some(&mut ending),
             };
@@ -220,6 +239,9 @@ impl Flight {
             residents,
             moved,
             copied,
+            jobs: self.jobs,
+            unsplit,
+            share,
             span: None,
             completions,
             ending,
@@ -241,6 +263,9 @@ impl Launched {
             residents: Vec::new(),
             moved: (0.0, 0.0),
             copied: 0,
+            jobs: 0,
+            unsplit: false,
+            share: None,
             span: None,
             completions: Vec::new(),
             ending: None,
@@ -301,7 +326,18 @@ impl Section<'_> {
         policy: LaunchPolicy,
     ) -> Result<RunOutcome, Error> {
         let Begun { mut packed, flight, result, way } = begun;
+        let explained = self.gate.filter(|_| self.explained.is_some());
+        let told = explained.map(|gate| {
+            let size = (self.len(), self.request.ticks);
+            let expected = backends::expected(self.choice, size, &self.site.history.lock());
+            (gate, Known::new(packed.jobs, flight.executable(), &*self.backend), expected)
+        });
+        let began = Instant::now();
         let launched = self.on_backend(flight, &way, &mut packed)?;
+        if let Some((gate, known, expected)) = told {
+            let took = began.elapsed().as_secs_f64();
+            gate.funcall::<_, _, Value>("ran", (self.ruby.obj_wrap(known), took, expected))?;
+        }
         let settled = match self.settle(variant, &mut packed, (&way, result, launched), policy)? {
             Ok(settled) => settled,
             Err(retry) => return Ok(RunOutcome::Retry(retry)),
@@ -363,6 +399,8 @@ impl Section<'_> {
     ) -> Result<Result<Settled, Retry>, Error> {
         let limit = policy.limit;
         let Launched { outcome, timings, completions, ending, reduced, chosen, residents, moved, span, .. } = launched;
+        let Launched { jobs, unsplit, share, .. } = launched;
+        let mut member = None;
         // Only once it is sure that no interrupt makes it run again.
         let ended = match outcome {
             Ok(Outcome::Done) => true,
@@ -386,6 +424,11 @@ impl Section<'_> {
         }
         if let Ok(Outcome::Done) = outcome {
             self.note(&timings, moved);
+            if self.is_resumable || self.is_left {
+                let (ticks, time) = (self.request.ticks, timings.kernel);
+                let took = Took { jobs, ticks, unsplit, share, time };
+                member = variant.measured.note(&variant.lowered.program, &*self.backend, &took);
+            }
         }
         let outcome = match &way.deferral {
             Some(deferral) => deferral.settled(outcome, ending),
@@ -403,7 +446,7 @@ impl Section<'_> {
             (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
             _ => result,
         };
-        Ok(Ok(Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone, span }))
+        Ok(Ok(Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone, span, member }))
     }
 
     pub(super) fn way<'v>(
@@ -435,7 +478,7 @@ impl Section<'_> {
     fn on_backend(&mut self, flight: Flight, way: &Way<'_>, packed: &mut Packed) -> Result<Launched, Error> {
         let cancel = CancelToken::default();
         let began = flight.timed.then(Instant::now);
-        let work = || flight.run(&cancel, false);
+        let work = || flight.run(&cancel, false, None);
         let mut launched = match (way.in_place, way.beside) {
             (true, _) => gvl::released(work),
             (false, true) => gvl::run_beside(self.ruby, &cancel, work)?,

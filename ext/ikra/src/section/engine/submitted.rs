@@ -9,6 +9,7 @@
 
 use super::cache::Site;
 use super::finish::ResultLocation;
+use super::held::Held;
 use super::request::{Kind, Request};
 use super::retry::LaunchPolicy;
 use super::run::{self, Flight, Launched, Settled};
@@ -25,7 +26,8 @@ use crate::ruby::holder::LazyHolder;
 use crate::ruby::reflect;
 use crate::world::block::Captures;
 use ikra_core::backend::lanes::{self, Job};
-use ikra_core::backend::{Backend, Key};
+use ikra_core::backend::{Backend, CancelToken, Key};
+use ikra_core::sched::makespan::Member;
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -50,9 +52,13 @@ pub struct Submitted {
     /// What it keeps alive, and in its place: the operation, the base, the block, and the holder.
     kept: [Raw; 4],
     job: Option<Arc<Job<Launched>>>,
+    /// Where its launch waits for a plan.
+    held: Option<Held>,
     left: Mutex<Option<Left>>,
     /// When its launch began on a lane, and when it ended.
     span: Mutex<Option<(Instant, Instant)>>,
+    /// What its launch is among others.
+    member: Mutex<Option<Member>>,
 }
 
 /// What is left of a section on the caller's thread.
@@ -101,6 +107,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     class.define_method("computed?", method!(Submitted::is_computed, 0))?;
     class.define_method("wait", method!(Submitted::wait, 1))?;
     class.define_method("span", method!(Submitted::span, 0))?;
+    class.define_method("member", method!(Submitted::member, 0))?;
     class.define_method("cancel", method!(Submitted::cancel, 0))?;
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Submitted"),))?;
     <Submitted as TypedData>::class(ruby);
@@ -108,6 +115,11 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
 }
 
 impl Submitted {
+    /// Its launch, where that waits for a plan.
+    pub(super) fn held(&self) -> Option<(&Held, &Arc<Job<Launched>>)> {
+        self.held.as_ref().zip(self.job.as_ref())
+    }
+
     /// Whether nothing is left to compute.
     fn is_computed(&self) -> bool {
         self.job.as_ref().is_none_or(|job| job.is_done() || job.is_lost())
@@ -155,6 +167,13 @@ impl Submitted {
     fn span(&self) -> Option<(f64, f64)> {
         let (began, ended) = (*self.span.lock())?;
         Some((began.elapsed().as_secs_f64(), ended.elapsed().as_secs_f64()))
+    }
+
+    /// How many seconds its launch takes alone, and how many it would take if it filled the machine. None where it has
+    /// not ended, or was not measured.
+    fn member(&self) -> Option<(f64, f64)> {
+        let Member { alone, whole } = (*self.member.lock())?;
+        Some((alone, whole))
     }
 
     /// Writes back, and gives the section's value.
@@ -209,6 +228,7 @@ impl Submitted {
         };
         let Some(settled) = settled else { return Err(section.has_to_run_again()) };
         *this.span.lock() = settled.span;
+        *this.member.lock() = settled.member;
         let value = section.written_back(&variant, &mut packed, &tables, &holder, settled);
         section.keep(&variant, tables, &holder);
         value
@@ -221,7 +241,7 @@ impl Section<'_> {
         match self.leaves {
             Leaves::Never => false,
             Leaves::WhereLong => flight.predicted().is_none_or(|time| time >= WORTH_A_LANE),
-            Leaves::Always => true,
+            Leaves::Always | Leaves::Held => true,
         }
     }
 
@@ -244,9 +264,12 @@ impl Section<'_> {
         let is_small = flight.predicted().is_some_and(|time| time <= MAX_UNSPLIT);
         let on_device = flight.is_on_device();
         let left = self.left((variant, tables), packed, None);
-        let job =
-            lanes::submit(on_device, Box::new(move |cancel, crowded| flight.run_on_lane(cancel, crowded && is_small)));
-        self.object(Some(job), left, holder)
+        if self.leaves == Leaves::Held {
+            let (held, job) = Held::new(flight, &*self.backend, is_small);
+            return self.object(Some(job), Some(held), left, holder);
+        }
+        let work = Box::new(move |cancel: &CancelToken, crowded| flight.run_on_lane(cancel, crowded && is_small, None));
+        self.object(Some(lanes::submit(on_device, work)), None, left, holder)
     }
 
     /// Leaves only the write-back.
@@ -257,7 +280,7 @@ impl Section<'_> {
         holder: &LazyHolder,
     ) -> Value {
         let left = self.left((variant, tables), packed, Some(settled));
-        self.object(None, left, holder)
+        self.object(None, None, left, holder)
     }
 
     fn left(&self, (variant, tables): (Arc<Variant>, Arc<Tables>), packed: Packed, settled: Option<Settled>) -> Left {
@@ -284,12 +307,21 @@ impl Section<'_> {
         }
     }
 
-    fn object(&self, job: Option<Arc<Job<Launched>>>, left: Left, holder: &LazyHolder) -> Value {
+    fn object(&self, job: Option<Arc<Job<Launched>>>, held: Option<Held>, left: Left, holder: &LazyHolder) -> Value {
         let request = self.request;
         let holder = holder.get(self.ruby);
         let block = request.captures.block();
         let kept = [request.operation.as_raw(), request.base.as_raw(), block.as_raw(), holder.as_raw()];
-        self.ruby.obj_wrap(Submitted { kept, job, left: Mutex::new(Some(left)), span: Mutex::default() }).as_value()
+        self.ruby
+            .obj_wrap(Submitted {
+                kept,
+                job,
+                held,
+                left: Mutex::new(Some(left)),
+                span: Mutex::default(),
+                member: Mutex::default(),
+            })
+            .as_value()
     }
 
     /// What a lane left. None: the section has to run again.

@@ -4,6 +4,7 @@
 //! run in parts, raise later, or not be waited for. Not here: the compilation ([`super::compile`]), and which variant
 //! fits a call ([`super::select`]).
 
+use super::curves::Measured;
 use crate::marshal::capacity::HeapCapacities;
 use crate::marshal::graph_cache;
 use crate::marshal::plan::{Plan, SlotPlan};
@@ -74,6 +75,8 @@ pub struct Variant {
     pub(super) properties: Properties,
     /// Owns the tables that calls leave to the next.
     pub(super) graphs: graph_cache::Owner,
+    /// What launches beside others took.
+    pub(super) measured: Measured,
 }
 
 impl Variant {
