@@ -31,6 +31,20 @@ module Ikra
     end
   end
 
+  # The same where tables group the pairs while they are emitted. Only kernels run it.
+  # @api private
+  class Adder < Emitter
+    def initialize
+      @count = 0
+    end
+
+    def emit(key, value)
+      ::Ikra.__add(key, value, @count)
+      @count += 1
+      self
+    end
+  end
+
   # A pair that an element emitted, and the one before it.
   # @api private
   class Pair
@@ -130,9 +144,22 @@ module Ikra
     # The pairs of all elements: those of a chain by the kernel that computes its values, where that is possible.
     def emitted(grouped)
       form = grouped ? { __groups: true, **tabled } : { __pairs: true }
-      return section(@block, @base, [:emitted], **form) if @base.is_a?(Array) || @base.is_a?(Range)
+      # The kernel groups them, or the host does.
+      forms = form[:__combine] && @engine.nil? ? [{ __tables: true, **form }, form] : [form]
+      of = ->(list, one) { section(@block, list, [one[:__tables] ? :added : :emitted], **one) }
+      return first_of(forms) { |one| of.call(@base, one) } if @base.is_a?(Array) || @base.is_a?(Range)
 
-      Reducing.within(@base, @block, form, @options) || section(@block, Reducing.elements(@base), [:emitted], **form)
+      first_of(forms) { |one| Reducing.within(@base, @block, one, @options) } ||
+        Reducing.elements(@base).then { |list| first_of(forms) { |one| of.call(list, one) } }
+    end
+
+    # The first value that is not nil.
+    def first_of(forms)
+      forms.each do |form|
+        value = yield(form)
+        return value unless value.nil?
+      end
+      nil
     end
 
     # What tables combine while pairs are inserted.
@@ -220,7 +247,9 @@ module Ikra
       # With `combine`, and where tables can do it: each key once, one value for each, nil, and true.
       def groups(base, key = nil, combine = nil)
         block = key ? proc { |x, out| out.emit(key.call(x), x) } : proc { |x, out| out.emit(x, nil) }
-        found = within(base, block, { __groups: true, **(combine ? { __combine: combine } : {}) }) or return
+        form = { __groups: true, **(combine ? { __combine: combine } : {}) }
+        ones = proc { |x, out| out.emit(x, 1) } if combine && key.nil?
+        found = (within(base, ones, { **form, __tables: true, __combine: :sum }) if ones) || within(base, block, form) or return
         keys, values, starts, combined = found
         return [[], [], [0]] if keys.nil? || keys.size.zero?
         return found if combined
@@ -346,6 +375,9 @@ module Ikra
   end
 
   class << self
+    # @api private
+    def __add(_key, _value, _number) = raise(NotImplementedError, "only kernels group pairs while they are emitted")
+
     # @api private
     def __map_reduce(base, combine, reduce, order, lazy, options, block)
       raise ArgumentError, "lazy: #{lazy.inspect} is neither true nor false" unless [true, false].include?(lazy)

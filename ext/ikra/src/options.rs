@@ -8,6 +8,7 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::heap;
 use crate::ruby::question;
 use crate::ruby::registry::names;
+use ikra_core::backend::collective::emitted;
 use ikra_core::backend::collective::monitor::Engine;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
@@ -75,6 +76,20 @@ pub enum Combine {
     First,
 }
 
+impl Combine {
+    /// The same for tables in kernels.
+    pub fn in_kernels(self) -> Option<emitted::Combine> {
+        Some(match self {
+            Self::Sum => emitted::Combine::Sum,
+            Self::Min => emitted::Combine::Min,
+            Self::Max => emitted::Combine::Max,
+            Self::And => emitted::Combine::And,
+            Self::Or => emitted::Combine::Or,
+            Self::Count | Self::First => return None,
+        })
+    }
+}
+
 const COMBINATIONS: [(&str, Combine); 7] = [
     ("sum", Combine::Sum),
     ("min", Combine::Min),
@@ -108,11 +123,13 @@ pub enum Flag {
     Pairs,
     /// The same, with the pairs of each key together.
     Groups,
+    /// Kernels group the pairs that they emit ([`ikra_core::ir::Stmt::Emit`]). Where they cannot, the section is not run.
+    Tables,
 }
 
 impl Flag {
     /// The flags that are options, by their names. [`Flag::Exact`] is a part of `__reduce`.
-    const NAMED: [(&str, Self); 9] = [
+    const NAMED: [(&str, Self); 10] = [
         ("__again", Self::Again),
         ("__only", Self::Only),
         ("__pure", Self::Pure),
@@ -122,6 +139,7 @@ impl Flag {
         ("__apart", Self::Apart),
         ("__pairs", Self::Pairs),
         ("__groups", Self::Groups),
+        ("__tables", Self::Tables),
     ];
 
     fn bit(self) -> u16 {

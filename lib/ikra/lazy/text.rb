@@ -22,9 +22,9 @@ module Ikra
         # @param abreast [Integer] how many values each element has side by side
         # @param base [:array, :range, :part] what elements are looked up in: all of a list, a Range, or a part of a
         #   list
-        # @param ending [nil, :there, :stop, :fold, :fold_from, :emit, :count, :sum, :min, :max] what becomes of the
+        # @param ending [nil, :there, :stop, :fold, :fold_from, :emit, :add, :count, :sum, :min, :max] what becomes of the
         #   values. nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there. +:fold+,
-        #   +:fold_from+: those of each chunk are combined, from the first or from a start. +:emit+: a block emits pairs
+        #   +:fold_from+: those of each chunk are combined, from the first or from a start. +:emit+, +:add+: a block emits pairs
         #   for each. Others: the values of one element after +flat_map+ are reduced.
         # @param folder [Stage, nil] what combines two of them, or emits pairs for one
         def of(stages, abreast, base, ending, folder)
@@ -124,6 +124,7 @@ module Ikra
       def element(ending)
         lines = Lines.new
         return emitted(lines) if ending == :emit
+        return added(lines) if ending == :add
 
         there, stop = ending == :there, ending == :stop
         ways = { hole: there || stop ? "next false" : "next #{give("hole", :hole)}", stop: stop ? "next true" : "next #{give("stop", :stop)}" }
@@ -140,6 +141,15 @@ module Ikra
         lines << call(@folder, [packed(values), "out"], :fold, lines)
         lines.close
         lines << "out.last"
+      end
+
+      # The same where tables group what it emits.
+      def added(lines)
+        lines << "out = ::Ikra::Adder.new"
+        values = value(@stages.size - 1, "i", lines, hole: "next nil")
+        lines << call(@folder, [packed(values), "out"], :fold, lines)
+        lines.close
+        lines << "nil"
       end
 
       # After +flat_map+: an array of the values of one element, or their reduction.

@@ -23,6 +23,7 @@ module Ikra
       NOWHERE = [].freeze
       # The method that gives a block an emitter.
       EMITTED = [:emitted].freeze
+      ADDED = [:added].freeze
       # The methods that make elements of values, by kind.
       AS = (DType::SIZES.keys + %i[object]).to_h { |dtype| [dtype, [:"as_#{dtype}"].freeze] }.freeze
 
@@ -103,7 +104,11 @@ module Ikra
       def objects(count, *within, base: 0...count) = count.zero? ? [] : section(:map, base, within)
 
       # What the block emits for all elements. `form`: `__pairs` or `__groups` of `Ikra.__section`.
-      def emitted(count, form, *within, base: 0...count) = count.zero? ? [] : section(:map, base, [*within, EMITTED], nil, form)
+      def emitted(count, form, *within, base: 0...count)
+        count.zero? ? [] : section(:map, base, [*within, form[:__tables] ? ADDED : EMITTED], nil, form)
+      rescue Tiles::Refused
+        raise unless form[:__tables]
+      end
 
       # Runs the block for its effects.
       def each(count, *within, base: 0...count) = count.zero? ? nil : section(:each, base, within)

@@ -89,10 +89,10 @@ pub(super) fn by_own_jobs(program: &Program, layout: &Layout, wanted: &[ColumnId
     program.jobs == Jobs::Identity && !layout.is_shared() && wanted.iter().all(whole)
 }
 
-/// Whether a program only stores these columns, and draws no random numbers.
+/// Whether a program only stores these columns, adds no pairs to groups, and draws no random numbers.
 pub(super) fn does_nothing_else(program: &Program, wanted: &[ColumnId]) -> bool {
     let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
-    !program.uses_random && written.all(|(index, _)| wanted.contains(&ColumnId::new(index)))
+    !program.uses_random && !program.emits() && written.all(|(index, _)| wanted.contains(&ColumnId::new(index)))
 }
 
 fn is_stored_by_entry_only(program: &Program, wanted: ColumnId) -> bool {

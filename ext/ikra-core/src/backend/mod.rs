@@ -46,6 +46,7 @@ use crate::memory::column::HostColumn;
 use crate::memory::interleave;
 use crate::target::Target;
 use collective::Element;
+use collective::emitted::Emitted;
 use collective::reduce::{Reduced, Reduction};
 use collective::rows::Collective;
 use epilogue::{Compacted, Compaction, Epilogue};
@@ -145,6 +146,9 @@ pub struct Launch<'a> {
     /// A hint: other launches run beside this one, which gets these threads. They loop over its jobs.
     pub share: Option<Share>,
     pub timings: &'a mut Timings,
+    /// For a program that [emits](Program::emits) pairs: where their groups go. They count when the outcome is
+    /// [`Outcome::Done`].
+    pub groups: Option<&'a mut Emitted>,
     /// For a program that can defer its errors: where a backend that does not wait stores the object that knows how the
     /// launch ended.
     pub deferred: Option<&'a mut Option<Box<dyn Ending>>>,
@@ -185,6 +189,7 @@ impl<'a> Launch<'a> {
             unsplit: false,
             share: None,
             timings,
+            groups: None,
             deferred: None,
         }
     }
@@ -325,6 +330,10 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// `Device` when the machine or its compiler fails, `Internal` when the program is malformed.
     fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>>;
+    /// Whether its kernels group the pairs that programs emit.
+    fn groups(&self) -> bool {
+        false
+    }
     /// How many jobs of a launch run at the same time at most. So many slots need memory for scratch rows.
     fn slots(&self, jobs: u64) -> u64;
     /// Runs all ticks of all jobs, and blocks until they end. Called without the GVL.

@@ -4,8 +4,11 @@
 //! forbids (a row outside its column, a division by zero). It reports a violation as an internal error, so that a
 //! faulty lowering or pass shows here first.
 
+use super::collective::Workers;
+use super::collective::emitted::Emitter;
 use super::libm::{self, Function};
 use super::races::{Races, Seen, Touch};
+use super::threads::Threads;
 use super::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord, own, philox};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
@@ -80,6 +83,10 @@ impl Backend for ReferenceBackend {
         &self.target
     }
 
+    fn groups(&self) -> bool {
+        true
+    }
+
     fn slots(&self, jobs: u64) -> u64 {
         jobs.min(SLOTS)
     }
@@ -132,6 +139,7 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         job: 0,
         place: SiteId::new(0),
         races: Races::of(program, launch.params, launch.slots.max(1)),
+        groups: launch.groups.as_ref().map(|groups| Emitter::new(groups.how)),
         trapped: None,
     };
     // Each job runs all fused ticks itself. Otherwise all jobs end a tick before any begins the next.
@@ -148,6 +156,11 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
             machine.slot = job % launch.slots.max(1);
             machine.call(program.entry, &[job, begin, end].map(|i| Value::I64(i as i64)))?;
         }
+    }
+    if let (Some(groups), Some(emitter)) = (launch.groups, machine.groups) {
+        let threads = Threads::new(1);
+        let on = Workers { threads: &threads, cancel: launch.cancel };
+        groups.take(on, vec![emitter]).map_err(|e| e.to_string())?;
     }
     launch.timings.kernel += start.elapsed();
     Ok(match machine.trapped {
@@ -187,6 +200,7 @@ struct Machine<'a> {
     /// The last line that the program named.
     place: SiteId,
     races: Option<Races>,
+    groups: Option<Emitter>,
     /// The trap with the least key so far.
     trapped: Option<TrapRecord>,
 }
@@ -312,6 +326,11 @@ impl<'a> Machine<'a> {
                 };
                 self.store(*column, row, Value::I64(old.wrapping_add(value)))?;
                 frame.set(*dst, Value::I64(old));
+            }
+            Stmt::Emit { key, value, order } => {
+                let (key, value, order) = (frame.int(*key)?, frame.int(*value)?, frame.int(*order)?);
+                let groups = self.groups.as_mut().ok_or("a pair in a launch without groups")?;
+                groups.push(key as u64, value, order as u64);
             }
             Stmt::Try { .. } => return Err("a rescue that no pass has made branches".into()),
             Stmt::Alloc { .. } => return Err("new rows that no pass has made arithmetic".into()),

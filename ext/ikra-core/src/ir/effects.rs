@@ -11,6 +11,8 @@ pub struct Effects {
     pub allocates: Vec<bool>,
     /// Whether it advances the element's draw counter.
     pub draws: bool,
+    /// Whether it adds pairs to groups.
+    pub emits: bool,
     /// Whether it can end the job early.
     pub stops: bool,
     /// Whether it repeats something, so that it may run long or for ever.
@@ -26,7 +28,7 @@ impl Effects {
     }
     /// Whether a call whose results are not used can be left out.
     pub fn is_pure(&self) -> bool {
-        !self.draws && !self.stops && !self.loops && !self.writes.contains(&true)
+        !self.draws && !self.emits && !self.stops && !self.loops && !self.writes.contains(&true)
     }
 }
 
@@ -42,7 +44,7 @@ impl Program {
             let id = ColumnId::new(at);
             !column.written || wanted.contains(&id) || made(id, column)
         };
-        !self.uses_random && self.columns.iter().enumerate().all(kept)
+        !self.uses_random && !self.emits() && self.columns.iter().enumerate().all(kept)
     }
     /// For each function, the effects of a call of it.
     pub fn effects(&self) -> Vec<Effects> {
@@ -56,6 +58,7 @@ impl Program {
                 writes: none.clone(),
                 allocates: vec![false; self.heaps.len()],
                 draws: false,
+                emits: false,
                 stops,
                 loops: func.recursive,
             })
@@ -83,11 +86,13 @@ impl Effects {
                 self.reads[column.index()] = true;
                 self.writes[column.index()] = true;
             }
+            Stmt::Emit { .. } => self.emits = true,
             Stmt::Alloc { heap, .. } => self.allocates[heap.index()] = true,
             Stmt::Loop { .. } => self.loops = true,
             Stmt::Call { func, .. } => {
                 let callee = &callees[func.index()];
                 self.draws |= callee.draws;
+                self.emits |= callee.emits;
                 self.loops |= callee.loops;
                 self.allocates.iter_mut().zip(&callee.allocates).for_each(|(a, b)| *a |= b);
                 self.reads.iter_mut().zip(&callee.reads).for_each(|(a, b)| *a |= b);

@@ -340,6 +340,13 @@ pub enum Stmt {
         count: Operand,
         site: SiteId,
     },
+    /// Adds a value (I64) to the group of a key (I64), as the launch says ([`crate::backend::Launch::groups`]). `order`
+    /// (I64, read as unsigned) tells the pair from all others. A group is where its first pair is.
+    Emit {
+        key: Operand,
+        value: Operand,
+        order: Operand,
+    },
     If {
         cond: Operand,
         then: Vec<Stmt>,
@@ -869,6 +876,15 @@ impl Program {
         found
     }
 
+    /// Whether it adds pairs to groups. Then its launches make groups.
+    pub fn emits(&self) -> bool {
+        let mut found = false;
+        for func in &self.funcs {
+            walk(&func.body, &mut |s| found |= matches!(s, Stmt::Emit { .. }));
+        }
+        found
+    }
+
     /// Whether all jobs surely end soon and normally: nothing repeats, raises, or takes rows. The host need not check
     /// how launches of such a program ended, and jobs need not poll.
     pub fn surely_ends(&self) -> bool {
@@ -932,7 +948,7 @@ impl Program {
     /// can be deferred until a result is read.
     pub fn can_defer_errors(&self) -> bool {
         let defers = |site: SiteId| self.sites[site.index()].can_defer_errors();
-        let mut all = self.ends_alone();
+        let mut all = self.ends_alone() && !self.emits();
         for func in &self.funcs {
             walk(&func.body, &mut |stmt| {
                 all &= match stmt {

@@ -543,6 +543,11 @@ impl Parser {
                 self.mark('=')?;
                 Stmt::Store { column, row, value: self.operand(registers)? }
             }
+            "emit" => {
+                let [key, value, order] =
+                    self.operands(registers, line)?.try_into().map_err(|_| "a pair takes three operands")?;
+                Stmt::Emit { key, value, order }
+            }
             "atomic" => {
                 let op = self.one_of(AtomicOp::WORDS)?;
                 let (column, row) = self.slot(registers)?;

@@ -232,6 +232,10 @@ impl Printer<'_> {
                 f.write_char(',')?;
                 self.operands(f, &[*value])
             }
+            Stmt::Emit { key, value, order } => {
+                f.write_str("emit")?;
+                self.operands(f, &[*key, *value, *order])
+            }
             Stmt::Alloc { dst, heap, count, site } => {
                 self.definition(f, *dst)?;
                 write!(f, " = alloc {heap}")?;

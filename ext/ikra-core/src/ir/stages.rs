@@ -121,7 +121,7 @@ pub fn may_be_repeated(program: &Program, func: FuncId, overwritten: &[ColumnId]
         let used = effects.reads(id) || effects.writes(id);
         !used || !column.written || made && !overwritten.contains(&id)
     };
-    !effects.draws && program.columns.iter().enumerate().all(alike)
+    !effects.draws && !effects.emits && program.columns.iter().enumerate().all(alike)
 }
 
 /// Whether a function only computes one value, which is the same for every caller at any time.

@@ -358,6 +358,10 @@ impl<'a> Checker<'a> {
                     return Err("the result is an I64".into());
                 }
             }
+            Stmt::Emit { key, value, order } => {
+                self.begun()?;
+                self.wants(&[*key, *value, *order], &[Scalar::I64; 3])?;
+            }
             Stmt::Alloc { dst, heap, count, site } => {
                 self.begun()?;
                 let space = self.program.heaps.get(heap.index()).ok_or("the heap does not exist")?.space;

@@ -141,8 +141,19 @@ pub struct Schema {
     pub bytes: Option<ColumnId>,
     /// Whether the program reads what is frozen, whose changes Ikra cannot observe.
     pub asks_frozen: bool,
+    /// The keys of the pairs that the program adds to groups. None: it adds none.
+    pub groups: Option<GroupKeys>,
     /// String literals of the program's text, in the order of their bytes.
     pub literals: Vec<StringLiteral>,
+}
+
+/// The keys of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupKeys {
+    /// All are of this kind, and values are Integers.
+    Of(Repr),
+    /// Some pairs are others. The program must not run.
+    Other,
 }
 
 /// A String in the program's text, in UTF-8.

@@ -387,7 +387,7 @@ impl<'a> Walker<'a> {
                 }
                 out.push(stmt);
             }
-            Stmt::Place(_) | Stmt::Poll => out.push(stmt),
+            Stmt::Emit { .. } | Stmt::Place(_) | Stmt::Poll => out.push(stmt),
         }
     }
 

@@ -130,7 +130,7 @@ impl Jam {
 
     fn made(program: &Program, grouping: Grouping, on_host: bool) -> Option<Self> {
         let entry = &program.funcs[program.entry.index()];
-        if program.jobs != Jobs::Identity || program.uses_random || !has_loop(&entry.body) {
+        if program.jobs != Jobs::Identity || program.uses_random || program.emits() || !has_loop(&entry.body) {
             return None;
         }
         let ticking = begins_in_loops(&entry.body);

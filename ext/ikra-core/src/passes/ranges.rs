@@ -340,7 +340,7 @@ impl<'a> Walker<'a> {
                     self.assign(*dst, bounds(self.func.vars[dst.index()].ty), 0);
                 }
             }
-            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Place(_) | Stmt::Poll => {}
+            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Emit { .. } | Stmt::Place(_) | Stmt::Poll => {}
             Stmt::Begin { index, .. } => self.narrow(*index, (0, self.given.elements)),
         }
         None

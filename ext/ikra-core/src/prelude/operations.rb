@@ -156,6 +156,12 @@ module Kernel
     out.last
   end
 
+  # The same where tables group the pairs while they are emitted.
+  def __added(x)
+    yield(x, ::Ikra::Adder.new)
+    nil
+  end
+
   # The values of a group, combined. Those of all groups stand side by side, and `starts` says where each begins.
   def __group(_x, values, starts)
     i = starts.__at(__position)

@@ -470,6 +470,15 @@ impl Unpacker<'_> {
         Ok(New::Str(bytes.as_ptr(), bytes.len(), encoding, kind))
     }
 
+    /// The value of a register that is no array and no union.
+    ///
+    /// # Errors
+    /// A word that means nothing.
+    pub fn value_of(&self, repr: Repr, word: u64) -> Result<Value, Error> {
+        let decoded = self.decoder().decode(repr, None, 0, word).map_err(|broken| self.broken(broken.0))?;
+        self.make(decoded).map(value)
+    }
+
     /// The values of a trap's words, which the site says how to read.
     ///
     /// # Errors

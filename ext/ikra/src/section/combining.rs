@@ -19,12 +19,14 @@ use crate::section::collect::{Filling, at, clock_of, countable, float, picked, w
 use crate::section::grouping::Members;
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::Workers;
+use ikra_core::backend::collective::emitted::Emitted;
 use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::backend::collective::groups::{self, Grouped, seed};
 use ikra_core::backend::collective::monitor::{self, Engine, Sample};
 use ikra_core::backend::collective::table::{self, Count, Each, Fed, Fold, Grouping, Groups, Keys, Plan, Seed, Sum};
+use ikra_core::layout::schema::GroupKeys;
 use ikra_core::memory::room;
-use ikra_core::types::{Encoding, StrWord};
+use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Value};
@@ -144,10 +146,10 @@ impl<'a> PairKeys<'a> {
 
     fn kind(&self) -> &'static str {
         match self.words {
-            KeyWords::Integers(_) => "Integer",
-            KeyWords::Words(_) => "Symbol",
-            KeyWords::Floats(_) => "Float",
-            _ => "String",
+            KeyWords::Integers(_) => kind_of(Repr::Int),
+            KeyWords::Words(_) => kind_of(Repr::Sym),
+            KeyWords::Floats(_) => kind_of(Repr::Float),
+            _ => kind_of(Repr::Str),
         }
     }
 
@@ -353,6 +355,50 @@ pub(super) fn combined(
         Step { what: "combining", elements: count, kind: keys.kind(), backend: "cpu", why }
     })?;
     Ok(Some((pairs.values(pairs.key, &first_rows(&firsts))?, values.as_value())))
+}
+
+/// The groups that a kernel made, as [`super::grouping::pairs`] gives them.
+///
+/// # Errors
+/// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
+pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &Emitted) -> Result<RArray, Error> {
+    let ruby = unpacker.ruby;
+    let repr = match unpacker.schema.groups {
+        Some(GroupKeys::Of(repr)) => repr,
+        // nothing was emitted
+        _ => Repr::Int,
+    };
+    let values = integers(ruby, groups.totals.iter().map(|total| i64::try_from(*total).ok()))?;
+    let values = values.ok_or_else(|| errors::group_overflow(ruby))?;
+    Clock::start(ruby).step(ruby, || {
+        let Emitted { pairs, split, keys, .. } = groups;
+        let engine = if *split > 0 { Engine::Hash } else { Engine::Small };
+        let (engine, keys) = (engine.name(), keys.len());
+        let why =
+            format!("engine :{engine} in the kernel, {keys} keys found in {pairs} pairs, {split} split by hashes");
+        let (elements, kind) = (usize::try_from(*pairs).unwrap_or(usize::MAX), kind_of(repr));
+        Step { what: "combining", elements, kind, backend: "cpu", why }
+    })?;
+    let mut keys = Filling::new(ruby, groups.keys.len());
+    for key in &groups.keys {
+        keys.push(unpacker.value_of(repr, *key)?)?;
+    }
+    let out = ruby.ary_new();
+    out.push(keys.done()?)?;
+    out.push(values)?;
+    out.push(ruby.qnil())?;
+    out.push(true)?;
+    Ok(out)
+}
+
+fn kind_of(repr: Repr) -> &'static str {
+    match repr {
+        Repr::Int => "Integer",
+        Repr::Sym => "Symbol",
+        Repr::Float => "Float",
+        Repr::Str => "String",
+        _ => "true or false",
+    }
 }
 
 /// Which pairs have equal keys. None where Ruby's Hash must tell.

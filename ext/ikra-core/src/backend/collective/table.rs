@@ -155,6 +155,12 @@ impl Default for Seed {
 const SHORT: usize = 7;
 
 impl Seed {
+    /// One that gives all words the same hash.
+    #[cfg(test)]
+    pub fn alike() -> Self {
+        Self { words: 0, ..Self::default() }
+    }
+
     /// The hash of a word.
     pub fn hash(&self, word: u64) -> u64 {
         let product = u128::from(word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(self.words);
@@ -208,11 +214,11 @@ const MIN_SHARE: usize = 1 << 14;
 /// Elements between two looks at the cancel token.
 const STRETCH: usize = 1 << 15;
 /// Groups of a part of all hashes should fit the cache of a core. So there are this many parts at most.
-const PARTS: usize = 256;
+pub(super) const PARTS: usize = 256;
 /// So many groups are merged by one worker.
 const MIN_MERGED: usize = 1 << 12;
 /// A full table is not asked any more where it knew less than one in so many of the last elements.
-const MIN_KNOWN: usize = 4;
+pub(super) const MIN_KNOWN: usize = 4;
 
 #[derive(Clone, Copy, Default)]
 struct Group<S> {
@@ -506,7 +512,7 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
 }
 
 /// The part of all hashes to which one belongs.
-fn part(hash: u64, parts: usize) -> usize {
+pub(super) fn part(hash: u64, parts: usize) -> usize {
     ((u128::from(hash) * parts as u128) >> 64) as usize
 }
 

@@ -1,5 +1,6 @@
 //! Helpers: functions that generated code calls, for operations that are too long to be generated at each use.
 
+use crate::backend::collective::emitted::Emitter;
 use crate::backend::{libm, philox};
 use crate::ir::MathFn;
 
@@ -12,6 +13,7 @@ pub enum Helper {
     MulMod,
     AddMod,
     Random,
+    Emit,
 }
 
 /// The type of a helper's parameter or result.
@@ -30,7 +32,8 @@ impl Helper {
     }
 
     pub fn named(name: &str) -> Option<Helper> {
-        let others = [Helper::Remainder, Helper::NextAfter, Helper::MulMod, Helper::AddMod, Helper::Random];
+        let others =
+            [Helper::Remainder, Helper::NextAfter, Helper::MulMod, Helper::AddMod, Helper::Random, Helper::Emit];
         libm::ALL.into_iter().map(Helper::Math).chain(others).find(|helper| helper.name() == name)
     }
 
@@ -46,6 +49,7 @@ impl Helper {
             Helper::MulMod => mul_mod as *const u8,
             Helper::AddMod => add_mod as *const u8,
             Helper::Random => random as *const u8,
+            Helper::Emit => emit as *const u8,
         }
     }
 
@@ -61,6 +65,7 @@ impl Helper {
             Helper::Remainder | Helper::NextAfter => (&[Float, Float], Float),
             Helper::MulMod | Helper::AddMod => (&[Int, Int, Int], Int),
             Helper::Random => (&[Int, Int, Int, Int, Int], Int),
+            Helper::Emit => (&[Int, Int, Int, Int], Int),
         }
     }
 }
@@ -75,4 +80,10 @@ extern "C" fn add_mod(a: i64, b: i64, m: i64) -> i64 {
 
 extern "C" fn random(seed: u64, section: u64, tick: u64, index: u64, draw: u64) -> u64 {
     philox::draw(seed, section as u32, tick as u32, index as u32, draw as u32)
+}
+
+/// No panic leaves it: the emitter keeps one for the caller of the launch.
+extern "C" fn emit(emitter: &mut Emitter, key: u64, value: i64, order: u64) -> u64 {
+    emitter.push(key, value, order);
+    0
 }

@@ -731,6 +731,11 @@ impl Lowering<'_, '_> {
                 let old = self.fetch_add(*column, *row, *value);
                 self.set(*dst, old);
             }
+            Stmt::Emit { key, value, order } => {
+                let groups = self.constant_word(state::GROUPS, types::I64);
+                let [key, value, order] = [key, value, order].map(|operand| self.get(*operand));
+                self.help(Helper::Emit, &[groups, key, value, order])?;
+            }
             Stmt::Alloc { .. } | Stmt::Try { .. } => return Err(unexpanded()),
             Stmt::If { cond, then, otherwise } => return self.branch(*cond, then, otherwise),
             Stmt::Block { label, body } => return self.block(*label, body),

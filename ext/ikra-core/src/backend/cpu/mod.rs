@@ -5,6 +5,7 @@
 //! share. Not here: any rule of Ruby.
 
 mod arena;
+mod emitters;
 mod helpers;
 mod jit;
 mod lower;
@@ -87,6 +88,8 @@ struct CpuExecutable {
     slots: bool,
     /// Whether it must run on threads with a known stack.
     needs_stack: bool,
+    /// Whether it groups pairs.
+    emits: bool,
     /// How deep calls may nest.
     depth: u64,
     /// All functions after Cranelift's own passes.
@@ -193,6 +196,7 @@ impl CpuBackend {
             params: program.params.len(),
             fused_ticks: program.fused_ticks,
             slots: program.uses_slots(),
+            emits: program.emits(),
             needs_stack: program.funcs.iter().any(|func| func.recursive) || code.stack() > SMALL_STACK,
             depth: u64::from(CALL_DEPTH).min(pool::USABLE_STACK / code.stack().max(1)),
             code: Arc::new(code),
@@ -297,6 +301,10 @@ impl Backend for CpuBackend {
         Ok(Arc::new(CpuExecutable { mask: epilogue.mask().is_some(), ..executable }))
     }
 
+    fn groups(&self) -> bool {
+        true
+    }
+
     fn slots(&self, _jobs: u64) -> u64 {
         self.workers.threads() as u64
     }
@@ -345,7 +353,9 @@ impl CpuBackend {
         if !begins(executable, &launch)? {
             return Ok(Outcome::Cancelled);
         }
-        launch.with_buffers(layout, |launch| timed(executable, launch, elements, workers.threads(), run))
+        launch.with_buffers(layout, |launch| {
+            timed(executable, launch, elements, (workers.pool(), workers.threads()), run)
+        })
     }
 
     /// Runs jobs tile by tile, and reduces each tile's elements while they are in the cache.
@@ -354,7 +364,7 @@ impl CpuBackend {
         let workers = collective::Workers { threads: self.workers.pool(), cancel };
         let mut reduced = None;
         let elements = launch.jobs;
-        let outcome = timed(executable, launch, elements, 1, |work| {
+        let outcome = timed(executable, launch, elements, (self.workers.pool(), 1), |work| {
             let record = split::Record::default();
             reduced = reduce_made(workers, fold.reduction, fold.element, jobs, |range, rows| {
                 // results behind a trap are not needed
@@ -376,6 +386,9 @@ fn begins(executable: &CpuExecutable, launch: &Launch<'_>) -> Result<bool> {
     if counts != [executable.columns.len(), executable.columns.len(), executable.params] {
         return Err(internal("launched with other columns or parameters than it was compiled for"));
     }
+    if executable.emits && launch.groups.is_none() {
+        return Err(internal("pairs are emitted in a launch without groups"));
+    }
     Ok(arm(launch.cancel.stop_key(), launch.limit))
 }
 
@@ -384,10 +397,11 @@ fn timed(
     executable: &CpuExecutable,
     launch: Launch<'_>,
     elements: u64,
-    threads: usize,
+    (pool, threads): (&Threads, usize),
     run: impl FnOnce(split::Work) -> Result<Option<TrapRecord>>,
 ) -> Result<Outcome> {
     let start = Instant::now();
+    let emitters = launch.groups.as_ref().map(|groups| Arc::new(emitters::Emitters::new(groups.how)));
     let private_rows = privatization::PrivateRows::of(&executable.privatized, &launch, elements, threads);
     let batch = |&(_, capacity): &(_, ParamId)| reservation::batch(launch.params[capacity.index()], threads);
     let batches: Vec<u64> = executable.counters.iter().map(batch).collect();
@@ -410,7 +424,12 @@ fn timed(
         fused_ticks: executable.fused_ticks,
         chunk: launch.block_size.map(u64::from),
         private_rows,
+        emitters: emitters.clone(),
     })?;
+    if let (Some(emitters), Some(groups)) = (emitters, launch.groups) {
+        let on = collective::Workers { threads: pool, cancel: launch.cancel };
+        groups.take(on, emitters.all())?;
+    }
     launch.timings.kernel += start.elapsed();
     Ok(match trap {
         _ if launch.cancel.is_cancelled() => Outcome::Cancelled,

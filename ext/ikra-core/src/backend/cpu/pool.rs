@@ -36,7 +36,11 @@ impl WorkerPool {
         let record = Record::default();
         let mut state = work.state.clone();
         let threads = if unsplit { 1 } else { self.threads() };
-        let Some(progress) = split::alone(&work, &mut state, &record, threads) else {
+        let progress = match work.emitters.clone() {
+            Some(emitters) => emitters.lend(&mut state, |state| split::alone(&work, state, &record, threads)),
+            None => split::alone(&work, &mut state, &record, threads),
+        };
+        let Some(progress) = progress else {
             return record.get();
         };
         let shared = Shared::new(work, record, progress, self.threads());

@@ -7,6 +7,7 @@
 //! steps. A free thread takes the next chunk. A chunk of a later step waits until the earlier step is done. Only
 //! running threads take chunks, so nobody waits for a thread that never started.
 
+use super::emitters::Emitters;
 use super::jit::{Code, State};
 use super::privatization::PrivateRows;
 use super::state;
@@ -31,6 +32,8 @@ pub struct Work {
     pub chunk: Option<u64>,
     /// Private rows for each of several threads.
     pub private_rows: Option<PrivateRows>,
+    /// In a launch that groups pairs: what threads use for that.
+    pub emitters: Option<Arc<Emitters>>,
 }
 
 /// The trap with the least key so far.
@@ -234,15 +237,22 @@ impl Shared {
     /// Takes chunks until none is left. No more threads enter than the pool has.
     pub fn help(&self) {
         let mut state = self.work.state.clone();
+        match &self.work.emitters {
+            Some(emitters) => emitters.lend(&mut state, |state| self.help_in(state)),
+            None => self.help_in(&mut state),
+        }
+    }
+
+    fn help_in(&self, state: &mut State) {
         let slot = self.slots.fetch_add(1, Ordering::Relaxed);
         state.set_word(state::SLOT, slot);
         let Some(private_rows) = &self.work.private_rows else {
             state.set_word(state::ALONE, 0);
-            self.take_chunks(&mut state, slot == 0);
+            self.take_chunks(state, slot == 0);
             return;
         };
-        let own = private_rows.begin(&mut state);
-        if let Some(key) = self.take_chunks(&mut state, slot == 0)
+        let own = private_rows.begin(state);
+        if let Some(key) = self.take_chunks(state, slot == 0)
             && let Some(site) = own.merge(private_rows, &self.work.state)
         {
             *self.record.behind.lock() = Some(TrapRecord { key, site, words: [0; TRAP_WORDS] });

@@ -31,8 +31,10 @@ pub const SCRATCH: usize = WORDS + crate::ir::TRAP_WORDS;
 pub const SLOT: usize = SCRATCH + 1;
 /// Whether the thread may use rows of privatized columns without atomic operations: it has private ones, or runs alone.
 pub const ALONE: usize = SLOT + 1;
+/// Address of the thread's [`crate::backend::collective::emitted::Emitter`], in a launch that groups pairs.
+pub const GROUPS: usize = ALONE + 1;
 /// The first column's word.
-pub const COLUMNS: usize = ALONE + 1;
+pub const COLUMNS: usize = GROUPS + 1;
 
 /// The words of a counter: the next row that the thread has taken in advance, the end of these rows, and how many it
 /// takes at once.

@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::infer::builtins::{Builtin, Primitive, is_immutable};
 use crate::infer::calls::{Args, Literal, Target};
 use crate::infer::structs::KeyValue;
-use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Trap};
+use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Stmt, Trap};
+use crate::layout::schema::GroupKeys;
 use crate::lower::body::Body;
 use crate::lower::compare::Asker;
 use crate::lower::numbers;
@@ -426,6 +427,10 @@ impl Body<'_, '_> {
                 _ => None,
             },
             Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
+            Add => {
+                self.add_pair(args);
+                Some(Val::NIL)
+            }
             Position => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[]))),
             KeyError => {
                 let Some(key) = first else { return Ok(None) };
@@ -450,6 +455,32 @@ impl Body<'_, '_> {
                 _ => None,
             },
         })
+    }
+
+    /// Adds a pair to the section's groups. Keys of one kind have words, and values are Integers. The schema tells
+    /// where some are not.
+    fn add_pair(&mut self, args: &[(Atom, Val)]) {
+        let &[(_, key), (_, Val::Int(value)), (_, Val::Int(number))] = args else {
+            self.t.schema.groups = Some(GroupKeys::Other);
+            return;
+        };
+        let (repr, key) = match key {
+            Val::Int(key) => (Repr::Int, key),
+            Val::Sym(key) => (Repr::Sym, key),
+            Val::Bool(key) => (Repr::Bool, self.cx.b.i64(Op::BoolToInt, &[key])),
+            Val::Unit(Unit::True) => (Repr::Bool, Operand::I64(1)),
+            Val::Unit(Unit::False) => (Repr::Bool, Operand::I64(0)),
+            _ => {
+                self.t.schema.groups = Some(GroupKeys::Other);
+                return;
+            }
+        };
+        let keys = GroupKeys::Of(repr);
+        self.t.schema.groups = Some(if self.t.schema.groups.unwrap_or(keys) == keys { keys } else { GroupKeys::Other });
+        let index = self.cx.b.i64(Op::Ctx(Ctx::Index), &[]);
+        let index = self.cx.b.i64(Op::Shl, &[index, Operand::I64(32)]);
+        let order = self.cx.b.i64(Op::Or, &[index, number]);
+        self.cx.b.push(Stmt::Emit { key, value, order });
     }
 
     /// The Integer that Ruby gets by `to_int`. None: that always raises.

@@ -201,6 +201,7 @@ impl Shapes {
                 | Stmt::Alloc { .. }
                 | Stmt::Try { .. }
                 | Stmt::Call { .. }
+                | Stmt::Emit { .. }
                 | Stmt::Place(_) => return None,
             }
         }

@@ -65,6 +65,8 @@ pub(super) struct SiteState {
     /// Of a chain of operations: the forms for which a stencil reads values that another section has computed, and the
     /// index of that stencil.
     pub(super) cuts: Vec<(Form, usize)>,
+    /// Kernels cannot group the pairs that the block emits.
+    pub(super) untabled: bool,
 }
 
 /// A block, and the methods that it is passed to.

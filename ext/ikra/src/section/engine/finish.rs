@@ -17,10 +17,12 @@ use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::registry;
 use crate::section::collect;
+use crate::section::combining;
 use crate::section::grouping::{self, Grouper};
 use crate::section::hash_updates::{self, Captured, Updated};
 use crate::section::over::Placement;
 use crate::world::live_world;
+use ikra_core::backend::collective::emitted::Emitted;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::backend::{Key, TrapRecord};
@@ -44,6 +46,8 @@ pub(super) enum ResultLocation {
     Masked(Dtype, Arc<Buffer>, Arc<Buffer>),
     /// Not stored; only their reduction is.
     Reduced(Reduced),
+    /// The groups of the pairs that elements emitted.
+    Grouped(Box<Emitted>),
     /// In a column that the kernel makes, without the elements that have no result, if it ends well.
     Compacted,
 }
@@ -132,6 +136,9 @@ impl Section<'_> {
                 let place = Placement::as_left(self.ruby, &marks)?;
                 let clock = &mut Clock::stopped();
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
+            }
+            (None, Some(_)) if let ResultLocation::Grouped(groups) = result => {
+                (None, combining::emitted(unpacker, &groups)?.as_value())
             }
             (None, Some(slot)) => (None, self.results(unpacker, slot, len)?),
             (None, None) if self.request.kind == Kind::Another => {

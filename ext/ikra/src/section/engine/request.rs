@@ -57,6 +57,8 @@ use std::sync::Arc;
 /// * `__told:`: an Array that receives the choice made for each of these stencils, when the section is compiled.
 /// * `__join: true`: where results are arrays of Integers, or of Floats, which the section made, the value is a buffer
 ///   of their elements, one array after the other.
+/// * `__tables: true`, `__groups: true`: the block adds its pairs to the groups that the section gives, with one value
+///   for each key. It ended as `:refused` where kernels cannot combine these values, or compare these keys.
 /// * `__pairs: true`, `__groups: true`: results are the last pairs of chains of `Ikra::Pair`. The value is what
 ///   [`crate::section::grouping::pairs`] makes of all pairs.
 pub type Arguments = (Symbol, Symbol, Value, u64, Option<RHash>, Proc, Option<RArray>);

@@ -20,6 +20,7 @@ use ikra_core::backend::resident::Resident;
 use ikra_core::backend::{CancelToken, Key, Outcome, TrapRecord};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::ir::Trap;
+use ikra_core::layout::schema::GroupKeys;
 use ikra_core::memory::buffer::Buffer;
 use magnus::prelude::*;
 use magnus::{Error, Value};
@@ -91,11 +92,27 @@ impl Section<'_> {
         flags.has(Flag::Only) && !(variant.fold.is_some() || properties.looks)
             || flags.has(Flag::Piece) && !properties.divisible
             || flags.has(Flag::Pure) && !properties.pure
+            || flags.has(Flag::Tables) && variant.lowered.schema.groups == Some(GroupKeys::Other)
+    }
+
+    /// The value of a section that is not run.
+    fn refused(&mut self) -> Value {
+        random::give_back(self.number);
+        if let Some(explained) = &mut self.explained {
+            explained.account = None;
+        }
+        ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None)
     }
 
     fn attempts(&mut self) -> Result<Value, Error> {
         let mut policy = LaunchPolicy { limit: Key::NONE, beside: false, evicted: 0 };
         let mut attempts = 0;
+        // known before anything is packed
+        if self.request.settings.flags.has(Flag::Tables)
+            && (!self.backend.groups() || self.grouping().is_none() || self.site.state.lock().untabled)
+        {
+            return Ok(self.refused());
+        }
         while attempts < MAX_ATTEMPTS {
             attempts += 1;
             let holder = LazyHolder::default();
@@ -105,11 +122,8 @@ impl Section<'_> {
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
             if self.refuses(&variant) {
-                random::give_back(self.number);
-                if let Some(explained) = &mut self.explained {
-                    explained.account = None;
-                }
-                return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
+                self.site.state.lock().untabled |= self.request.settings.flags.has(Flag::Tables);
+                return Ok(self.refused());
             }
             if self.packed_at_gate(&variant, &tables, packed.jobs, &policy)? {
                 attempts -= 1;

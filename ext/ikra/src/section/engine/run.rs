@@ -17,12 +17,13 @@ use crate::marshal::made::Made;
 use crate::marshal::pack::Packed;
 use crate::marshal::trace::Tables;
 use crate::marshal::unpack::Unpacker;
-use crate::options::Choice;
+use crate::options::{Choice, Flag};
 use crate::report::profile::{Clock, Phase};
 use crate::ruby::deferred_error::DeferredError;
 use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
+use ikra_core::backend::collective::emitted::{Emitted, Grouping};
 use ikra_core::backend::collective::reduce::Reduced;
 use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
@@ -66,6 +67,8 @@ pub(super) struct Flight {
     plain: Arc<dyn Executable>,
     fold: Option<Fold>,
     compaction: Option<Compaction>,
+    /// How pairs are grouped, if the section gives groups.
+    grouping: Option<Grouping>,
     columns: Vec<HostColumn>,
     biases: Vec<u64>,
     params: Vec<u64>,
@@ -122,6 +125,8 @@ pub(super) struct Launched {
     reduced: Option<Reduced>,
     /// The results without the elements that have none, if the kernel left these out.
     chosen: Option<HostColumn>,
+    /// The groups of the pairs that elements emitted.
+    groups: Option<Emitted>,
 }
 
 /// A launch that is not repeated.
@@ -181,6 +186,7 @@ impl Flight {
         let mut timings = Timings { exact: self.exact, ..Timings::default() };
         let (mut completions, mut ending) = (Vec::new(), None);
         let (mut reduced, mut chosen, mut copied) = (None, None, 0);
+        let mut groups = self.grouping.map(Emitted::new);
         let mut work = || {
             let began = self.timed.then(Instant::now);
             if self.first {
@@ -207,6 +213,7 @@ impl Flight {
                 unsplit,
                 share,
                 timings: &mut timings,
+                groups: groups.as_mut(),
                 deferred: self.may_wait.then_some(&mut ending),
             };
             let outcome = match (self.fold, self.compaction) {
@@ -247,6 +254,7 @@ impl Flight {
             ending,
             reduced,
             chosen,
+            groups,
         }
     }
 }
@@ -271,6 +279,7 @@ impl Launched {
             ending: None,
             reduced: None,
             chosen: None,
+            groups: None,
         }
     }
 
@@ -366,6 +375,7 @@ impl Section<'_> {
             plain: variant.executable.clone(),
             fold: variant.fold,
             compaction: variant.compaction,
+            grouping: self.grouping(),
             moved: bytes_to_move(&variant.lowered.program, &packed.columns),
             columns: std::mem::take(&mut packed.columns),
             biases: std::mem::take(&mut packed.biases),
@@ -389,6 +399,13 @@ impl Section<'_> {
         Ok(Begun { packed, flight, result, way })
     }
 
+    /// How kernels group pairs, where they do.
+    pub(super) fn grouping(&self) -> Option<Grouping> {
+        let settings = &self.request.settings;
+        let combine = settings.combine.filter(|_| settings.flags.has(Flag::Tables))?;
+        combine.in_kernels().map(Grouping::new)
+    }
+
     /// What is left to do after a launch, or why the section runs again.
     pub(super) fn settle(
         &self,
@@ -398,7 +415,8 @@ impl Section<'_> {
         policy: LaunchPolicy,
     ) -> Result<Result<Settled, Retry>, Error> {
         let limit = policy.limit;
-        let Launched { outcome, timings, completions, ending, reduced, chosen, residents, moved, span, .. } = launched;
+        let Launched { outcome, timings, completions, ending, reduced, chosen, groups, residents, moved, span, .. } =
+            launched;
         let Launched { jobs, unsplit, share, .. } = launched;
         let mut member = None;
         // Only once it is sure that no interrupt makes it run again.
@@ -444,7 +462,7 @@ impl Section<'_> {
         let result = match (reduced, chosen, into.and_then(|(into, slot)| is_dtype(into, slot))) {
             (Some(reduced), ..) => ResultLocation::Reduced(reduced),
             (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
-            _ => result,
+            _ => groups.map_or(result, |groups| ResultLocation::Grouped(Box::new(groups))),
         };
         Ok(Ok(Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone, span, member }))
     }

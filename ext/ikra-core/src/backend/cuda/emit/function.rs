@@ -468,6 +468,7 @@ impl<'a> Function<'a> {
                     None => self.line(&format!("{helper}(&{slot}, {value});")),
                 }
             }
+            Stmt::Emit { .. } => unreachable!("this backend groups no pairs"),
             Stmt::FetchAdd { dst, column, row, value } => {
                 let slot = self.row(*column, *row);
                 let value = self.operand(*value).text;

@@ -1,0 +1,484 @@
+//! Groups of the pairs that a kernel emits: values of equal keys are combined while the kernel runs.
+//!
+//! Here: [`Emitter`], which one thread of a launch fills, and [`Emitted`], the groups that all of them make. Not here:
+//! how generated code calls it, and groups of elements that are in memory ([`super::table`]).
+//!
+//! 1. Pairs wait in a short list, so that memory loads their slots at the same time.
+//! 2. They are added to the thread's own table, which fits its cache (`:small`).
+//! 3. Where that is full, pairs with new keys are split by the upper bits of their hashes. Each part is a short list
+//!    before a table of its own, so that pairs meet tables that are in the cache, too (`:hash`). Memory grows with the
+//!    number of keys, not with that of pairs.
+//! 4. In the end each part of all hashes is merged by one worker, and groups are ordered by their first pairs.
+//!
+//! Invariant: nothing depends on which thread ran which element. The order of a pair is a number of its own, and the
+//! least one of a group decides where the group is.
+
+use super::Workers;
+use super::groups::seed;
+use super::table::{MIN_KNOWN, PARTS, Seed, part};
+use crate::error::Result;
+use crate::memory::{ahead, room};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// What the values of a group combine to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Combine {
+    #[default]
+    Sum,
+    Min,
+    Max,
+    And,
+    Or,
+}
+
+/// How pairs are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grouping {
+    pub combine: Combine,
+    /// The most groups of a thread's own table.
+    pub private: usize,
+}
+
+impl Grouping {
+    pub fn new(combine: Combine) -> Self {
+        Self { combine, private: MOST_OWN }
+    }
+}
+
+/// The groups of a launch, in the order of their first pairs.
+#[derive(Debug)]
+pub struct Emitted {
+    pub how: Grouping,
+    pub keys: Vec<u64>,
+    pub totals: Vec<i128>,
+    /// How many pairs were emitted.
+    pub pairs: u64,
+    /// How many were split by their hashes.
+    pub split: u64,
+}
+
+/// Pairs that wait, at most.
+const BATCH: usize = 128;
+/// The most groups of a thread's own table. Its slots fit the second-level cache, about.
+const MOST_OWN: usize = 1 << 15;
+/// Pairs that wait in a part of all hashes, at most.
+const PART_BATCH: usize = 512;
+/// Pairs between two looks at whether a full table still knows many keys.
+const STRETCH: usize = 1 << 15;
+/// Slots of a table at first. They fit the first-level cache.
+const FIRST_SLOTS: usize = 1 << 9;
+/// So many groups are merged by one worker, and so many are ordered at once.
+const MIN_MERGED: usize = 1 << 12;
+
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    key: u64,
+    value: i64,
+    order: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Group {
+    key: u64,
+    /// The order of its first pair. [`EMPTY`]: an empty slot.
+    first: u64,
+    total: i128,
+}
+
+const EMPTY: u64 = u64::MAX;
+
+impl Default for Group {
+    fn default() -> Self {
+        Self { key: 0, first: EMPTY, total: 0 }
+    }
+}
+
+impl From<Pair> for Group {
+    fn from(pair: Pair) -> Self {
+        Self { key: pair.key, first: pair.order, total: pair.value.into() }
+    }
+}
+
+/// A hash table with open addressing.
+#[derive(Default)]
+struct Table {
+    slots: Vec<Group>,
+    len: usize,
+}
+
+impl Table {
+    fn with_slots(slots: usize) -> Self {
+        Self { slots: room::filled(Group::default(), slots.next_power_of_two()), len: 0 }
+    }
+
+    /// The slot of a key, or the empty one where it belongs.
+    #[inline(always)]
+    fn slot(&mut self, key: u64, hash: u64) -> &mut Group {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at].first != EMPTY && self.slots[at].key != key {
+            at = (at + 1) & mask;
+        }
+        &mut self.slots[at]
+    }
+
+    fn grow_if_full(&mut self, seed: &Seed) {
+        if self.len * 2 < self.slots.len() {
+            return;
+        }
+        let larger = Table::with_slots(self.slots.len() * 4);
+        let before = std::mem::replace(&mut self.slots, larger.slots);
+        for group in before.into_iter().filter(|group| group.first != EMPTY) {
+            *self.slot(group.key, seed.hash(group.key)) = group;
+        }
+    }
+
+    /// Adds a group, for whose key there may be one.
+    fn merge(&mut self, seed: &Seed, group: Group, combine: Combine) {
+        let slot = self.slot(group.key, seed.hash(group.key));
+        if slot.first != EMPTY {
+            slot.first = slot.first.min(group.first);
+            slot.total = combined(combine, slot.total, group.total);
+            return;
+        }
+        *slot = group;
+        self.len += 1;
+        self.grow_if_full(seed);
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.slots.iter().filter(|group| group.first != EMPTY)
+    }
+}
+
+/// A part of all hashes.
+#[derive(Default)]
+struct Part {
+    waiting: Vec<Pair>,
+    table: Table,
+}
+
+impl Part {
+    fn add_waiting(&mut self, seed: &Seed, combine: Combine) {
+        if self.table.slots.is_empty() {
+            self.table = Table::with_slots(2 * PART_BATCH);
+        }
+        for pair in self.waiting.drain(..) {
+            self.table.merge(seed, pair.into(), combine);
+        }
+    }
+}
+
+#[inline(always)]
+fn combined(combine: Combine, one: i128, other: i128) -> i128 {
+    match combine {
+        Combine::Sum => one + other,
+        Combine::Min => one.min(other),
+        Combine::Max => one.max(other),
+        Combine::And => one & other,
+        Combine::Or => one | other,
+    }
+}
+
+/// What one thread of a launch has grouped.
+pub struct Emitter {
+    how: Grouping,
+    seed: &'static Seed,
+    waiting: [Pair; BATCH],
+    waits: usize,
+    table: Table,
+    /// By the upper bits of hashes.
+    parts: Vec<Part>,
+    pairs: u64,
+    split: u64,
+    /// How many pairs the full table knew, and how many it did not, since the last look.
+    known: usize,
+    unknown: usize,
+    /// Whether it is not asked any more.
+    given_up: bool,
+    /// Why it had to end, if it had to.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Emitter {
+    pub fn new(how: Grouping) -> Self {
+        Self::with_seed(how, seed())
+    }
+
+    fn with_seed(how: Grouping, seed: &'static Seed) -> Self {
+        Self {
+            how,
+            seed,
+            waiting: [Pair::default(); BATCH],
+            waits: 0,
+            table: Table::with_slots(FIRST_SLOTS),
+            parts: Vec::new(),
+            pairs: 0,
+            split: 0,
+            known: 0,
+            unknown: 0,
+            given_up: how.private == 0,
+            panic: None,
+        }
+    }
+
+    /// Adds a pair. It does not unwind: [`Emitted::take`] does.
+    pub fn push(&mut self, key: u64, value: i64, order: u64) {
+        self.waiting[self.waits] = Pair { key, value, order };
+        self.waits += 1;
+        if self.waits < BATCH {
+            return;
+        }
+        if self.panic.is_none()
+            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.add_waiting()))
+        {
+            self.panic = Some(panic);
+        }
+        self.waits = 0;
+    }
+
+    fn add_waiting(&mut self) {
+        match self.how.combine {
+            Combine::Sum => self.add(|total, value| total + i128::from(value)),
+            Combine::Min => self.add(|total, value| i128::from((total as i64).min(value))),
+            Combine::Max => self.add(|total, value| i128::from((total as i64).max(value))),
+            Combine::And => self.add(|total, value| i128::from(total as i64 & value)),
+            Combine::Or => self.add(|total, value| i128::from(total as i64 | value)),
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, combine: impl Fn(i128, i64) -> i128) {
+        let mut hashes = [0; BATCH];
+        let waits = self.waits;
+        self.pairs += waits as u64;
+        for (hash, pair) in hashes.iter_mut().zip(&self.waiting[..waits]) {
+            *hash = self.seed.hash(pair.key);
+        }
+        // a small table is in the cache anyway
+        if !self.given_up && self.table.slots.len() > FIRST_SLOTS {
+            let mask = self.table.slots.len() - 1;
+            hashes[..waits].iter().for_each(|hash| ahead::to_read(&raw const self.table.slots[*hash as usize & mask]));
+        }
+        for (hash, at) in hashes[..waits].iter().copied().zip(0..) {
+            let pair = self.waiting[at];
+            if self.given_up {
+                self.set_apart(pair, hash);
+                continue;
+            }
+            let full = self.table.len >= self.how.private;
+            let slot = self.table.slot(pair.key, hash);
+            if slot.first != EMPTY {
+                slot.first = slot.first.min(pair.order);
+                slot.total = combine(slot.total, pair.value);
+                self.known += usize::from(full);
+            } else if full {
+                self.unknown += 1;
+                self.set_apart(pair, hash);
+            } else {
+                *slot = pair.into();
+                self.table.len += 1;
+                self.table.grow_if_full(self.seed);
+            }
+        }
+        if self.known + self.unknown > STRETCH {
+            self.given_up = self.unknown > self.known * (MIN_KNOWN - 1);
+            (self.known, self.unknown) = (0, 0);
+        }
+    }
+
+    fn set_apart(&mut self, pair: Pair, hash: u64) {
+        if self.parts.is_empty() {
+            self.parts = room::collect((0..PARTS).map(|_| Part::default()));
+        }
+        self.split += 1;
+        let part = &mut self.parts[part(hash, PARTS)];
+        room::push(&mut part.waiting, pair);
+        if part.waiting.len() == PART_BATCH {
+            part.add_waiting(self.seed, self.how.combine);
+        }
+    }
+}
+
+/// What an emitter has grouped.
+struct Grouped {
+    seed: &'static Seed,
+    table: Table,
+    parts: Vec<Mutex<Part>>,
+}
+
+impl From<Emitter> for Grouped {
+    fn from(Emitter { seed, table, parts, .. }: Emitter) -> Self {
+        Self { seed, table, parts: room::collect(parts.into_iter().map(Mutex::new)) }
+    }
+}
+
+impl Emitted {
+    pub fn new(how: Grouping) -> Self {
+        Self { how, keys: Vec::new(), totals: Vec::new(), pairs: 0, split: 0 }
+    }
+
+    /// Makes the groups of what all threads of a launch emitted. Nothing where the launch is cancelled.
+    ///
+    /// # Errors
+    /// `Device` when the system cannot start threads.
+    pub fn take(&mut self, on: Workers<'_>, mut emitters: Vec<Emitter>) -> Result<()> {
+        for emitter in &mut emitters {
+            if let Some(panic) = emitter.panic.take() {
+                resume_unwind(panic);
+            }
+            emitter.add_waiting();
+            emitter.waits = 0;
+            self.pairs += emitter.pairs;
+            self.split += emitter.split;
+        }
+        // what is left of them can be shared
+        let grouped: Vec<Grouped> = emitters.into_iter().map(Grouped::from).collect();
+        let mut filled = grouped.iter().filter(|one| one.table.len > 0);
+        let lists = match (filled.next(), filled.next()) {
+            (Some(only), None) if self.split == 0 => vec![room::collect(only.table.groups().copied())],
+            _ => match merged(on, self.how.combine, &grouped)? {
+                Some(lists) => lists,
+                None => return Ok(()),
+            },
+        };
+        drop(grouped);
+        let Some(lists) = in_order(on, lists)? else { return Ok(()) };
+        let count = lists.iter().map(Vec::len).sum();
+        (self.keys, self.totals) = (room::with_capacity(count), room::with_capacity(count));
+        for group in lists.iter().flatten() {
+            self.keys.push(group.key);
+            self.totals.push(group.total);
+        }
+        Ok(())
+    }
+}
+
+/// The groups of all emitters, part by part. None: cancelled.
+fn merged(on: Workers<'_>, combine: Combine, all: &[Grouped]) -> Result<Option<Vec<Vec<Group>>>> {
+    let Some(seed) = all.first().map(|one| one.seed) else { return Ok(Some(Vec::new())) };
+    let groups: usize = all.iter().map(|one| one.table.len).sum();
+    let is_split = all.iter().any(|one| !one.parts.is_empty());
+    let parts = if is_split { PARTS } else { (groups / MIN_MERGED).next_power_of_two().min(PARTS) };
+    let split = |one: &Grouped| {
+        let mut split: Vec<Vec<Group>> = room::filled(Vec::new(), parts);
+        for group in one.table.groups() {
+            room::push(&mut split[part(seed.hash(group.key), parts)], *group);
+        }
+        split
+    };
+    let tables = on.several(all.len(), |at| split(&all[at]))?;
+    on.each(parts, |p| {
+        let own = |one: &Grouped| one.parts.get(p).map(|part| std::mem::take(&mut *part.lock()));
+        let mut split: Vec<Part> = all.iter().filter_map(own).collect();
+        // the others go into the largest table
+        split.sort_by_key(|part| part.table.len);
+        let groups = tables.iter().map(|table| table[p].len()).max().unwrap_or(0);
+        let largest = split.last_mut().map(|part| std::mem::take(&mut part.table));
+        let mut table = largest.filter(|table| table.len > 0);
+        let table = table.get_or_insert_with(|| Table::with_slots((2 * groups).max(BATCH)));
+        for group in tables.iter().flat_map(|table| &table[p]) {
+            table.merge(seed, *group, combine);
+        }
+        for Part { waiting, table: other } in split {
+            other.groups().for_each(|group| table.merge(seed, *group, combine));
+            waiting.into_iter().for_each(|pair| table.merge(seed, pair.into(), combine));
+        }
+        room::collect(table.groups().copied())
+    })
+}
+
+/// The same groups in lists that follow each other, in the order of first pairs. None: cancelled.
+fn in_order(on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<Option<Vec<Vec<Group>>>> {
+    let count: usize = lists.iter().map(Vec::len).sum();
+    let firsts = || lists.iter().flatten().map(|group| group.first);
+    let (Some(least), Some(greatest)) = (firsts().min(), firsts().max()) else { return Ok(Some(Vec::new())) };
+    let parts = (count / MIN_MERGED + 1).min(PARTS) as u128;
+    let width = u128::from(greatest - least) + 1;
+    let mut ordered: Vec<Vec<Group>> = room::filled(Vec::new(), parts as usize);
+    for group in lists.into_iter().flatten() {
+        room::push(&mut ordered[(u128::from(group.first - least) * parts / width) as usize], group);
+    }
+    on.all(ordered, |mut list: Vec<Group>| {
+        list.sort_unstable_by_key(|group| group.first);
+        list
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, on_host};
+    use super::*;
+    use std::collections::HashMap;
+
+    const ALL: [Combine; 5] = [Combine::Sum, Combine::Min, Combine::Max, Combine::And, Combine::Or];
+
+    /// Groups pairs one after the other.
+    fn plain(pairs: &[(u64, i64)], combine: Combine) -> (Vec<u64>, Vec<i128>) {
+        let (mut known, mut keys, mut totals) = (HashMap::new(), Vec::new(), Vec::new());
+        for (key, value) in pairs {
+            let group = *known.entry(*key).or_insert(keys.len());
+            if group == keys.len() {
+                keys.push(*key);
+                totals.push(i128::from(*value));
+            } else {
+                totals[group] = combined(combine, totals[group], (*value).into());
+            }
+        }
+        (keys, totals)
+    }
+
+    /// Groups pairs by several emitters, which take stretches of pairs in turn, the last stretches first.
+    fn check(pairs: &[(u64, i64)], how: Grouping, seed: &'static Seed, told: &str) {
+        let expected = plain(pairs, how.combine);
+        for threads in [1, 3] {
+            let mut emitters: Vec<Emitter> = (0..threads).map(|_| Emitter::with_seed(how, seed)).collect();
+            let order: Vec<(u64, &(u64, i64))> = (0..).zip(pairs).collect();
+            for (turn, stretch) in order.chunks(70).rev().enumerate() {
+                let emitter = &mut emitters[turn % threads];
+                stretch.iter().for_each(|(order, (key, value))| emitter.push(*key, *value, *order));
+            }
+            let mut found = Emitted::new(how);
+            on_host(|on| found.take(on, emitters).map(Some));
+            assert_eq!(found.pairs, pairs.len() as u64);
+            assert!((found.keys, found.totals) == expected, "{told}, {how:?}, {threads} threads");
+        }
+    }
+
+    #[test]
+    fn all_tables_find_the_same_groups() {
+        for n in [0, 1, 2, 127, 128, 129, 767, 999, 1000, 1001, 50_000] {
+            for kinds in [1, 2, 100, 3000, u64::MAX] {
+                let mut random = Random(n ^ kinds);
+                let hot = random.word().is_multiple_of(2);
+                let key = |word: u64| if hot && word & 7 > 0 { 6 } else { word % kinds };
+                let pairs: Vec<(u64, i64)> =
+                    (0..n).map(|_| (key(random.word()), random.word() as i64 >> (random.word() & 63))).collect();
+                for private in [0, 1, 7, MOST_OWN] {
+                    for combine in if n > 1001 { &ALL[..1] } else { &ALL[..] } {
+                        let how = Grouping { combine: *combine, private };
+                        check(&pairs, how, seed(), &format!("{n} of {kinds}"));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_with_equal_hashes_are_told_apart() {
+        let alike: &'static Seed = Box::leak(Box::new(Seed::alike()));
+        assert_eq!(alike.hash(5), alike.hash(6));
+        for private in [0, 1, 40, MOST_OWN] {
+            let pairs: Vec<(u64, i64)> = (0..2000).map(|i| (i * i % 97, i as i64)).collect();
+            check(&pairs, Grouping { combine: Combine::Sum, private }, alike, "equal hashes");
+        }
+    }
+
+    #[test]
+    fn sums_beyond_64_bits_are_kept() {
+        let pairs: Vec<(u64, i64)> = (0..1000).map(|i| (i % 2, if i < 500 { i64::MAX } else { i64::MIN })).collect();
+        check(&pairs, Grouping::new(Combine::Sum), seed(), "large");
+    }
+}

@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+# Pairs that kernels group while they emit them.
+RSpec.describe "tables in kernels" do
+  include ReduceAsRuby::Examples
+
+  # Whether the kernel grouped the pairs.
+  def in_kernel?(backend, list, combine = :+, &block)
+    Ikra.explain { list.pmap_reduce(combine, backend: backend, &block) }.to_s.include?("in the kernel")
+  end
+
+  # Integers of so many kinds, from a fixed sequence; most of them are one where there is a hot key.
+  def keys(count, kinds, hot)
+    Array.new(count) { |i| hot && (i * 31 % 8).positive? ? 5 : (i * 7919 + i / 3) % kinds }
+  end
+
+  [0, 1, 2, 767, 999, 1000, 1001].each do |count|
+    it "group #{count} pairs" do
+      [1, 2, 100, 1_000_003].product([false, true]).each do |kinds, hot|
+        expect(keys(count, kinds, hot)).to(reduce_as_ruby(:+) { |x, out| out.emit(x, x + 1) })
+      end
+    end
+  end
+
+  it "are used for Integers, Symbols, true and false" do
+    names = %i[a b c d]
+    {
+      Integer => ->(x, out) { out.emit(x % 7 - 3, x) },
+      Symbol => ->(x, out) { out.emit(names[x % 4], x) },
+      TrueClass => ->(x, out) { out.emit(x.even?, x); out.emit(true, 3); out.emit(false, -1) }
+    }.each_value do |block|
+      expect(1..300).to(reduce_as_ruby(:+, &block))
+      table_backends.each { |backend| expect(in_kernel?(backend, 1..300, &block)).to be true }
+    end
+  end
+
+  it "combine by all operators" do
+    %i[+ min max & |].each do |operator|
+      expect(1..300).to(reduce_as_ruby(operator) { |x, out| out.emit(x % 4, x * 0x123456789 - (1 << 40)); out.emit(-1, 1 << (x % 60)) })
+    end
+  end
+
+  it "take Integers of 64 bits" do
+    great = [2**63 - 1, -2**63, 0, -1, 1, 2**62, -2**62]
+    expect(great * 3).to(reduce_as_ruby(:max) { |x, out| out.emit(x, x); out.emit(x ^ 1, x) })
+    expect(great * 3).to(reduce_as_ruby(:+) { |x, out| out.emit(x, 1) })
+  end
+
+  it "order keys by first pairs, of several that an element emits" do
+    expect(1..200).to(reduce_as_ruby(:+) { |x, out| (x % 5).times { |i| out.emit(x * 31 % 17 + i * 100, i) } })
+    expect((1..200).to_a.reverse).to(reduce_as_ruby(:min) { |x, out| out.emit(-x, x) if x % 3 > 0 })
+    expect(1..200).to(reduce_as_ruby(:+) { |x, out| out.emit(1, 1).emit(x, 2).emit(1, 3) })
+  end
+
+  it "leave keys of several kinds, and other values, to the host" do
+    mixed = ->(x, out) { out.emit(x.even? ? x : :odd, 1) }
+    floats = ->(x, out) { out.emit(x % 3, x / 2.0) }
+    tuples = ->(x, out) { out.emit([x % 3, x % 2], 1) }
+    [mixed, floats, tuples].each do |block|
+      expect(1..60).to(reduce_as_ruby(:+, &block))
+      table_backends.each { |backend| expect(in_kernel?(backend, 1..60, &block)).to be false }
+    end
+    # the same block, now with Integers only
+    same = proc { |x, out| out.emit(x, 1) }
+    expect([1, "a", 1]).to(reduce_as_ruby(:+, &same))
+    expect([1, 2, 1]).to(reduce_as_ruby(:+, &same))
+  end
+
+  it "count in 128 bits, and raise where a total leaves 64" do
+    great = 2**62
+    expect([great, great, great, -great, -great]).to(reduce_as_ruby(:+) { |x, out| out.emit(0, x) })
+    backends.each do |backend|
+      expect { [great, great].pmap_reduce(:+, backend: backend) { |x, out| out.emit(0, x) } }.to raise_error(Ikra::IntegerOverflow, /sum of a group/)
+    end
+  end
+
+  it "leave nothing of a section that raises or is left" do
+    backends.each do |backend|
+      divide = -> { (0..500).pmap_reduce(:+, backend: backend) { |x, out| out.emit(x, 1); out.emit(100 / (x - 400), 1) } }
+      expect(&divide).to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq 400 }
+      expect((0..500).pmap_reduce(:+, backend: backend) { |x, out| break x if x > 300; out.emit(x, 1) }).to eq 301
+      # and the next call begins anew
+      expect((0..5).pmap_reduce(:+, backend: backend) { |x, out| out.emit(x % 2, 1) }).to eq(0 => 3, 1 => 3)
+    end
+  end
+
+  it "serve reduce, order, lazy and programs as classes" do
+    expect(1..90).to(reduce_as_ruby(:+, reduce: ->(key, sums) { key * 1000 + sums[0] }) { |x, out| out.emit(x % 7, x) })
+    backends.each do |backend|
+      sorted = [5, 3, 5].pmap_reduce(:+, order: :key, backend: backend) { |x, out| out.emit(x, 1) }
+      expect(sorted.to_a).to eq [[3, 1], [5, 2]]
+      groups = [5, 3, 5].pmap_reduce(:+, lazy: true, backend: backend) { |x, out| out.emit(x, 1) }
+      expect(groups.map_reduce(:max, backend: backend) { |(key, count), out| out.emit(count, key) }).to eq(2 => 5, 1 => 3)
+      chain = (1..100).plazy(backend: backend).select(&:odd?).map { |x| x % 10 }
+      expect(chain.tally.to_a).to eq((1..100).select(&:odd?).map { |x| x % 10 }.tally.to_a)
+      expect(chain.flat_map { |x| [x, x % 3] }.tally.to_a).to eq((1..100).select(&:odd?).flat_map { |x| [x % 10, x % 10 % 3] }.tally.to_a)
+    end
+  end
+
+  it "split pairs by hashes where there are many keys" do
+    list = keys(150_000, 1_000_003, false)
+    expected = list.each_with_object(Hash.new(0)) { |x, found| found[x] += x }
+    found = list.pmap_reduce(:+, backend: :cpu) { |x, out| out.emit(x, x) }
+    expect(found.to_a == expected.to_a).to be true
+    told = Ikra.explain { list.pmap_reduce(:+, backend: :cpu) { |x, out| out.emit(x, x) } }.to_s
+    expect(told).to match(/engine :hash in the kernel, \d+ keys found in 150000 pairs, \d+ split by hashes/)
+  end
+
+  # Backends whose kernels group pairs.
+  def table_backends = backends & %i[reference cpu]
+end
