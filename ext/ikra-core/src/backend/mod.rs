@@ -193,6 +193,10 @@ impl<'a> Launch<'a> {
             deferred: None,
         }
     }
+    /// The same launch once more, without groups and deferred errors.
+    pub fn again(&mut self) -> Launch<'_> {
+        Launch { columns: self.columns, timings: self.timings, groups: None, deferred: None, ..*self }
+    }
     /// Runs a launch over the layout's buffers: their columns, biases and fresh rows, one after the other. Where each
     /// column has its own buffer, the buffers are the columns.
     pub fn with_buffers<T>(self, layout: &Layout, run: impl FnOnce(Launch<'_>) -> T) -> T {

@@ -372,12 +372,12 @@ pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &Emitted) -> Result<RArra
     let values = values.ok_or_else(|| errors::group_overflow(ruby))?;
     Clock::start(ruby).step(ruby, || {
         let Emitted { pairs, split, keys, .. } = groups;
-        let engine = if *split > 0 { Engine::Hash } else { Engine::Small };
+        let engine = if pairs.is_none() || *split > 0 { Engine::Hash } else { Engine::Small };
         let (engine, keys) = (engine.name(), keys.len());
-        let why =
-            format!("engine :{engine} in the kernel, {keys} keys found in {pairs} pairs, {split} split by hashes");
-        let (elements, kind) = (usize::try_from(*pairs).unwrap_or(usize::MAX), kind_of(repr));
-        Step { what: "combining", elements, kind, backend: "cpu", why }
+        let of = pairs.map(|pairs| format!(" in {pairs} pairs, {split} split by hashes")).unwrap_or_default();
+        let why = format!("engine :{engine} in the kernel, {keys} keys found{of}");
+        let elements = usize::try_from(pairs.unwrap_or(keys as u64)).unwrap_or(usize::MAX);
+        Step { what: "combining", elements, kind: kind_of(repr), backend: "cpu", why }
     })?;
     let mut keys = Filling::new(ruby, groups.keys.len());
     for key in &groups.keys {

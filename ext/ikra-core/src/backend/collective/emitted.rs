@@ -53,11 +53,24 @@ pub struct Emitted {
     pub how: Grouping,
     pub keys: Vec<u64>,
     pub totals: Vec<i128>,
-    /// How many pairs were emitted.
-    pub pairs: u64,
+    /// How many pairs were emitted. None: not counted.
+    pub pairs: Option<u64>,
     /// How many were split by their hashes.
     pub split: u64,
+    /// For tables on devices: how many groups they have room for.
+    pub records: u64,
 }
+
+/// The groups of a table on a device, in columns. Other columns than `keys` are as in `groups.cuh`.
+pub struct Records<'a> {
+    pub keys: &'a [u64],
+    pub firsts: &'a [u64],
+    pub lows: &'a [u64],
+    pub highs: &'a [u64],
+}
+
+/// The factor by which a table on a device grows.
+const GROWTH: u64 = 4;
 
 /// Pairs that wait, at most.
 const BATCH: usize = 128;
@@ -317,7 +330,47 @@ impl From<Emitter> for Grouped {
 
 impl Emitted {
     pub fn new(how: Grouping) -> Self {
-        Self { how, keys: Vec::new(), totals: Vec::new(), pairs: 0, split: 0 }
+        Self { how, keys: Vec::new(), totals: Vec::new(), pairs: None, split: 0, records: 0 }
+    }
+
+    /// Makes room for more where a table on a device was asked for so many groups. Whether it had too little.
+    pub fn grow(&mut self, asked: u64) -> bool {
+        let is_short = asked > self.records;
+        if is_short {
+            self.records *= GROWTH;
+        }
+        is_short
+    }
+
+    /// Makes the groups of a table on a device.
+    ///
+    /// # Errors
+    /// `Device` when the system cannot start threads.
+    pub fn take_records(&mut self, on: Workers<'_>, records: &Records<'_>) -> Result<()> {
+        let sums = self.how.combine == Combine::Sum;
+        let mut groups = room::with_capacity(records.keys.len());
+        for (at, key) in records.keys.iter().enumerate() {
+            // two threads inserted it at the same time
+            if records.firsts[at] == EMPTY {
+                continue;
+            }
+            let (low, high) = (records.lows[at], records.highs[at]);
+            let total = if sums { i128::from(high as i64) << 64 | i128::from(low) } else { i128::from(low as i64) };
+            groups.push(Group { key: *key, first: records.firsts[at], total });
+        }
+        self.set(on, vec![groups])
+    }
+
+    /// Stores the groups, in order. Nothing where the launch is cancelled.
+    fn set(&mut self, on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<()> {
+        let Some(lists) = in_order(on, lists)? else { return Ok(()) };
+        let count = lists.iter().map(Vec::len).sum();
+        (self.keys, self.totals) = (room::with_capacity(count), room::with_capacity(count));
+        for group in lists.iter().flatten() {
+            self.keys.push(group.key);
+            self.totals.push(group.total);
+        }
+        Ok(())
     }
 
     /// Makes the groups of what all threads of a launch emitted. Nothing where the launch is cancelled.
@@ -331,7 +384,7 @@ impl Emitted {
             }
             emitter.add_waiting();
             emitter.waits = 0;
-            self.pairs += emitter.pairs;
+            self.pairs = Some(self.pairs.unwrap_or(0) + emitter.pairs);
             self.split += emitter.split;
         }
         // what is left of them can be shared
@@ -345,14 +398,7 @@ impl Emitted {
             },
         };
         drop(grouped);
-        let Some(lists) = in_order(on, lists)? else { return Ok(()) };
-        let count = lists.iter().map(Vec::len).sum();
-        (self.keys, self.totals) = (room::with_capacity(count), room::with_capacity(count));
-        for group in lists.iter().flatten() {
-            self.keys.push(group.key);
-            self.totals.push(group.total);
-        }
-        Ok(())
+        self.set(on, lists)
     }
 }
 
@@ -442,7 +488,7 @@ mod tests {
             }
             let mut found = Emitted::new(how);
             on_host(|on| found.take(on, emitters).map(Some));
-            assert_eq!(found.pairs, pairs.len() as u64);
+            assert_eq!(found.pairs, Some(pairs.len() as u64));
             assert!((found.keys, found.totals) == expected, "{told}, {how:?}, {threads} threads");
         }
     }

@@ -1,10 +1,12 @@
 //! Programs built by hand, run on this backend, and compared with what the IR's documentation promises.
 
 use super::{CpuBackend, CpuExecutable};
+use crate::backend::collective::emitted::{Combine, Emitted, Grouping};
 use crate::backend::reference::ReferenceBackend;
 use crate::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings, own, philox};
 use crate::config::CodeOptions;
 use crate::ir::build::Builder;
+use crate::ir::testing::over_elements;
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, MathFn, Op, Operand, Param, ParamId, Program,
     Scalar, Site, SiteId, Space, Stmt, Storage, Trap, Var, VarId,
@@ -1147,4 +1149,43 @@ fn a_launch_that_does_not_fit_is_refused() {
     assert!(BACKEND.launch(&*executable, launch).is_err());
     let listing = executable.listing();
     assert!(listing.contains("; divide") && listing.contains("sdiv"), "{listing}");
+}
+
+#[test]
+fn pairs_are_grouped_as_by_the_interpreter() {
+    // each element emits two pairs
+    let program = over_elements(&[("in", Storage::I64, true, false)], |b, job| {
+        let x = b.load(Scalar::I64, ColumnId(0), job);
+        let order = b.i64(Op::Shl, &[job, Operand::I64(1)]);
+        b.push(Stmt::Emit { key: x, value: job, order });
+        let (half, next) = (b.i64(Op::Shr, &[x, Operand::I64(1)]), b.i64(Op::Or, &[order, Operand::I64(1)]));
+        b.push(Stmt::Emit { key: half, value: x, order: next });
+    });
+    let reference = ReferenceBackend::default();
+    let cpu = CpuBackend::with_threads(3).expect("this host is supported");
+    let on = |backend: &dyn Backend, input: &[i64], groups: Option<&mut Emitted>| {
+        let layout = Layout::structure_of_arrays(&program);
+        let executable = backend.prepare(&program, &layout, &CodeOptions::default()).expect("it compiles");
+        let (mut columns, cancel, mut timings) = ([i64s(input)], CancelToken::default(), Timings::default());
+        let launch = Launch::of(input.len() as u64, &mut columns, &[0], &[0], &cancel, &mut timings);
+        backend.launch(&*executable, Launch { groups, ..launch })
+    };
+    for kinds in [1, 7, 5000, i64::MAX] {
+        let input: Vec<i64> =
+            (0..20_000).map(|i: i64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) % kinds).collect();
+        for combine in [Combine::Sum, Combine::Min] {
+            for private in [3, 1 << 15] {
+                let how = Grouping { combine, private };
+                let grouped = |backend: &dyn Backend| {
+                    let mut groups = Emitted::new(how);
+                    let outcome = on(backend, &input, Some(&mut groups)).expect("the machine works");
+                    assert_eq!((outcome, groups.pairs), (Outcome::Done, Some(40_000)));
+                    (groups.keys, groups.totals)
+                };
+                assert!(grouped(&cpu) == grouped(&reference), "{kinds} {how:?}");
+            }
+        }
+    }
+    assert!(on(&cpu, &[1], None).is_err(), "pairs need groups");
+    assert!(on(&reference, &[1], None).is_err(), "pairs need groups");
 }

@@ -15,7 +15,7 @@ mod places;
 mod several;
 mod shared;
 
-use super::{collective, privatization};
+use super::{collective, groups, privatization};
 use crate::backend::collective::LANES;
 use crate::backend::epilogue::Epilogue;
 use crate::backend::fold::Fold;
@@ -75,6 +75,8 @@ pub struct Emitted {
     pub tile: u64,
     /// Buffers whose reductions blocks of threads privatize, with barriers.
     pub privatized: Vec<usize>,
+    /// Whether it groups the pairs that it emits.
+    pub groups: bool,
     /// Whether each thread runs at most one job, so that a launch needs as many threads as jobs.
     pub once: bool,
     /// How each thread can run several jobs, if threads are fewer than jobs.
@@ -146,6 +148,7 @@ impl Emitted {
         let privatized =
             if self.privatized.is_empty() { String::new() } else { format!("{}\n", privatization::TEMPLATES) };
         let templates: &[&str] = match self.epilogue {
+            None if self.groups => return format!("{privatized}{}\n", groups::TEMPLATES),
             None => return privatized,
             Some(Epilogue::Fold(_)) => &[collective::REDUCE],
             Some(Epilogue::Compaction(_)) => &collective::COMPACTION,
@@ -153,8 +156,8 @@ impl Emitted {
         format!("{}\n{}\n", collective::COMMON, templates.join("\n"))
     }
     /// The words of the kernel's argument, without those of its epilogue, which follow. First comes the header. Then
-    /// come the addresses of buffers (biased, as numbers), the parameters, and the words of [`privatization::Cells`].
-    /// If those are in memory, the address `memory` follows the header instead.
+    /// come the addresses of buffers (biased, as numbers), the parameters, and the words of [`privatization::Cells`] and
+    /// of [`groups::Room`]. If those are in memory, the address `memory` follows the header instead.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[&[u64]], memory: u64) -> Vec<u64> {
         let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + 16);
         words.extend(header.words());
@@ -324,9 +327,9 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
     let privatized =
         shared.privatized.iter().filter_map(|privatized| layout.own_buffer(program, privatized.column)).collect();
-    let (indirect, once) = (shared.indirect(), shared.once);
+    let (indirect, once, groups) = (shared.indirect(), shared.once, shared.groups);
     let kernel = kernel.to_string();
-    Emitted { kernel, body, recursive, indirect, epilogue, tile, privatized, once, several, loops }
+    Emitted { kernel, body, recursive, indirect, epilogue, tile, privatized, groups, once, several, loops }
 }
 
 /// The text without comments. Two texts that differ only in comments are the same code.
@@ -423,6 +426,8 @@ struct Shared<'a> {
     epilogue: Option<Epilogue>,
     /// Columns whose reductions blocks privatize.
     privatized: Vec<Privatized>,
+    /// Whether jobs emit pairs.
+    groups: bool,
     /// Whether each thread runs at most one job.
     once: bool,
     /// Loops that are emitted in two versions.
@@ -453,6 +458,7 @@ impl<'a> Shared<'a> {
             listens,
             epilogue: None,
             privatized: Vec::new(),
+            groups: program.emits(),
             once: false,
             versions: Vec::new(),
         }
@@ -669,7 +675,9 @@ impl<'a> Shared<'a> {
             Some(Epilogue::Compaction(_)) => collective::COMPACTION_WORDS,
         };
         let cells = privatization::words(self.privatized.len());
-        (Header::WORDS + self.layout.buffers() + self.program.params.len() + cells + epilogue) * 8 > ARGUMENT_BYTES
+        let groups = if self.groups { groups::WORDS } else { 0 };
+        let more = cells + groups + epilogue;
+        (Header::WORDS + self.layout.buffers() + self.program.params.len() + more) * 8 > ARGUMENT_BYTES
     }
 
     /// Declares `struct Args`: a [`Header`], one address per buffer, one word per parameter. If those are in memory,
@@ -705,6 +713,9 @@ impl<'a> Shared<'a> {
         }
         for privatized in &self.privatized {
             let _ = writeln!(out, "  PrivateCells {};", cells_name(privatized.column));
+        }
+        if self.groups {
+            out.push_str("  GroupTable groups;\n");
         }
         out.push_str("};\n\n");
         if self.indirect() {

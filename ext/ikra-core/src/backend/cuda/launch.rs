@@ -19,6 +19,7 @@ use super::blas::Blas;
 use super::collective::{self, Collectives, CompactionScratch, ReductionScratch};
 use super::driver::{Device, Facts, KernelFacts, Module};
 use super::emit::{self, Header};
+use super::groups::first_records;
 use super::nvrtc;
 use super::queue::{Length, Mark, Pending, Queue, Spread, Tick};
 use super::status::{CompletionSlot, STATUS_WORDS, SlotEnding, SlotPool, Status};
@@ -51,7 +52,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use waited::run;
+use waited::{Beside, run};
 
 /// How many threads per multiprocessor have scratch rows of their own: enough to keep it busy.
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
@@ -411,7 +412,28 @@ impl CudaBackend {
             None => {
                 wait_for(launch.columns.iter().filter_map(HostColumn::device).chain(room))?;
                 let jobs = launch.jobs;
-                self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, words))
+                self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, Beside::Epilogue(words)))
+            }
+        }
+    }
+
+    /// Runs a kernel that groups pairs, until its table has room for all groups.
+    fn launch_groups(&self, kernel: &CudaKernel, mut launch: Launch<'_>) -> Result<Outcome> {
+        let Some(groups) = launch.groups.take() else {
+            return Err(internal("pairs are emitted in a launch without groups"));
+        };
+        let module = kernel.module()?;
+        wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
+        groups.records = first_records(launch.jobs);
+        loop {
+            let (again, mut asked) = (launch.again(), 0);
+            let jobs = again.jobs;
+            let outcome = self.making_room(again.with_buffers(&kernel.layout, |launch| {
+                let beside = Beside::Groups(&mut *groups, &mut asked);
+                self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, beside))
+            }))?;
+            if outcome != Outcome::Done || !groups.grow(asked) {
+                return Ok(outcome);
             }
         }
     }
@@ -480,6 +502,10 @@ impl Backend for CudaBackend {
         self.prepare_with(program, layout, options, None)
     }
 
+    fn groups(&self) -> bool {
+        true
+    }
+
     fn slots(&self, jobs: u64) -> u64 {
         let facts = &self.device.facts;
         let resident = u64::from(facts.multiprocessors.max(1)) * u64::from(SLOTS_PER_MULTIPROCESSOR);
@@ -528,6 +554,9 @@ impl Backend for CudaBackend {
             return Err(internal("a kernel without a column of results was launched for these"));
         }
         self.device.enter()?;
+        if kernel.emitted.groups {
+            return self.launch_groups(kernel, launch);
+        }
         let (jobs, work, waited) = (launch.jobs, launch.jobs.saturating_mul(launch.ticks), &kernel.waited);
         let kernel = kernel.for_share(&launch)?.map_or(kernel, |looping| &**looping);
         let together = self.together(kernel, &launch)?;
@@ -544,7 +573,7 @@ impl Backend for CudaBackend {
         wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
         let began = Instant::now();
         let outcome = self.making_room(launch.with_buffers(&kernel.layout, |launch| {
-            self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, &[]))
+            self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, Beside::Epilogue(&[])))
         }));
         if let Ok(Outcome::Done) = outcome {
             *waited.lock() = Some((work, began.elapsed()));

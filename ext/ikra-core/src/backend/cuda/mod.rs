@@ -3,6 +3,7 @@
 //! Files, and what they need:
 //! - [`emit`], `prelude.cuh`: the IR as CUDA C++. Need nothing.
 //! - [`privatization`], `privatization.cuh`: privatized reductions of blocks of threads. Need nothing.
+//! - [`groups`], `groups.cuh`: groups of the pairs that kernels emit. Need nothing.
 //! - [`nvrtc`]: CUDA C++ to machine code. Needs libnvrtc.
 //! - [`driver`], [`storage`]: handles and memory of the device. Need libcuda.
 //! - [`background`]: background work, for which the end of the process waits. Needs nothing.
@@ -20,6 +21,7 @@ pub mod blas;
 pub mod collective;
 pub mod driver;
 pub mod emit;
+pub mod groups;
 pub mod launch;
 pub mod nvrtc;
 pub mod privatization;

@@ -13,8 +13,11 @@
 
 use super::collective;
 use super::emit::{self, Emitted, Header};
+use super::groups::Room;
 use super::nvrtc;
 use super::privatization;
+use crate::backend::collective::Workers;
+use crate::backend::collective::emitted::Records;
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::epilogue::{Compacted, Compaction, Epilogue};
 use crate::backend::fold::{self, Fold, Folded};
@@ -410,6 +413,9 @@ impl CudaShim {
     }
 }
 
+/// Records of a table at first. They are few, so that tables grow in tests.
+const FIRST_RECORDS: u64 = 8;
+
 impl Backend for CudaShim {
     fn name(&self) -> &'static str {
         "cuda-shim"
@@ -420,6 +426,9 @@ impl Backend for CudaShim {
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
         let mut kernels = self.prepare_many(&[(program, layout)])?;
         Ok(kernels.remove(0))
+    }
+    fn groups(&self) -> bool {
+        true
     }
     fn slots(&self, _jobs: u64) -> u64 {
         u64::from(GRID * BLOCK)
@@ -436,8 +445,11 @@ impl Backend for CudaShim {
         if !arm(launch.cancel, launch.limit) {
             return Ok(Outcome::Cancelled);
         }
+        if kernel.emitted.groups {
+            return self.launch_groups(kernel, launch, start);
+        }
         let run = |kernel: &Kernel, launch: Launch<'_>| {
-            launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start))
+            launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start, &[]))
         };
         let kernel = self.for_share(kernel, &launch)?;
         if let Some((jam, together)) =
@@ -478,7 +490,7 @@ impl Backend for CudaShim {
         let ended = AtomicU64::new(0);
         let out = [0u64; Reduction::WORDS].map(AtomicU64::new);
         let words = [0, launch.jobs, states.as_ptr() as u64, ended.as_ptr() as u64, out.as_ptr() as u64];
-        let outcome = run_with(kernel, self.target.call_depth, launch, start, &words);
+        let outcome = run_with(kernel, self.target.call_depth, launch, start, (&[], &words));
         let reduced = fold.reduction.read(fold.element, &out.map(AtomicU64::into_inner));
         Ok((outcome, (outcome == Outcome::Done).then_some(reduced)))
     }
@@ -509,9 +521,42 @@ impl Backend for CudaShim {
         cells.mark += 1;
         let [a, b, c, d] = collective::cells(cells.tiles).1.map(|offset| cells.words.as_ptr() as u64 + offset);
         let words = [rows.as_kernel_ptr(true) as u64, jobs, a, b, c, d, cells.mark, hits.as_ptr() as u64];
-        let outcome = run_with(kernel, self.target.call_depth, launch, start, &words);
+        let outcome = run_with(kernel, self.target.call_depth, launch, start, (&[], &words));
         rows.resize(hits.into_inner() as usize);
         Ok((outcome, (outcome == Outcome::Done).then_some(rows)))
+    }
+}
+
+impl CudaShim {
+    /// Runs a kernel that groups pairs, until its table has room for all groups.
+    fn launch_groups(&self, kernel: &Kernel, mut launch: Launch<'_>, start: Instant) -> Result<Outcome> {
+        let Some(groups) = launch.groups.take() else {
+            return Err(internal("pairs are emitted in a launch without groups".to_owned()));
+        };
+        groups.records = FIRST_RECORDS;
+        loop {
+            let room = Room::of(groups);
+            let memory: Vec<AtomicU64> = (0..room.bytes() / 8)
+                .map(|at| AtomicU64::new(if at * 8 < room.zeroes() { 0 } else { 0xabab_abab_abab_abab }))
+                .collect();
+            let words = room.words(memory.as_ptr() as u64, groups);
+            let again = launch.again();
+            let outcome =
+                again.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start, &words));
+            let memory: Vec<u64> = memory.into_iter().map(AtomicU64::into_inner).collect();
+            if outcome != Outcome::Done {
+                return Ok(outcome);
+            }
+            let asked = memory[0];
+            if groups.grow(asked) {
+                continue;
+            }
+            let [keys, firsts, lows, highs] =
+                room.columns(asked as usize).map(|column| &memory[column.start / 8..column.end / 8]);
+            let on = Workers { threads: &Threads::new(1), cancel: launch.cancel };
+            groups.take_records(on, &Records { keys, firsts, lows, highs })?;
+            return Ok(outcome);
+        }
     }
 }
 
@@ -534,13 +579,20 @@ impl Cells {
     }
 }
 
-/// Runs all ticks of a launch over the layout's buffers.
-fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant) -> Outcome {
-    run_with(kernel, call_depth, launch, start, &[])
+/// Runs all ticks of a launch over the layout's buffers. `groups`: the words of its table of groups. The caller keeps
+/// the memory to which they point.
+fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant, groups: &[u64]) -> Outcome {
+    run_with(kernel, call_depth, launch, start, (groups, &[]))
 }
 
-/// As [`run`]. `words`: those of a kernel's epilogue. The caller keeps the memory to which they point.
-fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant, words: &[u64]) -> Outcome {
+/// As [`run`]. `words`: those of a kernel's epilogue.
+fn run_with(
+    kernel: &Kernel,
+    call_depth: u32,
+    launch: Launch<'_>,
+    start: Instant,
+    (groups, words): (&[u64], &[u64]),
+) -> Outcome {
     let mut record = Record::new();
     let buffers: Vec<u64> = launch
         .columns
@@ -562,7 +614,8 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
         trap: (&raw mut record) as u64,
         ..Header::default()
     };
-    let params = [launch.params, &privatization::Cells::of(&kernel.emitted.privatized, &launch).words].concat();
+    let cells = privatization::Cells::of(&kernel.emitted.privatized, &launch);
+    let params = [launch.params, &cells.words, groups].concat();
     let memory = kernel.emitted.memory(&buffers, &params);
     let shared = launch.share.filter(|_| kernel.emitted.takes_share());
     let wanted = shared.map(|share| share.warps * MACHINE.warp).or(launch.block_size);

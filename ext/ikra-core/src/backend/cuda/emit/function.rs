@@ -468,7 +468,11 @@ impl<'a> Function<'a> {
                     None => self.line(&format!("{helper}(&{slot}, {value});")),
                 }
             }
-            Stmt::Emit { .. } => unreachable!("this backend groups no pairs"),
+            Stmt::Emit { key, value, order } => {
+                let [key, value, order] = [key, value, order].map(|operand| self.operand(*operand).text);
+                self.declare(stmt, list, position);
+                self.line(&format!("add_pair(args.groups, {key}, {value}, {order});"));
+            }
             Stmt::FetchAdd { dst, column, row, value } => {
                 let slot = self.row(*column, *row);
                 let value = self.operand(*value).text;

@@ -90,6 +90,7 @@ impl Several {
     pub(super) fn of(shared: &Shared<'_>) -> Option<Self> {
         let program = shared.program;
         if !shared.once
+            || shared.groups
             || !program.is_straight()
             || program.jobs != Jobs::Identity
             || shared.listens

@@ -7,12 +7,17 @@ use super::kernel::{CudaKernel, Shape};
 use super::lanes::{GATE_SLOT, Lane, ZERO_SLOT};
 use super::memory::address_of;
 use super::plan::{Plan, Use, runs};
+use crate::backend::collective::Workers;
+use crate::backend::collective::emitted::{Emitted, Records};
 use crate::backend::cuda::driver::{Device, Event, Module, Stream};
 use crate::backend::cuda::emit::Header;
+use crate::backend::cuda::groups::{self, Room};
 use crate::backend::cuda::status::Status;
-use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL_SLOT_BYTES};
+use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL_SLOT_BYTES, Staging};
+use crate::backend::threads::Threads;
 use crate::backend::{CancelToken, Key, Launch, Outcome};
 use crate::error::{Error, Result};
+use crate::ir::Storage;
 use crate::memory::column::HostColumn;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,7 +30,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const MAX_LAUNCHES: u64 = 384;
 
 /// Runs all ticks of a launch over the layout's buffers. `jobs`: the program's jobs, while those of the launch may be
-/// groups of them. `epilogue`: the words of a kernel's epilogue.
+/// groups of them.
 pub(super) fn run(
     device: &Device,
     kernel: &CudaKernel,
@@ -33,7 +38,7 @@ pub(super) fn run(
     lane: &mut Lane,
     jobs: u64,
     launch: Launch<'_>,
-    epilogue: &[u64],
+    beside: Beside<'_>,
 ) -> Result<Outcome> {
     // columns that are on the device already are not copied
     let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
@@ -41,11 +46,16 @@ pub(super) fn run(
     let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
     let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
     let Shape { grid, block, cells } = kernel.shape(module, &launch)?;
-    let params = [launch.params, &cells].concat();
+    let Lane { stream, beside: other, staging, page_locked, batches, marks } = lane;
+    let (epilogue, mut table) = match beside {
+        Beside::Epilogue(words) => (words, None),
+        Beside::Groups(groups, asked) => (&[][..], Some((GroupMemory::new(device, stream, groups)?, groups, asked))),
+    };
+    let words = table.as_ref().map_or(&[][..], |(memory, ..)| &memory.words);
+    let params = [launch.params, &cells, words].concat();
     let in_memory = if kernel.emitted.indirect { (lengths.len() + params.len()) * 8 } else { 0 };
     let plan = Plan::new(&uses, &lengths, in_memory);
     let call_depth = kernel.call_depth()?;
-    let Lane { stream, beside, staging, page_locked, batches, marks } = lane;
     let arena = Arena::new(device, stream, plan.end)?;
 
     let buffers: Vec<u64> = plan
@@ -74,8 +84,14 @@ pub(super) fn run(
     args.extend_from_slice(epilogue);
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
-    let mut watch =
-        Watch { cancel: launch.cancel, stop_sent: None, page_locked, arena: &arena, status: plan.status, beside };
+    let mut watch = Watch {
+        cancel: launch.cancel,
+        stop_sent: None,
+        page_locked,
+        arena: &arena,
+        status: plan.status,
+        beside: other,
+    };
 
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
@@ -106,7 +122,8 @@ pub(super) fn run(
     marks[1].record(stream)?;
 
     // The batches of ticks under way. If all is small, the download follows the last of them.
-    let small = plan.end - plan.written <= SMALL_SLOT_BYTES;
+    // What a launch whose table is too small has written must not come back: it runs again.
+    let small = table.is_none() && plan.end - plan.written <= SMALL_SLOT_BYTES;
     let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
     let mut download = None;
     let mut bytes = initial;
@@ -161,8 +178,12 @@ pub(super) fn run(
         staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &[], &mut bytes, &[]))?;
     }
     let outcome = Status::read(&bytes).outcome(launch.cancel);
+    let mut complete = true;
+    if let (Some((memory, groups, asked)), Outcome::Done) = (&mut table, outcome) {
+        complete = memory.read(staging, launch.cancel, groups, asked)?;
+    }
     let meaningful = match outcome {
-        Outcome::Done => true,
+        Outcome::Done => complete,
         Outcome::Trapped(record) => record.key == launch.limit,
         Outcome::Cancelled => false,
     };
@@ -200,6 +221,57 @@ pub(super) fn run(
         kernel.pace.store(pace.to_bits(), Ordering::Relaxed);
     }
     Ok(outcome)
+}
+
+/// What a kernel does beside its jobs.
+pub(super) enum Beside<'a> {
+    /// An epilogue, which has these words.
+    Epilogue(&'a [u64]),
+    /// It groups pairs. The number is that of the groups which the table was asked for.
+    Groups(&'a mut Emitted, &'a mut u64),
+}
+
+/// A table of groups on the device.
+struct GroupMemory<'a> {
+    arena: Arena<'a>,
+    room: Room,
+    words: [u64; groups::WORDS],
+}
+
+impl<'a> GroupMemory<'a> {
+    /// # Errors
+    /// `Memory`, `Device`.
+    fn new(device: &'a Device, stream: &'a Stream, groups: &Emitted) -> Result<Self> {
+        let room = Room::of(groups);
+        let arena = Arena::new(device, stream, room.bytes())?;
+        arena.fill(0, room.zeroes(), 0)?;
+        let words = room.words(arena.address, groups);
+        Ok(Self { arena, room, words })
+    }
+
+    /// Reads the groups, and how many were asked for. Whether there was room for all.
+    ///
+    /// # Errors
+    /// `Memory`, `Device`.
+    fn read(&self, staging: &mut Staging, cancel: &CancelToken, groups: &mut Emitted, asked: &mut u64) -> Result<bool> {
+        let mut word = [0; 8];
+        let download = staging.begin_download(&self.arena, 0..word.len())?;
+        staging.finish_download(&self.arena, download, &mut [(0, &mut word)])?;
+        *asked = u64::from_ne_bytes(word);
+        if *asked > groups.records {
+            return Ok(false);
+        }
+        let count = *asked as usize;
+        let mut columns = [(); 4].map(|()| HostColumn::zeroed(Storage::I64, count));
+        for (column, range) in columns.iter_mut().zip(self.room.columns(count)) {
+            let download = staging.begin_download(&self.arena, range.clone())?;
+            staging.finish_download(&self.arena, download, &mut [(range.start, column.bytes_mut())])?;
+        }
+        let [keys, firsts, lows, highs] = columns.each_ref().map(|column| column.view::<u64>());
+        let on = Workers { threads: &Threads::new(1), cancel };
+        groups.take_records(on, &Records { keys, firsts, lows, highs })?;
+        Ok(true)
+    }
 }
 
 /// The ticks of a launch, in batches.

@@ -1,0 +1,85 @@
+// Groups of the pairs that a kernel emits: values of equal keys are combined while it runs.
+//
+// A lock-free hash table with open addressing, into which keys are only inserted. A slot holds a fingerprint of a key's
+// hash and the number of a record. The record is written before one compare-and-swap publishes it, so no thread waits
+// for a key that is only half there. Records lie side by side. Threads run in any order, and the numbers of records
+// depend on that order. The least order of each key's pairs does not, and it decides where the group is.
+//
+// Where records are used up, pairs of further keys are lost. The host sees that more records were asked for than there
+// are, and runs the launch again with more.
+
+// The order of a record whose key another record has: two threads inserted it at the same time.
+const u64 NO_RECORD = 0xffffffffffffffffull;
+const u64 COMBINE_SUM = 0, COMBINE_MIN = 1, COMBINE_MAX = 2, COMBINE_AND = 3;
+
+struct GroupTable {
+  // A power of two of them, all 0 before the launch.
+  u64 *slots;
+  u64 mask;
+  // The records: the key, the least order, and what values combine to, in 128 bits.
+  u64 *keys;
+  u64 *firsts;
+  u64 *lows;
+  u64 *highs;
+  u64 records;
+  // How many records were asked for, and how many pairs there were.
+  u64 *asked;
+  u64 combine;
+  u64 seed;
+};
+
+INLINE u64 hash_of(u64 key, u64 seed) {
+  key = (key ^ key >> 32 ^ seed) * 0xd6e8feb86659fd93ull;
+  key = (key ^ key >> 32) * 0xd6e8feb86659fd93ull;
+  return key ^ key >> 32;
+}
+
+INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 order) {
+  if (order < *(volatile u64 *)(table.firsts + record)) atomicMin(table.firsts + record, order);
+  u64 *low = table.lows + record;
+  if (table.combine == COMBINE_SUM) {
+    const u64 before = atomicAdd(low, u64(value));
+    const u64 carry = before + u64(value) < before ? 1 : 0;
+    const u64 more = carry + (value < 0 ? ~0ull : 0ull);
+    if (more != 0) atomicAdd(table.highs + record, more);
+  } else if (table.combine == COMBINE_MIN) {
+    if (value < *(volatile i64 *)low) atomicMin((i64 *)low, value);
+  } else if (table.combine == COMBINE_MAX) {
+    if (value > *(volatile i64 *)low) atomicMax((i64 *)low, value);
+  } else if (table.combine == COMBINE_AND) {
+    atomicAnd(low, u64(value));
+  } else {
+    atomicOr(low, u64(value));
+  }
+}
+
+static __device__ __noinline__ void add_pair(const GroupTable &table, i64 key, i64 value, i64 order) {
+  const u64 hash = hash_of(u64(key), table.seed);
+  const u64 print = hash & 0xffffffff00000000ull;
+  u64 own = 0;
+  u64 at = hash & table.mask;
+  while (true) {
+    u64 slot = *(volatile u64 *)(table.slots + at);
+    if (slot == 0) {
+      if (own == 0) {
+        const u64 record = atomicAdd(table.asked, 1ull);
+        if (record >= table.records) return;
+        table.keys[record] = u64(key);
+        table.firsts[record] = u64(order);
+        table.lows[record] = u64(value);
+        table.highs[record] = value < 0 ? ~0ull : 0ull;
+        own = record + 1;
+        __threadfence();
+      }
+      slot = atomicCAS(table.slots + at, 0ull, print | own);
+      if (slot == 0) return;
+    }
+    const u32 record = u32(slot) - 1;
+    if ((slot & 0xffffffff00000000ull) == print && *(volatile u64 *)(table.keys + record) == u64(key)) {
+      if (own != 0) table.firsts[own - 1] = NO_RECORD;
+      combine_with(table, record, value, u64(order));
+      return;
+    }
+    at = (at + 1) & table.mask;
+  }
+}

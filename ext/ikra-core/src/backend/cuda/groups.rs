@@ -1,0 +1,83 @@
+//! Groups of the pairs that a kernel emits, on a device: see `groups.cuh`.
+//!
+//! Here: where the table lies in memory ([`Room`]), and the words of a launch that tell the kernel. Not here: the
+//! allocation of that memory, and the launch, which runs again with more room where there was too little.
+
+use crate::backend::collective::emitted::{Combine, Emitted};
+use crate::backend::collective::groups::seed;
+use std::ops::Range;
+
+/// What kernels with pairs need before the program.
+pub const TEMPLATES: &str = include_str!("groups.cuh");
+/// Words of `struct GroupTable`.
+pub const WORDS: usize = 10;
+/// Columns of records: keys, orders, and two of totals.
+const COLUMNS: usize = 4;
+/// Bytes before the slots.
+const HEAD: usize = 256;
+/// The fewest records at first, and the most.
+const RECORDS: Range<u64> = 1 << 12..1 << 22;
+
+/// How many records there are at first, for so many jobs.
+pub fn first_records(jobs: u64) -> u64 {
+    jobs.next_power_of_two().clamp(RECORDS.start, RECORDS.end)
+}
+
+/// Room for a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    records: usize,
+}
+
+impl Room {
+    pub fn of(groups: &Emitted) -> Self {
+        Self { records: groups.records as usize }
+    }
+
+    /// Slots are at least twice as many as records.
+    fn slots(self) -> usize {
+        2 * self.records.next_power_of_two()
+    }
+
+    /// The bytes that are 0 before the launch. The memory begins with them.
+    pub fn zeroes(self) -> usize {
+        HEAD + self.slots() * 8
+    }
+
+    pub fn bytes(self) -> usize {
+        self.zeroes() + COLUMNS * self.records * 8
+    }
+
+    /// Where the first `count` rows of each column of records are.
+    pub fn columns(self, count: usize) -> [Range<usize>; COLUMNS] {
+        std::array::from_fn(|column| {
+            let from = self.zeroes() + column * self.records * 8;
+            from..from + count * 8
+        })
+    }
+
+    /// The words of `struct GroupTable`, for memory at this address.
+    pub fn words(self, address: u64, groups: &Emitted) -> [u64; WORDS] {
+        let combine = match groups.how.combine {
+            Combine::Sum => 0,
+            Combine::Min => 1,
+            Combine::Max => 2,
+            Combine::And => 3,
+            Combine::Or => 4,
+        };
+        let [keys, firsts, lows, highs] = self.columns(0).map(|column| address + column.start as u64);
+        let slots = address + HEAD as u64;
+        [
+            slots,
+            self.slots() as u64 - 1,
+            keys,
+            firsts,
+            lows,
+            highs,
+            self.records as u64,
+            address,
+            combine,
+            seed().hash(0),
+        ]
+    }
+}
