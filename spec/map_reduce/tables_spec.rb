@@ -34,6 +34,16 @@ RSpec.describe "tables in kernels" do
     end
   end
 
+  it "compare Strings by bytes and encoding" do
+    words = ["", "a", "b", "1234567", "12345678", "12345679", "a much longer String than a word", "\u00fc", "\u00fcber", "\xff"]
+    words += ["a".b, "12345678".encode("US-ASCII"), "\u00fc".b, "\xff".dup.force_encoding("US-ASCII")]
+    expect(words * 5).to(reduce_as_ruby(:+) { |word, out| out.emit(word, 1); out.emit("a", 2) })
+    expect(words * 2).to(reduce_as_ruby(:max) { |word, out| out.emit(word.byteslice(0, 2), word.bytesize) })
+    expect(Array.new(300) { |i| "word #{i % 50} of #{i % 7}" }).to(reduce_as_ruby(:+) { |text, out| text.split.each { |word| out.emit(word.upcase + word, 1) } })
+    block = ->(word, out) { out.emit(word, 1) }
+    backends.each { |backend| expect(in_kernel?(backend, words, &block)).to be true }
+  end
+
   it "combine by all operators" do
     %i[+ min max & |].each do |operator|
       expect(1..300).to(reduce_as_ruby(operator) { |x, out| out.emit(x % 4, x * 0x123456789 - (1 << 40)); out.emit(-1, 1 << (x % 60)) })

@@ -22,10 +22,10 @@ module Ikra
         # @param abreast [Integer] how many values each element has side by side
         # @param base [:array, :range, :part] what elements are looked up in: all of a list, a Range, or a part of a
         #   list
-        # @param ending [nil, :there, :stop, :fold, :fold_from, :emit, :add, :count, :sum, :min, :max] what becomes of the
-        #   values. nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there. +:fold+,
-        #   +:fold_from+: those of each chunk are combined, from the first or from a start. +:emit+, +:add+: a block emits pairs
-        #   for each. Others: the values of one element after +flat_map+ are reduced.
+        # @param ending [nil, :there, :stop, :fold, :fold_from, :emit, :add, :count, :sum, :min, :max] what becomes of
+        #   the values. nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there.
+        #   +:fold+, +:fold_from+: those of each chunk are combined, from the first or from a start. +:emit+, +:add+: a
+        #   block emits pairs for each. Others: the values of one element after +flat_map+ are reduced.
         # @param folder [Stage, nil] what combines two of them, or emits pairs for one
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]

@@ -21,6 +21,7 @@ use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 use crate::memory::room::Lacking;
 use crate::target::Target;
+use crate::types::StrWord;
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -327,10 +328,17 @@ impl<'a> Machine<'a> {
                 self.store(*column, row, Value::I64(old.wrapping_add(value)))?;
                 frame.set(*dst, Value::I64(old));
             }
-            Stmt::Emit { key, value, order } => {
+            Stmt::Emit { key, value, order, text } => {
                 let (key, value, order) = (frame.int(*key)?, frame.int(*value)?, frame.int(*order)?);
                 let groups = self.groups.as_mut().ok_or("a pair in a launch without groups")?;
-                groups.push(key as u64, value, order as u64);
+                match text.map(|column| &self.columns[column.index()]) {
+                    None => groups.push(key as u64, value, order as u64),
+                    Some(column) => {
+                        let bytes = column.view::<u8>();
+                        let text = |key: StrWord| &bytes[key.offset() as usize..][..key.length()];
+                        groups.push_text(StrWord(key as u64), value, order as u64, text);
+                    }
+                }
             }
             Stmt::Try { .. } => return Err("a rescue that no pass has made branches".into()),
             Stmt::Alloc { .. } => return Err("new rows that no pass has made arithmetic".into()),

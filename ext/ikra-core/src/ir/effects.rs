@@ -86,7 +86,10 @@ impl Effects {
                 self.reads[column.index()] = true;
                 self.writes[column.index()] = true;
             }
-            Stmt::Emit { .. } => self.emits = true,
+            Stmt::Emit { text, .. } => {
+                self.emits = true;
+                text.iter().for_each(|column| self.reads[column.index()] = true);
+            }
             Stmt::Alloc { heap, .. } => self.allocates[heap.index()] = true,
             Stmt::Loop { .. } => self.loops = true,
             Stmt::Call { func, .. } => {

@@ -341,11 +341,13 @@ pub enum Stmt {
         site: SiteId,
     },
     /// Adds a value (I64) to the group of a key (I64), as the launch says ([`crate::backend::Launch::groups`]). `order`
-    /// (I64, read as unsigned) tells the pair from all others. A group is where its first pair is.
+    /// (I64, read as unsigned) tells the pair from all others. A group is where its first pair is. `text`: keys are
+    /// Strings ([`crate::types::StrWord`]), whose bytes this column has.
     Emit {
         key: Operand,
         value: Operand,
         order: Operand,
+        text: Option<ColumnId>,
     },
     If {
         cond: Operand,

@@ -546,7 +546,8 @@ impl Parser {
             "emit" => {
                 let [key, value, order] =
                     self.operands(registers, line)?.try_into().map_err(|_| "a pair takes three operands")?;
-                Stmt::Emit { key, value, order }
+                let text = if self.takes_word("in") { Some(ColumnId::new(self.id('c')?)) } else { None };
+                Stmt::Emit { key, value, order, text }
             }
             "atomic" => {
                 let op = self.one_of(AtomicOp::WORDS)?;
@@ -658,7 +659,7 @@ impl Parser {
         let mut operands = Vec::new();
         loop {
             let more = match self.tokens.get(self.at) {
-                Some((at, Token::Word(word))) => *at == line && word != "else" && word != "depth",
+                Some((at, Token::Word(word))) => *at == line && !["else", "depth", "in"].contains(&&**word),
                 _ => false,
             };
             if !more {

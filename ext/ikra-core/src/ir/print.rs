@@ -232,9 +232,10 @@ impl Printer<'_> {
                 f.write_char(',')?;
                 self.operands(f, &[*value])
             }
-            Stmt::Emit { key, value, order } => {
+            Stmt::Emit { key, value, order, text } => {
                 f.write_str("emit")?;
-                self.operands(f, &[*key, *value, *order])
+                self.operands(f, &[*key, *value, *order])?;
+                text.map_or(Ok(()), |text| write!(f, " in {text}"))
             }
             Stmt::Alloc { dst, heap, count, site } => {
                 self.definition(f, *dst)?;

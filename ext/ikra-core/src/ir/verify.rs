@@ -358,8 +358,14 @@ impl<'a> Checker<'a> {
                     return Err("the result is an I64".into());
                 }
             }
-            Stmt::Emit { key, value, order } => {
+            Stmt::Emit { key, value, order, text } => {
                 self.begun()?;
+                if let Some(text) = text {
+                    let column = self.column(*text, Operand::I64(0))?;
+                    if column.storage != Storage::U8 || !column.read {
+                        return Err("the column is of u8, and read".into());
+                    }
+                }
                 self.wants(&[*key, *value, *order], &[Scalar::I64; 3])?;
             }
             Stmt::Alloc { dst, heap, count, site } => {

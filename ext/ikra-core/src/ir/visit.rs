@@ -15,7 +15,7 @@ impl Stmt {
                 visit(*row);
                 visit(*value);
             }
-            Stmt::Emit { key, value, order } => [key, value, order].into_iter().for_each(|o| visit(*o)),
+            Stmt::Emit { key, value, order, .. } => [key, value, order].into_iter().for_each(|o| visit(*o)),
             Stmt::Alloc { count, .. } => visit(*count),
             Stmt::If { cond, .. } => visit(*cond),
             Stmt::Return(values) => values.iter().for_each(|v| visit(*v)),
@@ -43,7 +43,7 @@ impl Stmt {
                 visit(row);
                 visit(value);
             }
-            Stmt::Emit { key, value, order } => [key, value, order].into_iter().for_each(visit),
+            Stmt::Emit { key, value, order, .. } => [key, value, order].into_iter().for_each(visit),
             Stmt::Alloc { count, .. } => visit(count),
             Stmt::If { cond, .. } => visit(cond),
             Stmt::Return(values) => values.iter_mut().for_each(visit),

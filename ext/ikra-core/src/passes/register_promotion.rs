@@ -286,7 +286,9 @@ impl Promoter<'_> {
             let (column, row, ty, stored) = match s {
                 Stmt::Load { dst, column, row } => (*column, *row, self.func.vars[dst.index()].ty, false),
                 Stmt::Store { column, row, value } => (*column, *row, self.func.ty(*value), true),
-                Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => return otherwise.push(*column),
+                Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } | Stmt::Emit { text: Some(column), .. } => {
+                    return otherwise.push(*column);
+                }
                 Stmt::Call { func, .. } => {
                     let effects = &self.effects[func.index()];
                     let touched = |c: &usize| effects.writes[*c] || effects.reads[*c];

@@ -361,17 +361,20 @@ pub(super) fn combined(
 ///
 /// # Errors
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
-pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &Emitted) -> Result<RArray, Error> {
+pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted) -> Result<RArray, Error> {
     let ruby = unpacker.ruby;
     let repr = match unpacker.schema.groups {
         Some(GroupKeys::Of(repr)) => repr,
         // nothing was emitted
         _ => Repr::Int,
     };
+    if repr == Repr::Str {
+        groups.merge_texts(unpacker.bytes());
+    }
     let values = integers(ruby, groups.totals.iter().map(|total| i64::try_from(*total).ok()))?;
     let values = values.ok_or_else(|| errors::group_overflow(ruby))?;
     Clock::start(ruby).step(ruby, || {
-        let Emitted { pairs, split, keys, .. } = groups;
+        let Emitted { pairs, split, keys, .. } = &groups;
         let engine = if pairs.is_none() || *split > 0 { Engine::Hash } else { Engine::Small };
         let (engine, keys) = (engine.name(), keys.len());
         let of = pairs.map(|pairs| format!(" in {pairs} pairs, {split} split by hashes")).unwrap_or_default();

@@ -18,8 +18,10 @@ use super::groups::seed;
 use super::table::{MIN_KNOWN, PARTS, Seed, part};
 use crate::error::Result;
 use crate::memory::{ahead, room};
+use crate::types::{Encoding, StrWord};
 use parking_lot::Mutex;
 use std::any::Any;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What the values of a group combine to.
@@ -195,6 +197,59 @@ fn combined(combine: Combine, one: i128, other: i128) -> i128 {
     }
 }
 
+/// One word for all equal Strings of one encoding that a thread has met: that of the first one.
+#[derive(Default)]
+struct Names {
+    slots: Vec<Name>,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Name {
+    /// As [`Seed::word`] makes it.
+    word: u64,
+    /// [`NO_NAME`]: an empty slot.
+    key: u64,
+}
+
+/// No String is so long.
+const NO_NAME: u64 = u64::MAX;
+
+impl Names {
+    fn of<'t>(&mut self, seed: &Seed, key: StrWord, text: &impl Fn(StrWord) -> &'t [u8]) -> u64 {
+        if self.len * 2 >= self.slots.len() {
+            let slots = (4 * self.slots.len()).max(FIRST_SLOTS);
+            let before = std::mem::replace(&mut self.slots, room::filled(Name { word: 0, key: NO_NAME }, slots));
+            for name in before.into_iter().filter(|name| name.key != NO_NAME) {
+                let mut at = seed.hash(name.word) as usize & (slots - 1);
+                while self.slots[at].key != NO_NAME {
+                    at = (at + 1) & (slots - 1);
+                }
+                self.slots[at] = name;
+            }
+        }
+        let (own, mask) = (text(key), self.slots.len() - 1);
+        let word = seed.word(own);
+        let same = |name: &Name| {
+            let other = StrWord(name.key);
+            name.word == word && other.encoding() == key.encoding() && (Seed::is_whole(word) || text(other) == own)
+        };
+        let mut at = seed.hash(word) as usize & mask;
+        loop {
+            let name = &mut self.slots[at];
+            if name.key == NO_NAME {
+                *name = Name { word, key: key.0 };
+                self.len += 1;
+                return key.0;
+            }
+            if same(name) {
+                return name.key;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
 /// What one thread of a launch has grouped.
 pub struct Emitter {
     how: Grouping,
@@ -202,6 +257,7 @@ pub struct Emitter {
     waiting: [Pair; BATCH],
     waits: usize,
     table: Table,
+    names: Names,
     /// By the upper bits of hashes.
     parts: Vec<Part>,
     pairs: u64,
@@ -227,6 +283,7 @@ impl Emitter {
             waiting: [Pair::default(); BATCH],
             waits: 0,
             table: Table::with_slots(FIRST_SLOTS),
+            names: Names::default(),
             parts: Vec::new(),
             pairs: 0,
             split: 0,
@@ -250,6 +307,17 @@ impl Emitter {
             self.panic = Some(panic);
         }
         self.waits = 0;
+    }
+
+    /// The same for a key that is a String. `text` gives the bytes of such Strings.
+    pub fn push_text<'t>(&mut self, key: StrWord, value: i64, order: u64, text: impl Fn(StrWord) -> &'t [u8]) {
+        if self.panic.is_some() {
+            return;
+        }
+        match catch_unwind(AssertUnwindSafe(|| self.names.of(self.seed, key, &text))) {
+            Ok(key) => self.push(key, value, order),
+            Err(panic) => self.panic = Some(panic),
+        }
     }
 
     fn add_waiting(&mut self) {
@@ -361,6 +429,31 @@ impl Emitted {
         self.set(on, vec![groups])
     }
 
+    /// Makes one group of those whose keys are equal Strings, of which each thread may have one, and each encoding.
+    pub fn merge_texts(&mut self, bytes: &[u8]) {
+        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.totals));
+        let mut known = HashMap::new();
+        for (key, total) in keys.into_iter().zip(totals) {
+            let word = StrWord(key);
+            let text = &bytes[word.offset() as usize..][..word.length()];
+            // Strings of ASCII are equal in all encodings
+            let encoding = match word.encoding() {
+                _ if text.is_ascii() => Encoding::Ascii,
+                Encoding::Ascii => Encoding::Utf8,
+                other => other,
+            };
+            let next = self.keys.len();
+            room::reserve_entry(&mut known);
+            let group = *known.entry((text, encoding as u8)).or_insert(next);
+            if group == next {
+                room::push(&mut self.keys, key);
+                room::push(&mut self.totals, total);
+            } else {
+                self.totals[group] = combined(self.how.combine, self.totals[group], total);
+            }
+        }
+    }
+
     /// Stores the groups, in order. Nothing where the launch is cancelled.
     fn set(&mut self, on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<()> {
         let Some(lists) = in_order(on, lists)? else { return Ok(()) };
@@ -457,7 +550,6 @@ fn in_order(on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<Option<Vec<Vec<Gr
 mod tests {
     use super::super::testing::{Random, on_host};
     use super::*;
-    use std::collections::HashMap;
 
     const ALL: [Combine; 5] = [Combine::Sum, Combine::Min, Combine::Max, Combine::And, Combine::Or];
 
@@ -520,6 +612,37 @@ mod tests {
             let pairs: Vec<(u64, i64)> = (0..2000).map(|i| (i * i % 97, i as i64)).collect();
             check(&pairs, Grouping { combine: Combine::Sum, private }, alike, "equal hashes");
         }
+    }
+
+    #[test]
+    fn strings_are_told_apart_by_bytes_and_encoding() {
+        let (mut bytes, mut keys) = (Vec::new(), Vec::new());
+        let all = [Encoding::Utf8, Encoding::Ascii, Encoding::Binary, Encoding::UsAscii];
+        let texts: [&[u8]; 9] =
+            [b"", b"a", b"b", b"1234567", b"12345678", b"12345679", "\u{fc}".as_bytes(), b"a", b"12345678"];
+        for (at, text) in texts.iter().cycle().take(400).enumerate() {
+            keys.push(StrWord::new(bytes.len() as u32, text.len(), all[at % 4], true));
+            bytes.extend_from_slice(text);
+        }
+        let mut emitters = [Emitter::new(Grouping::new(Combine::Sum)), Emitter::new(Grouping::new(Combine::Sum))];
+        for (at, key) in keys.iter().enumerate() {
+            emitters[at / 7 % 2]
+                .push_text(*key, at as i64, at as u64, |key| &bytes[key.offset() as usize..][..key.length()]);
+        }
+        let mut found = Emitted::new(Grouping::new(Combine::Sum));
+        on_host(|on| found.take(on, emitters.into()).map(Some));
+        found.merge_texts(&bytes);
+        let mut expected: Vec<((&[u8], u8), u64, i128)> = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            let text = texts[at % texts.len()];
+            let kind = if text.is_ascii() || at % 4 == 1 { 0 } else { at as u8 % 4 };
+            match expected.iter_mut().find(|known| known.0 == (text, kind)) {
+                Some(known) => known.2 += at as i128,
+                None => expected.push(((text, kind), key.0, at as i128)),
+            }
+        }
+        assert_eq!(found.keys, expected.iter().map(|known| known.1).collect::<Vec<_>>());
+        assert_eq!(found.totals, expected.iter().map(|known| known.2).collect::<Vec<_>>());
     }
 
     #[test]

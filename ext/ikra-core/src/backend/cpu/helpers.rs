@@ -1,5 +1,6 @@
 //! Helpers: functions that generated code calls, for operations that are too long to be generated at each use.
 
+use super::jit::emit_text;
 use crate::backend::collective::emitted::Emitter;
 use crate::backend::{libm, philox};
 use crate::ir::MathFn;
@@ -14,6 +15,7 @@ pub enum Helper {
     AddMod,
     Random,
     Emit,
+    EmitText,
 }
 
 /// The type of a helper's parameter or result.
@@ -32,8 +34,15 @@ impl Helper {
     }
 
     pub fn named(name: &str) -> Option<Helper> {
-        let others =
-            [Helper::Remainder, Helper::NextAfter, Helper::MulMod, Helper::AddMod, Helper::Random, Helper::Emit];
+        let others = [
+            Helper::Remainder,
+            Helper::NextAfter,
+            Helper::MulMod,
+            Helper::AddMod,
+            Helper::Random,
+            Helper::Emit,
+            Helper::EmitText,
+        ];
         libm::ALL.into_iter().map(Helper::Math).chain(others).find(|helper| helper.name() == name)
     }
 
@@ -50,6 +59,7 @@ impl Helper {
             Helper::AddMod => add_mod as *const u8,
             Helper::Random => random as *const u8,
             Helper::Emit => emit as *const u8,
+            Helper::EmitText => emit_text as *const u8,
         }
     }
 
@@ -64,7 +74,7 @@ impl Helper {
             },
             Helper::Remainder | Helper::NextAfter => (&[Float, Float], Float),
             Helper::MulMod | Helper::AddMod => (&[Int, Int, Int], Int),
-            Helper::Random => (&[Int, Int, Int, Int, Int], Int),
+            Helper::Random | Helper::EmitText => (&[Int, Int, Int, Int, Int], Int),
             Helper::Emit => (&[Int, Int, Int, Int], Int),
         }
     }

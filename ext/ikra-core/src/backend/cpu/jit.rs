@@ -20,10 +20,12 @@ use super::arena::Pages;
 use super::helpers::{Helper, Word};
 use super::split::Cost;
 use super::state;
+use crate::backend::collective::emitted::Emitter;
 use crate::error::{Error, Result};
 use crate::ir::{AtomicOp, ColumnId, ParamId, Program};
 use crate::layout::{Address, Layout};
 use crate::memory::column::HostColumn;
+use crate::types::StrWord;
 use cranelift_codegen::ir::{AbiParam, FuncRef, Function, Signature, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::{Context, control::ControlPlane};
@@ -274,6 +276,17 @@ impl State {
         // does not outlive its launch.
         unsafe { AtomicU64::from_ptr(address) }
     }
+}
+
+/// Adds a pair whose key is a String, as the helper for other keys does. `bytes`: the column of all Strings' bytes.
+pub extern "C" fn emit_text(emitter: &mut Emitter, key: u64, value: i64, order: u64, bytes: *const u8) -> u64 {
+    let text = |key: StrWord| {
+        // SAFETY: only generated code calls this, with the address of a column that outlives the launch. The bytes of a
+        // String are within it, and were written before the kernel had its word. None of them changes afterwards.
+        unsafe { std::slice::from_raw_parts(bytes.add(key.offset() as usize), key.length()) }
+    };
+    emitter.push_text(StrWord(key), value, order, text);
+    0
 }
 
 /// The positions of a program's columns in the layout's buffers.

@@ -731,10 +731,16 @@ impl Lowering<'_, '_> {
                 let old = self.fetch_add(*column, *row, *value);
                 self.set(*dst, old);
             }
-            Stmt::Emit { key, value, order } => {
+            Stmt::Emit { key, value, order, text } => {
                 let groups = self.constant_word(state::GROUPS, types::I64);
                 let [key, value, order] = [key, value, order].map(|operand| self.get(*operand));
-                self.help(Helper::Emit, &[groups, key, value, order])?;
+                match text {
+                    None => self.help(Helper::Emit, &[groups, key, value, order])?,
+                    Some(column) => {
+                        let (bytes, _) = self.place(*column, Operand::I64(0));
+                        self.help(Helper::EmitText, &[groups, key, value, order, bytes])?
+                    }
+                };
             }
             Stmt::Alloc { .. } | Stmt::Try { .. } => return Err(unexpanded()),
             Stmt::If { cond, then, otherwise } => return self.branch(*cond, then, otherwise),

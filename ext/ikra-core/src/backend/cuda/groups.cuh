@@ -34,6 +34,27 @@ INLINE u64 hash_of(u64 key, u64 seed) {
   return key ^ key >> 32;
 }
 
+// Keys may be Strings: words with an offset (upper half), an encoding (bits 29 and 30) and a length (bits 0 to 27).
+INLINE u64 length_of(u64 key) { return key & 0xfffffff; }
+INLINE u64 key_hash(const u8 *bytes, u64 key, u64 seed) {
+  if (!bytes) return hash_of(key, seed);
+  const u8 *text = bytes + (key >> 32);
+  u64 hash = length_of(key);
+  for (u64 i = 0; i < length_of(key); ++i) hash = (hash ^ text[i]) * 0x100000001b3ull;
+  return hash_of(hash, seed);
+}
+// Equal Strings of different encodings are different keys here. The host makes one of them where they are ASCII.
+INLINE bool same_key(const u8 *bytes, u64 known, u64 key) {
+  if (known == key) return true;
+  if (!bytes || length_of(known) != length_of(key) || (known >> 29 & 3) != (key >> 29 & 3)) return false;
+  // a String that another thread made may be in no cache that this thread has read
+  const volatile u8 *one = bytes + (known >> 32);
+  const u8 *other = bytes + (key >> 32);
+  for (u64 i = 0; i < length_of(key); ++i)
+    if (one[i] != other[i]) return false;
+  return true;
+}
+
 INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 order) {
   if (order < *(volatile u64 *)(table.firsts + record)) atomicMin(table.firsts + record, order);
   u64 *low = table.lows + record;
@@ -53,8 +74,8 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
   }
 }
 
-static __device__ __noinline__ void add_pair(const GroupTable &table, i64 key, i64 value, i64 order) {
-  const u64 hash = hash_of(u64(key), table.seed);
+static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
+  const u64 hash = key_hash(bytes, u64(key), table.seed);
   const u64 print = hash & 0xffffffff00000000ull;
   u64 own = 0;
   u64 at = hash & table.mask;
@@ -75,7 +96,7 @@ static __device__ __noinline__ void add_pair(const GroupTable &table, i64 key, i
       if (slot == 0) return;
     }
     const u32 record = u32(slot) - 1;
-    if ((slot & 0xffffffff00000000ull) == print && *(volatile u64 *)(table.keys + record) == u64(key)) {
+    if ((slot & 0xffffffff00000000ull) == print && same_key(bytes, *(volatile u64 *)(table.keys + record), u64(key))) {
       if (own != 0) table.firsts[own - 1] = NO_RECORD;
       combine_with(table, record, value, u64(order));
       return;

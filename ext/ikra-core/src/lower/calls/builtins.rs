@@ -464,8 +464,13 @@ impl Body<'_, '_> {
             self.t.schema.groups = Some(GroupKeys::Other);
             return;
         };
+        let mut text = None;
         let (repr, key) = match key {
             Val::Int(key) => (Repr::Int, key),
+            Val::Str(key) => {
+                text = Some(self.t.bytes());
+                (Repr::Str, key)
+            }
             Val::Sym(key) => (Repr::Sym, key),
             Val::Bool(key) => (Repr::Bool, self.cx.b.i64(Op::BoolToInt, &[key])),
             Val::Unit(Unit::True) => (Repr::Bool, Operand::I64(1)),
@@ -480,7 +485,7 @@ impl Body<'_, '_> {
         let index = self.cx.b.i64(Op::Ctx(Ctx::Index), &[]);
         let index = self.cx.b.i64(Op::Shl, &[index, Operand::I64(32)]);
         let order = self.cx.b.i64(Op::Or, &[index, number]);
-        self.cx.b.push(Stmt::Emit { key, value, order });
+        self.cx.b.push(Stmt::Emit { key, value, order, text });
     }
 
     /// The Integer that Ruby gets by `to_int`. None: that always raises.

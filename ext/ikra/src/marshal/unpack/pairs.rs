@@ -31,6 +31,12 @@ pub struct Pairs<'a> {
 }
 
 impl Unpacker<'_> {
+    /// The bytes of Strings. Where the kernel reads none, those of its literals.
+    pub fn bytes(&self) -> &[u8] {
+        let Unpacker { schema, plan, columns, .. } = self;
+        schema.bytes.map_or(&plan.literals[..], |column| columns[column.index()].view())
+    }
+
     /// The pairs of all elements, of which `slot` holds the last ones. None where the program emits none.
     ///
     /// # Errors
@@ -265,8 +271,7 @@ impl Pairs<'_> {
 
     /// The bytes of Strings. Where the kernel reads none, those of its literals.
     pub fn bytes(&self) -> &[u8] {
-        let Unpacker { schema, plan, columns, .. } = self.unpacker;
-        schema.bytes.map_or(&plan.literals[..], |column| columns[column.index()].view())
+        self.unpacker.bytes()
     }
 
     /// What a slot holds in these rows of pairs, as Ruby's values.

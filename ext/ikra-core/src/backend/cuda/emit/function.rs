@@ -468,10 +468,14 @@ impl<'a> Function<'a> {
                     None => self.line(&format!("{helper}(&{slot}, {value});")),
                 }
             }
-            Stmt::Emit { key, value, order } => {
+            Stmt::Emit { key, value, order, text } => {
                 let [key, value, order] = [key, value, order].map(|operand| self.operand(*operand).text);
                 self.declare(stmt, list, position);
-                self.line(&format!("add_pair(args.groups, {key}, {value}, {order});"));
+                let bytes = match text {
+                    Some(column) => format!("&{}", self.row(*column, Operand::I64(0))),
+                    None => "nullptr".to_owned(),
+                };
+                self.line(&format!("add_pair(args.groups, {bytes}, {key}, {value}, {order});"));
             }
             Stmt::FetchAdd { dst, column, row, value } => {
                 let slot = self.row(*column, *row);
