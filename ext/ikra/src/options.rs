@@ -123,7 +123,8 @@ pub enum Flag {
     Pairs,
     /// The same, with the pairs of each key together.
     Groups,
-    /// Kernels group the pairs that they emit ([`ikra_core::ir::Stmt::Emit`]). Where they cannot, the section is not run.
+    /// Kernels group the pairs that they emit ([`ikra_core::ir::Stmt::Emit`]). Where they cannot, the section is not
+    /// run.
     Tables,
 }
 

@@ -614,6 +614,9 @@ mod tests {
         }
     }
 
+    /// Bytes and encoding of a String, its first word, and its total.
+    type Known<'a> = ((&'a [u8], u8), u64, i128);
+
     #[test]
     fn strings_are_told_apart_by_bytes_and_encoding() {
         let (mut bytes, mut keys) = (Vec::new(), Vec::new());
@@ -632,7 +635,7 @@ mod tests {
         let mut found = Emitted::new(Grouping::new(Combine::Sum));
         on_host(|on| found.take(on, emitters.into()).map(Some));
         found.merge_texts(&bytes);
-        let mut expected: Vec<((&[u8], u8), u64, i128)> = Vec::new();
+        let mut expected: Vec<Known<'_>> = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             let text = texts[at % texts.len()];
             let kind = if text.is_ascii() || at % 4 == 1 { 0 } else { at as u8 % 4 };

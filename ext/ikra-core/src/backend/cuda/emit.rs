@@ -156,8 +156,8 @@ impl Emitted {
         format!("{}\n{}\n", collective::COMMON, templates.join("\n"))
     }
     /// The words of the kernel's argument, without those of its epilogue, which follow. First comes the header. Then
-    /// come the addresses of buffers (biased, as numbers), the parameters, and the words of [`privatization::Cells`] and
-    /// of [`groups::Room`]. If those are in memory, the address `memory` follows the header instead.
+    /// come the addresses of buffers (biased, as numbers), the parameters, and the words of [`privatization::Cells`]
+    /// and of [`groups::Room`]. If those are in memory, the address `memory` follows the header instead.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[&[u64]], memory: u64) -> Vec<u64> {
         let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + 16);
         words.extend(header.words());
