@@ -295,6 +295,33 @@ fn on_shim(all: &[Ready<'_>], failures: &mut Failures) {
     println!("cuda-shim: {} runs", all.len());
 }
 
+/// Cases that show a program for teams are run by teams: some within a warp, and some that are blocks.
+#[test]
+fn teams_give_the_same_answers() {
+    if let Err(error) = CudaShim::new() {
+        return println!("cuda-shim: skipped ({error})");
+    }
+    let (mut failures, mut teams) = (Failures::default(), 0);
+    let shows = |run: &&Run| run.expected.shows.iter().any(|stage| stage == "team");
+    for case in &cases() {
+        for run in case.runs.iter().filter(shows) {
+            teams += 1;
+            for lanes in [4, 32, 64] {
+                failures.guard(&format!("{}, {lanes} lanes", case.name), |failures| {
+                    let shim = CudaShim::new().expect("there is a compiler").with_teams(lanes);
+                    let checked = ready(case, run, Host::AsItIs, &shim).and_then(|ready| {
+                        let ready = ready.ok_or("nothing to run")?;
+                        ready.check(&shim, &*ready.prepared(&ready.improved, &shim)?)
+                    });
+                    checked.unwrap_or_else(|error| failures.add(&case.name, error));
+                });
+            }
+        }
+    }
+    failures.check();
+    assert!(teams > 0, "no case shows a team");
+}
+
 #[test]
 fn calls_become_one_launch_only_where_nothing_asks_which_tick_runs() {
     let (mut joined, mut apart) = (0, 0);

@@ -392,6 +392,10 @@ impl<'a> Machine<'a> {
                 let values = operands.iter().map(|o| frame.get(*o)).collect::<Run<Vec<_>>>()?;
                 return Ok(self.trap(*site, &values));
             }
+            Stmt::Meet { dst, value } => {
+                let value = frame.get(*value)?;
+                frame.set(*dst, value);
+            }
             Stmt::Poll => {
                 if self.stopped_before(self.key()) {
                     return Ok(Next::End);
@@ -415,6 +419,7 @@ impl<'a> Machine<'a> {
         match op {
             Op::Ctx(Ctx::Tick) => Ok(Value::I64(self.tick as i64)),
             Op::Ctx(Ctx::Index) => Ok(Value::I64(self.index as i64)),
+            Op::Ctx(Ctx::Stopped) => Ok(Value::Bool(self.stopped_before(self.key()))),
             Op::Ctx(Ctx::Slot) => Ok(Value::I64(self.slot as i64)),
             Op::Param(p) => Ok(Value::from_word(ty, self.params[p.index()])),
             Op::Random => {

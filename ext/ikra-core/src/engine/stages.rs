@@ -10,6 +10,7 @@ use crate::infer::{self, Analysis, Base, BlockSource, SectionOp, Spec};
 use crate::ir::{Lowered, Program, Stmt, walk};
 use crate::layout::Layout;
 use crate::lower::section::{Holes, SectionShape, lower};
+use crate::passes::team::Team;
 use crate::passes::{self, COMMON, CPU, CUDA, Versioned};
 use crate::syntax::ast::Origin;
 use crate::syntax::print;
@@ -33,6 +34,8 @@ pub enum Stage {
     After(&'static str, Option<usize>),
     /// The program after [`COMMON`].
     Passes,
+    /// The program for teams of threads ([`passes::team`]).
+    Team,
     Cuda,
     /// The functions that Cranelift compiles.
     Clif,
@@ -41,7 +44,7 @@ pub enum Stage {
 
 impl Stage {
     /// The names of stages, for messages.
-    pub const NAMES: &str = "syntax, types, ir, passes, after:PASS, after:PASS:N, cuda, clif, ptx";
+    pub const NAMES: &str = "syntax, types, ir, passes, after:PASS, after:PASS:N, team, cuda, clif, ptx";
 
     /// Reads a name: `ir`, `after:gvn`, `after:gvn:2`.
     ///
@@ -53,6 +56,7 @@ impl Stage {
             "types" => Self::Types,
             "ir" => Self::Ir,
             "passes" => Self::Passes,
+            "team" => Self::Team,
             "cuda" => Self::Cuda,
             "clif" => Self::Clif,
             "ptx" => Self::Ptx,
@@ -199,6 +203,11 @@ impl Stages {
     }
 }
 
+/// The program for teams of threads, if one of its loops can be shared.
+pub fn team(program: &Program) -> String {
+    Team::of(program).map_or_else(|| "no loop can be shared\n".to_owned(), |team| team.program.to_string())
+}
+
 /// The program as CUDA C++.
 #[cfg(feature = "cuda")]
 pub fn emitted(program: &Program) -> crate::backend::cuda::emit::Emitted {
@@ -223,6 +232,7 @@ pub fn text(case: &Case, run: &Run, stage: &Stage) -> Result<String, String> {
         Stage::Ir => Ok(stages.lowered.program.to_string()),
         Stage::After(pass, time) => stages.after(pass, *time).map(|program| program.to_string()).map_err(text),
         Stage::Passes => stages.passes().map(|program| program.to_string()).map_err(text),
+        Stage::Team => stages.passes().map(|program| team(&program)).map_err(text),
         Stage::Cuda => stages.cuda().map_err(text),
         Stage::Clif => stages.clif().map_err(text),
         Stage::Ptx => stages.ptx().map_err(text),

@@ -175,6 +175,8 @@ pub enum Ctx {
     Index,
     /// Number of the thread among those that run jobs at the same time; less than the launch's `slots`. I64.
     Slot,
+    /// Whether the launch was stopped before this (tick, index). About every 1 024th execution looks. Bool.
+    Stopped,
 }
 
 /// A pure operation, except `Random`, which advances the element's draw counter. Argument and result types are in
@@ -390,6 +392,12 @@ pub enum Stmt {
     Place(SiteId),
     /// In loops that may run long: about every 1 024th execution ends the job early if the launch was stopped.
     Poll,
+    /// The threads of a team meet ([`crate::passes::team`]): each waits for the others, and then sees all that they have
+    /// stored. `dst`: the least of their values. Where a job has one thread, that is its own. All I64.
+    Meet {
+        dst: VarId,
+        value: Operand,
+    },
     /// Only in the entry function: from here on the job runs element `index` (I64) in tick `tick` (I64). The draw
     /// counter starts at 0. With `check`, ends the job if the launch was stopped before this (tick, index).
     Begin {

@@ -613,6 +613,7 @@ impl Parser {
                 self.mark(',')?;
                 Stmt::FetchAdd { dst, column, row, value: self.operand(registers)? }
             }
+            "meet" => Stmt::Meet { dst, value: self.operand(registers)? },
             "alloc" => {
                 let heap = HeapId::new(self.id('h')?);
                 let count = self.operand(registers)?;

@@ -292,6 +292,11 @@ impl Printer<'_> {
                 self.operands(f, operands)
             }
             Stmt::Poll => f.write_str("poll"),
+            Stmt::Meet { dst, value } => {
+                self.definition(f, *dst)?;
+                f.write_str(" = meet")?;
+                self.operands(f, &[*value])
+            }
             Stmt::Place(site) => write!(f, "place {site}"),
             Stmt::Begin { index, tick, check } => {
                 f.write_str(if *check { "begin check" } else { "begin" })?;
@@ -566,6 +571,7 @@ pub const PLAIN_OPS: &[(&str, Op)] = &[
     ("tick", Op::Ctx(Ctx::Tick)),
     ("index", Op::Ctx(Ctx::Index)),
     ("slot", Op::Ctx(Ctx::Slot)),
+    ("stopped", Op::Ctx(Ctx::Stopped)),
     ("random", Op::Random),
 ];
 

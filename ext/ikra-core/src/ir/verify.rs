@@ -293,7 +293,7 @@ impl<'a> Checker<'a> {
         match stmt {
             Stmt::Let { dst, op, args } => {
                 let args = args.iter().map(|a| self.read(*a)).collect::<Check<Vec<_>>>()?;
-                if matches!(op, Op::Ctx(Ctx::Tick | Ctx::Index) | Op::Random) {
+                if matches!(op, Op::Ctx(Ctx::Tick | Ctx::Index | Ctx::Stopped) | Op::Random) {
                     self.begun()?;
                 }
                 if *op == Op::Random && !self.program.uses_random {
@@ -346,6 +346,13 @@ impl<'a> Checker<'a> {
                     if *op != AtomicOp::Add {
                         return Err("only add can overflow".into());
                     }
+                }
+            }
+            Stmt::Meet { dst, value } => {
+                self.begun()?;
+                self.wants(&[*value], &[Scalar::I64])?;
+                if self.assign(*dst)? != Scalar::I64 {
+                    return Err("the result is an I64".into());
                 }
             }
             Stmt::FetchAdd { dst, column, row, value } => {
@@ -569,6 +576,7 @@ impl<'a> Checker<'a> {
             Op::BoolToInt => int(dst) && args == [Bool],
             Op::Not => dst == Bool && args == [Bool],
             Op::Select => args == [Bool, dst, dst],
+            Op::Ctx(Ctx::Stopped) => dst == Bool && args.is_empty(),
             Op::Ctx(_) | Op::Random => dst == I64 && args.is_empty(),
             Op::Param(p) => args.is_empty() && self.program.params.get(p.index()).is_some_and(|p| p.ty == dst),
         }

@@ -16,7 +16,7 @@ impl Stmt {
                 visit(*value);
             }
             Stmt::Emit { key, value, order, .. } => [key, value, order].into_iter().for_each(|o| visit(*o)),
-            Stmt::Alloc { count, .. } => visit(*count),
+            Stmt::Alloc { count: value, .. } | Stmt::Meet { value, .. } => visit(*value),
             Stmt::If { cond, .. } => visit(*cond),
             Stmt::Return(values) => values.iter().for_each(|v| visit(*v)),
             Stmt::Trap { operands, .. } => operands.iter().for_each(|o| visit(*o)),
@@ -44,7 +44,7 @@ impl Stmt {
                 visit(value);
             }
             Stmt::Emit { key, value, order, .. } => [key, value, order].into_iter().for_each(visit),
-            Stmt::Alloc { count, .. } => visit(count),
+            Stmt::Alloc { count: value, .. } | Stmt::Meet { value, .. } => visit(value),
             Stmt::If { cond, .. } => visit(cond),
             Stmt::Return(values) => values.iter_mut().for_each(visit),
             Stmt::Trap { operands, .. } => operands.iter_mut().for_each(visit),
@@ -68,7 +68,8 @@ impl Stmt {
             | Stmt::Checked { dst, .. }
             | Stmt::Load { dst, .. }
             | Stmt::FetchAdd { dst, .. }
-            | Stmt::Alloc { dst, .. } => std::slice::from_ref(dst),
+            | Stmt::Alloc { dst, .. }
+            | Stmt::Meet { dst, .. } => std::slice::from_ref(dst),
             Stmt::Call { dsts, .. } => dsts,
             Stmt::Try { raised, .. } => raised,
             _ => &[],
@@ -82,7 +83,8 @@ impl Stmt {
             | Stmt::Checked { dst, .. }
             | Stmt::Load { dst, .. }
             | Stmt::FetchAdd { dst, .. }
-            | Stmt::Alloc { dst, .. } => std::slice::from_mut(dst),
+            | Stmt::Alloc { dst, .. }
+            | Stmt::Meet { dst, .. } => std::slice::from_mut(dst),
             Stmt::Call { dsts, .. } => dsts,
             Stmt::Try { raised, .. } => raised,
             _ => &mut [],
@@ -121,10 +123,10 @@ impl Stmt {
     }
 }
 
-/// Whether a body contains no loop, no call and no poll.
+/// Whether a body contains no loop, no call and no poll, and its threads do not meet.
 pub fn is_plain(body: &[Stmt]) -> bool {
     let mut plain = true;
-    walk(body, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Poll | Stmt::Call { .. }));
+    walk(body, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Poll | Stmt::Meet { .. } | Stmt::Call { .. }));
     plain
 }
 

@@ -369,6 +369,12 @@ impl<'a> Walker<'a> {
                 self.change(Self::content(column.index()));
                 out.push(stmt);
             }
+            Stmt::Meet { dst, .. } => {
+                let number = self.fresh();
+                self.hold(dst, number);
+                (0..self.columns).for_each(|column| self.change(Self::content(column)));
+                out.push(stmt);
+            }
             Stmt::Alloc { dst, .. } => {
                 let number = self.fresh();
                 self.hold(dst, number);
@@ -411,6 +417,7 @@ impl<'a> Walker<'a> {
                     let writes = self.effects[func.index()].writes.iter().enumerate();
                     slots.extend(writes.filter(|(_, w)| **w).map(|(c, _)| Self::content(c)));
                 }
+                Stmt::Meet { .. } => slots.extend((0..self.columns).map(Self::content)),
                 _ => {}
             }
         });
@@ -450,7 +457,7 @@ impl<'a> Walker<'a> {
                 None => break,
             }
         }
-        if op == Op::Random {
+        if matches!(op, Op::Random | Op::Ctx(Ctx::Stopped)) {
             let number = self.fresh();
             self.hold(dst, number);
             return out.push(Stmt::Let { dst, op, args });

@@ -213,7 +213,7 @@ pub fn is_movable(op: Op) -> bool {
             | Op::UShr
             | Op::FloatToInt
             | Op::Random
-            | Op::Ctx(Ctx::Tick | Ctx::Index)
+            | Op::Ctx(Ctx::Tick | Ctx::Index | Ctx::Stopped)
     )
 }
 
@@ -287,6 +287,7 @@ pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
         Stmt::If { .. } | Stmt::Block { .. } => stmt.bodies().iter().all(|b| b.iter().all(|s| completes(s, effects))),
         Stmt::Alloc { .. }
         | Stmt::Try { .. }
+        | Stmt::Meet { .. }
         | Stmt::Checked { .. }
         | Stmt::Loop { .. }
         | Stmt::Break(_)

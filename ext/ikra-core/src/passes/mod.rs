@@ -42,6 +42,7 @@ mod single;
 mod single_precision;
 mod speculate_overflow;
 mod strip_mine;
+pub mod team;
 mod ticks;
 mod uniform_stride;
 mod unify_loop_exits;

@@ -340,6 +340,7 @@ impl<'a> Walker<'a> {
                     self.assign(*dst, bounds(self.func.vars[dst.index()].ty), 0);
                 }
             }
+            Stmt::Meet { dst, .. } => self.assign(*dst, bounds(Scalar::I64), 0),
             Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Emit { .. } | Stmt::Place(_) | Stmt::Poll => {}
             Stmt::Begin { index, .. } => self.narrow(*index, (0, self.given.elements)),
         }
@@ -978,6 +979,7 @@ impl<'a> Walker<'a> {
             Op::Select => self.select(args),
             Op::Ctx(Ctx::Tick) => (0, MAX_TICKS),
             Op::Ctx(Ctx::Index) => (0, self.given.elements),
+            Op::Ctx(Ctx::Stopped) => (0, 1),
             Op::Ctx(Ctx::Slot) => (0, u32::MAX.into()),
             Op::Param(param) => self.given.params[param.index()].unwrap_or(full),
             _ => full,

@@ -765,6 +765,10 @@ impl Lowering<'_, '_> {
                 return Ok(Flow::Ended);
             }
             Stmt::Place(_) => {}
+            Stmt::Meet { dst, value } => {
+                let value = self.get(*value);
+                self.set(*dst, value);
+            }
             Stmt::Poll => self.poll(),
             Stmt::Begin { index, tick, check } => self.begin(*index, *tick, *check),
         }
@@ -1414,6 +1418,7 @@ impl Lowering<'_, '_> {
             Op::Not => ins.icmp_imm_s(IntCC::Equal, v(0), 0),
             Op::Select => ins.select(v(0), v(1), v(2)),
             Op::Ctx(ir::Ctx::Tick) => self.position(self.tick, state::TICK),
+            Op::Ctx(ir::Ctx::Stopped) => self.is_stopped(),
             Op::Ctx(ir::Ctx::Slot) => self.constant_word(state::SLOT, types::I64),
             Op::Ctx(ir::Ctx::Index) => self.position(self.index, state::INDEX),
             Op::Random => self.random()?,

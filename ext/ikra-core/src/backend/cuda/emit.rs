@@ -22,8 +22,9 @@ use crate::backend::fold::Fold;
 use crate::error::{Error, Result};
 use crate::ir::privatized::{Privatized, privatized};
 use crate::ir::stages::{Reach, Stage};
-use crate::ir::{ColumnId, FuncId, Program, Scalar, SiteId, Stmt, Storage, Trap, VarId, walk};
+use crate::ir::{ColumnId, FuncId, ParamId, Program, Scalar, SiteId, Stmt, Storage, Trap, VarId, walk};
 use crate::layout::{Address, Layout};
+use crate::passes::team::{MAX_LANES, Team};
 use crate::passes::{self, LoopVersions, Versioned};
 use function::{Function, names};
 use std::fmt::Write;
@@ -83,6 +84,8 @@ pub struct Emitted {
     pub several: Option<Several>,
     /// Where each thread runs at most one job: the form whose threads loop over jobs.
     loops: Option<Loops>,
+    /// Whether a team of threads runs each job, with barriers.
+    pub team: bool,
 }
 
 /// Another kernel function for the same program.
@@ -235,12 +238,25 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
 
 /// As [`emit`]. The elements of the epilogue's column go to the epilogue, not to memory.
 pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, epilogue: Option<Epilogue>) -> Emitted {
-    emit_bound(program, layout, kernel, epilogue, false)
+    emit_bound(program, layout, kernel, epilogue, Threads::Jobs)
 }
 
 /// As [`emit`], for a program whose jobs are groups of another program's jobs.
 pub fn emit_groups(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
-    emit_bound(program, layout, kernel, None, true)
+    emit_bound(program, layout, kernel, None, Threads::Groups)
+}
+
+/// As [`emit`], for a program whose jobs are lanes of [`Team`]s.
+pub fn emit_team(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
+    emit_bound(program, layout, kernel, None, Threads::Team)
+}
+
+/// What the jobs of a program are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    Jobs,
+    Groups,
+    Team,
 }
 
 /// The arguments of a kernel with an epilogue.
@@ -263,7 +279,13 @@ fn bounds(program: &Program, versions: &[LoopVersions]) -> String {
     }
 }
 
-fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option<Epilogue>, groups: bool) -> Emitted {
+fn emit_bound(
+    program: &Program,
+    layout: &Layout,
+    kernel: &str,
+    epilogue: Option<Epilogue>,
+    threads: Threads,
+) -> Emitted {
     let given = program;
     let Versioned { program, versions } =
         passes::run_given(passes::CUDA, Versioned::from(program.clone())).unwrap_or_else(|broken| panic!("{broken}"));
@@ -273,7 +295,9 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     let mut shared = Shared::new(program, layout, sizes);
     shared.epilogue = epilogue;
     shared.versions = versions;
-    if epilogue.is_none() && shared.sharing().is_empty() {
+    if threads == Threads::Team {
+        shared.team = Some(Team::bits(program));
+    } else if epilogue.is_none() && shared.sharing().is_empty() {
         shared.privatized = privatized(program);
         shared.privatized.retain(|privatized| layout.own_buffer(program, privatized.column).is_some());
         shared.once = shared.privatized.is_empty() && !given.uses_slots();
@@ -286,7 +310,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     if order.iter().any(|f| program.funcs[f.index()].recursive) {
         body.push('\n');
     }
-    let sharing = shared.sharing();
+    let sharing = if shared.team.is_some() { Vec::new() } else { shared.sharing() };
     let twice = sharing.is_empty() || shared.sharing_may_fail(&sharing);
     for &func in &order {
         // the versions for tiles whose sharing failed are not inlined
@@ -308,12 +332,15 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     let fold = epilogue.and_then(|epilogue| epilogue.fold());
     let copied = fold.and_then(|fold| Some((fold, fold.copied.filter(|column| shared.own_buffer(*column))?)));
     let before = body.len();
-    let loops = (shared.once && epilogue.is_none() && !groups)
+    let loops = (shared.once && epilogue.is_none() && threads == Threads::Jobs)
         .then(|| Loops { before, text: shared.looping_kernel(kernel, &bounds(given, &shared.versions)) });
     body += &match (epilogue, copied) {
         (_, Some((fold, copied))) => shared.copying_kernel(kernel, fold, copied),
         (Some(epilogue), None) => shared.epilogue_kernel(kernel, epilogue, &sharing),
-        (None, None) if groups => shared.kernel(kernel, &format!("{GROUP_THREADS}, {MIN_BLOCKS_SHARING}")),
+        (None, None) if threads == Threads::Team => shared.team_kernel(kernel),
+        (None, None) if threads == Threads::Groups => {
+            shared.kernel(kernel, &format!("{GROUP_THREADS}, {MIN_BLOCKS_SHARING}"))
+        }
         (None, None) if sharing.is_empty() => {
             let bounds = bounds(given, &shared.versions);
             match &several {
@@ -328,8 +355,8 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, epilogue: Option
     let privatized =
         shared.privatized.iter().filter_map(|privatized| layout.own_buffer(program, privatized.column)).collect();
     let (indirect, once, groups) = (shared.indirect(), shared.once, shared.groups);
-    let kernel = kernel.to_string();
-    Emitted { kernel, body, recursive, indirect, epilogue, tile, privatized, groups, once, several, loops }
+    let (kernel, team) = (kernel.to_string(), shared.team.is_some());
+    Emitted { kernel, body, recursive, indirect, epilogue, tile, privatized, groups, once, several, loops, team }
 }
 
 /// The text without comments. Two texts that differ only in comments are the same code.
@@ -432,6 +459,8 @@ struct Shared<'a> {
     once: bool,
     /// Loops that are emitted in two versions.
     versions: Vec<LoopVersions>,
+    /// The parameter that says how many lanes a team has, if teams run the jobs.
+    team: Option<ParamId>,
 }
 
 impl<'a> Shared<'a> {
@@ -461,6 +490,7 @@ impl<'a> Shared<'a> {
             groups: program.emits(),
             once: false,
             versions: Vec::new(),
+            team: None,
         }
     }
 
@@ -538,6 +568,34 @@ impl<'a> Shared<'a> {
     {call}
 {each}  }}
 {behind}}}
+"
+        )
+    }
+
+    /// The number of lanes of a team, as an expression.
+    fn lanes(&self, args: &str) -> String {
+        let bits = self.team.map(|bits| self.param_name(bits)).unwrap_or_default();
+        format!("1u << u32({args}{bits})")
+    }
+
+    /// The kernel whose threads are lanes of teams. A block has whole teams.
+    fn team_kernel(&self, kernel: &str) -> String {
+        let (given, args) = self.given();
+        let entry = self.func_name(self.program.entry);
+        let call = format!("{entry}({args}, ctx, i64(thread), args.launch.tick_begin, args.launch.tick_end)");
+        let stops = self.may_stop[self.program.entry.index()];
+        let call = if stops { format!("if ({call}) ended(ctx);") } else { format!("{call};") };
+        let lanes = self.lanes(if self.indirect() { "args.args->" } else { "args." });
+        // either all lanes of a team begin, or none
+        let over = format!("  if (meet({lanes}, i64(!launch_is_over(args.launch))) == 0) return;\n");
+        let over = if self.looks() { over } else { String::new() };
+        format!(
+            "extern \"C\" __global__ void __launch_bounds__({MAX_LANES}) {kernel}(__grid_constant__ const {given} args) {{
+  const u64 thread = u64(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (thread >= args.launch.jobs) return;
+{over}  Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
+  {call}
+}}
 "
         )
     }

@@ -35,13 +35,14 @@ use crate::backend::{Backend, Ending, Executable, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::Program;
+use crate::ir::{ColumnId, Program};
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
 use crate::passes::jam::{Grouping, Jam};
+use crate::passes::team::Team;
 use crate::target::Target;
-use kernel::{CALL_DEPTH, Jammed, Maker, Shape};
+use kernel::{CALL_DEPTH, Jammed, Maker, Shape, Teamed};
 use lanes::{LANES, Lane, Lanes};
 use memory::{CudaMemory, address_of, wait_for};
 use once_cell::sync::OnceCell;
@@ -182,12 +183,38 @@ impl CudaBackend {
             .compiled(program, layout, options, epilogue, || emit::emit_into(program, layout, &name, epilogue))?;
         let jam = if epilogue.is_none() { Jam::of(program, Grouping::Strided) } else { None };
         let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new() });
-        let kernel = Arc::new(CudaKernel { jammed, ..compiled });
+        let team = if epilogue.is_none() { Team::of(program) } else { None };
+        let teamed = team.map(|team| Teamed { team, kernel: OnceCell::new() });
+        let kernel = Arc::new(CudaKernel { jammed, teamed, ..compiled });
         // Loads the code in the background, so that the first launch finds it on the device. The caller may trace
         // meanwhile.
         let early = kernel.clone();
         background::run("ikra cuda load", move || drop(early.module().map(|_| ())));
         Ok(kernel)
+    }
+
+    /// The kernel for teams, with the threads and parameters of a launch on it, if there are too few jobs for the device.
+    fn by_teams<'k>(
+        &self,
+        kernel: &'k CudaKernel,
+        launch: &Launch<'_>,
+    ) -> Result<Option<(&'k CudaKernel, u64, Vec<u64>)>> {
+        let Some(Teamed { team, kernel: teamed }) = &kernel.teamed else { return Ok(None) };
+        // a block size that the user set counts jobs
+        if launch.limit != Key::NONE || launch.block_size.is_some() || launch.share.is_some() {
+            return Ok(None);
+        }
+        let rows = |column: ColumnId| launch.columns.get(column.index()).map_or(0, HostColumn::len);
+        let Some(lanes) = team.lanes(launch.jobs, self.device.facts.threads(), rows) else { return Ok(None) };
+        let make = || {
+            let (program, layout) = (&team.program, &kernel.layout);
+            let emit = || emit::emit_team(program, layout, &emit::kernel_name(program));
+            let compiled = self.maker.compiled(program, layout, &kernel.options, None, emit)?;
+            // its columns are used as those of the plain kernel, for which the analysis is more exact
+            Ok::<_, Error>(Arc::new(CudaKernel { columns: kernel.columns.clone(), ..compiled }))
+        };
+        let (lanes, params) = Team::launch(launch.jobs, lanes, launch.params);
+        Ok(Some((teamed.get_or_try_init(make)?, lanes, params)))
     }
 
     /// The kernel for several jobs at once, with the groups and parameters of a launch on it, if that pays.
@@ -196,6 +223,9 @@ impl CudaBackend {
         kernel: &'k CudaKernel,
         launch: &Launch<'_>,
     ) -> Result<Option<(&'k CudaKernel, u64, Vec<u64>)>> {
+        if let Some(found) = self.by_teams(kernel, launch)? {
+            return Ok(Some(found));
+        }
         let Some(Jammed { jam, kernel: together }) = &kernel.jammed else { return Ok(None) };
         let least = GROUPS * u64::from(self.device.facts.multiprocessors.max(1));
         // a block size that the user set counts jobs, and so does a share

@@ -301,6 +301,7 @@ struct Ctx {
   u32 depth;
   u32 site;
   u64 words[4];
+  u32 looks;
 };
 #define NO_SITE 0xffffffffu
 
@@ -316,6 +317,44 @@ INLINE bool stopped(const Ctx &ctx) { return *(const volatile u64 *)ctx.launch.s
 
 // Reads the shared word at every 1024th call.
 INLINE bool poll(Ctx &ctx) { return (++ctx.polls & 1023) == 0 && stopped(ctx); }
+
+// ---- Teams of threads that run one job. A team of at most 32 lanes is within a warp, a larger one is a block. ----
+
+INLINE u32 team_mask(u32 lanes) {
+  return lanes >= 32 ? ~0u : ((1u << lanes) - 1) << (threadIdx.x % 32 & ~(lanes - 1));
+}
+// Waits for all lanes, and makes visible what they have stored.
+INLINE void gather(u32 lanes) {
+  if (lanes > 32) {
+    __syncthreads();
+  } else {
+    __syncwarp(team_mask(lanes));
+  }
+}
+// The same. Returns the least of the lanes' values.
+INLINE i64 meet(u32 lanes, i64 x) {
+  const u32 mask = team_mask(lanes);
+  __syncwarp(mask);
+  for (u32 apart = (lanes < 32 ? lanes : 32) / 2; apart; apart /= 2) {
+    const i64 other = __shfl_xor_sync(mask, x, apart);
+    if (other < x) x = other;
+  }
+  if (lanes <= 32) return x;
+  __shared__ i64 least[32];
+  if (threadIdx.x % 32 == 0) least[threadIdx.x / 32] = x;
+  __syncthreads();
+  for (u32 warp = 0; warp < lanes / 32; warp++) {
+    if (least[warp] < x) x = least[warp];
+  }
+  __syncthreads();
+  return x;
+}
+// As `poll`, for one lane. Others do so more or less often.
+INLINE bool poll_alone(Ctx &ctx) { return (++ctx.looks & 1023) == 0 && stopped(ctx); }
+// As `poll`, for all lanes alike.
+INLINE bool poll_together(Ctx &ctx, u32 lanes) {
+  return (++ctx.polls & 1023) == 0 && meet(lanes, i64(!stopped(ctx))) == 0;
+}
 
 // Begins an element's tick. The checked form returns whether the job must end instead.
 INLINE void begin(Ctx &ctx, i64 index, i64 tick) {

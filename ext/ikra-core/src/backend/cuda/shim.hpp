@@ -275,6 +275,11 @@ template <class T> static inline unsigned __match_any_sync(unsigned mask, T x) {
 }
 static inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
 static inline bool __all_sync(unsigned mask, bool vote) { return __ballot_sync(mask, !vote) == 0; }
+#else
+// The prelude mentions these, and kernels without barriers do not call what does.
+static inline void __syncthreads() {}
+static inline void __syncwarp(unsigned = ~0u) {}
+template <class T> static inline T __shfl_xor_sync(unsigned, T x, unsigned) { return x; }
 #endif
 
 // The symbol that the host calls.

@@ -30,6 +30,7 @@ use crate::ir::{Program, TRAP_WORDS};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 use crate::passes::jam::{Grouping, Jam};
+use crate::passes::team::Team;
 use crate::target::Target;
 use libloading::Library;
 use once_cell::sync::OnceCell;
@@ -92,6 +93,8 @@ pub struct CudaShim {
     compiler: OsString,
     sanitize: bool,
     barriers: bool,
+    /// How many lanes teams have. None: each job has one thread.
+    lanes: Option<u64>,
     /// Kernels that were run by [`CudaShim::run_text`].
     texts: Mutex<HashMap<String, (Arc<Library>, Entry)>>,
     cells: Mutex<Cells>,
@@ -113,6 +116,8 @@ struct Kernel {
     jammed: Option<(Jam, Box<Kernel>)>,
     /// The same program with threads that loop over jobs.
     looping: OnceCell<Box<Kernel>>,
+    /// The same program for teams.
+    teamed: Option<(Team, OnceCell<Box<Kernel>>)>,
     /// The library with the code of `entry`.
     _library: Arc<Library>,
 }
@@ -131,7 +136,9 @@ impl Executable for Kernel {
     }
     fn listing(&self) -> String {
         let together = self.jammed.iter().map(|(jam, kernel)| jam.listing(&kernel.emitted.body));
-        std::iter::once(self.emitted.body.clone()).chain(together).collect()
+        let teamed =
+            self.teamed.iter().map(|(_, kernel)| Team::listing(kernel.get().map(|kernel| &*kernel.emitted.body)));
+        std::iter::once(self.emitted.body.clone()).chain(together).chain(teamed).collect()
     }
     fn compiled_in(&self) -> Duration {
         self.compiled_in
@@ -164,6 +171,7 @@ impl CudaShim {
             compiler,
             sanitize: false,
             barriers: false,
+            lanes: std::env::var("IKRA_SHIM_LANES").ok().and_then(|lanes| lanes.parse().ok()),
             texts: Mutex::default(),
             cells: Mutex::default(),
         })
@@ -173,6 +181,12 @@ impl CudaShim {
     #[must_use]
     pub fn with_barriers(self) -> Self {
         Self { barriers: true, ..self }
+    }
+
+    /// Runs jobs by teams of so many lanes, a power of two, where programs allow it.
+    #[must_use]
+    pub fn with_teams(self, lanes: u64) -> Self {
+        Self { lanes: Some(lanes), ..self }
     }
 
     /// Makes undefined integer arithmetic in generated code end the process.
@@ -199,11 +213,16 @@ impl CudaShim {
         let mut jams: Vec<Option<Jam>> = programs.iter().map(|(program, _)| of(program)).collect();
         let together =
             programs.iter().zip(&jams).filter_map(|((_, layout), jam)| Some((&jam.as_ref()?.program, *layout)));
-        let mut kernels =
-            self.compile_all(&programs.iter().copied().chain(together).collect::<Vec<_>>(), epilogue)?.into_iter();
+        let all: Vec<_> = programs.iter().copied().chain(together).collect();
+        let mut kernels = self.compile_all(&all, epilogue, false)?.into_iter();
         let mut singles: Vec<Kernel> = kernels.by_ref().take(programs.len()).collect();
         for (single, jam) in singles.iter_mut().zip(&mut jams) {
             single.jammed = jam.take().map(|jam| (jam, Box::new(kernels.next().expect("it was compiled"))));
+        }
+        if self.lanes.is_some() && epilogue.is_none() {
+            for (single, (program, _)) in singles.iter_mut().zip(programs) {
+                single.teamed = Team::of(program).map(|team| (team, OnceCell::new()));
+            }
         }
         Ok(singles.into_iter().map(|kernel| Arc::new(kernel) as Arc<dyn Executable>).collect())
     }
@@ -228,7 +247,13 @@ impl CudaShim {
         kernel.looping.get_or_try_init(make).map(|looping| &**looping)
     }
 
-    fn compile_all(&self, programs: &[(&Program, &Layout)], epilogue: Option<Epilogue>) -> Result<Vec<Kernel>> {
+    /// `team`: whether jobs are lanes of teams.
+    fn compile_all(
+        &self,
+        programs: &[(&Program, &Layout)],
+        epilogue: Option<Epilogue>,
+        team: bool,
+    ) -> Result<Vec<Kernel>> {
         programs.iter().try_for_each(|(program, _)| emit::check(program))?;
         let emitted: Vec<Emitted> = programs
             .iter()
@@ -236,7 +261,10 @@ impl CudaShim {
             .map(|(i, (program, layout))| {
                 let name = emit::kernel_name(program);
                 let name = if programs.len() == 1 { name } else { format!("{name}_{i}") };
-                emit::emit_into(program, layout, &name, epilogue)
+                match team {
+                    true => emit::emit_team(program, layout, &name),
+                    false => emit::emit_into(program, layout, &name, epilogue),
+                }
             })
             .collect();
         let facts = programs
@@ -269,7 +297,7 @@ impl CudaShim {
             self.check(&device)?;
         }
         let source = format!("{SHIM}\n{device}{source}");
-        let meets = |e: &Emitted| e.tile > 0 || !e.privatized.is_empty();
+        let meets = |e: &Emitted| e.team || e.tile > 0 || !e.privatized.is_empty();
         let (library, from_cache) =
             self.library(&source, self.barriers || epilogue.is_some() || emitted.iter().any(meets))?;
         let library = Arc::new(library);
@@ -290,6 +318,7 @@ impl CudaShim {
                 from_cache,
                 jammed: None,
                 looping: OnceCell::new(),
+                teamed: None,
                 _library: library.clone(),
             })
         };
@@ -452,8 +481,20 @@ impl Backend for CudaShim {
             launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start, &[]))
         };
         let kernel = self.for_share(kernel, &launch)?;
-        if let Some((jam, together)) =
-            kernel.jammed.as_ref().filter(|_| launch.limit == Key::NONE && launch.share.is_none())
+        let is_whole = launch.limit == Key::NONE && launch.share.is_none();
+        if let (Some((team, teamed)), Some(lanes)) = (&kernel.teamed, self.lanes)
+            && is_whole
+            && launch.block_size.is_none()
+        {
+            let make = || {
+                let mut kernels = self.compile_all(&[(&team.program, &kernel.layout)], None, true)?;
+                Ok::<_, Error>(Box::new(kernels.remove(0)))
+            };
+            let teamed = teamed.get_or_try_init(make)?;
+            let (jobs, params) = Team::launch(launch.jobs, lanes, launch.params);
+            return Ok(run(teamed, Launch { jobs, params: &params, ..launch }));
+        }
+        if let Some((jam, together)) = kernel.jammed.as_ref().filter(|_| is_whole)
             && let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params)
         {
             return Ok(run(together, Launch { jobs: groups, params: &params, ..launch }));
@@ -631,6 +672,13 @@ fn run_with(
         _ => grid,
     };
     let grid = if kernel.emitted.once { threads.div_ceil(u64::from(block)) as u32 } else { grid };
+    let (grid, block) = match launch.params.last() {
+        Some(bits) if kernel.emitted.team => {
+            let block = u64::from(BLOCK).max(1 << bits);
+            (launch.jobs.div_ceil(block) as u32, block as u32)
+        }
+        _ => (grid, block),
+    };
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
     let block = if words.is_empty() { block } else { emit::EPILOGUE_THREADS };
     for ticks in slices(launch.ticks, kernel.fused_ticks) {

@@ -200,6 +200,7 @@ impl Shapes {
                 | Stmt::FetchAdd { .. }
                 | Stmt::Alloc { .. }
                 | Stmt::Try { .. }
+                | Stmt::Meet { .. }
                 | Stmt::Call { .. }
                 | Stmt::Emit { .. }
                 | Stmt::Place(_) => return None,

@@ -311,7 +311,7 @@ impl<'a> Function<'a> {
             let folds = self.places.foldable[var.index()] && matches!(stmt, Stmt::Let { .. });
             if direct
                 && (folds
-                    || matches!(stmt, Stmt::Let { .. } | Stmt::Load { .. } | Stmt::FetchAdd { .. })
+                    || matches!(stmt, Stmt::Let { .. } | Stmt::Load { .. } | Stmt::FetchAdd { .. } | Stmt::Meet { .. })
                     || self.returns_value(stmt))
             {
                 own.push(var);
@@ -537,7 +537,23 @@ impl<'a> Function<'a> {
             }
             Stmt::Trap { site, operands } => self.stop(*site, operands),
             Stmt::Place(_) => {}
+            Stmt::Poll if self.shared.team.is_some() => {
+                let lanes = self.shared.lanes("args.");
+                self.line(&format!("if (poll_together(ctx, {lanes})) return true;"));
+            }
             Stmt::Poll => self.line("if (poll(ctx)) return true;"),
+            Stmt::Meet { dst, value } => {
+                let lanes = self.shared.lanes("args.");
+                // an answer that nobody reads
+                if let Operand::I64(_) = value {
+                    self.declare(stmt, list, position);
+                    return self.line(&format!("gather({lanes});"));
+                }
+                let value = self.operand(*value).text;
+                self.before_assignment(&[*dst]);
+                let own = self.declare(stmt, list, position);
+                self.assign(*dst, &own, &format!("meet({lanes}, {value})"));
+            }
             Stmt::Begin { index, tick, check } => {
                 let (index, tick) = (self.operand(*index).text, self.operand(*tick).text);
                 self.materialise(|_| true);
@@ -788,6 +804,7 @@ impl<'a> Function<'a> {
             }
             Op::Ctx(Ctx::Tick) => Expr::atom("i64(ctx.tick)".to_string(), Vec::new()),
             Op::Ctx(Ctx::Slot) => Expr::atom("slot()".to_string(), Vec::new()),
+            Op::Ctx(Ctx::Stopped) => Expr::atom("poll_alone(ctx)".to_string(), Vec::new()),
             Op::Ctx(Ctx::Index) => Expr::atom("i64(ctx.index)".to_string(), Vec::new()),
             Op::Random => Expr::atom("random_bits(ctx)".to_string(), Vec::new()),
             Op::Param(param) => Expr::atom(format!("args.{}", self.shared.param_name(param)), Vec::new()),

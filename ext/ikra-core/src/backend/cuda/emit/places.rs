@@ -2,7 +2,7 @@
 //!
 //! Here: [`Places`], which is made from all occurrences of registers. Not here: the text ([`super::function`]).
 
-use crate::ir::{Func, Op, Operand, Stmt, VarId};
+use crate::ir::{Ctx, Func, Op, Operand, Stmt, VarId};
 use std::collections::HashMap;
 
 /// The number of a list of statements in a function. Lists are numbered in the order of the text, outer ones first.
@@ -99,7 +99,7 @@ impl Survey {
             for v in results(stmt) {
                 self.occurs(*v, list);
                 self.defs[v.index()] += 1;
-                if matches!(stmt, Stmt::Let { op, .. } if *op != Op::Random) {
+                if matches!(stmt, Stmt::Let { op, .. } if !matches!(op, Op::Random | Op::Ctx(Ctx::Stopped))) {
                     self.def_list[v.index()] = Some(list);
                 }
             }

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::ir::{Jobs, Program};
 use crate::layout::Layout;
 use crate::passes::jam::Jam;
+use crate::passes::team::Team;
 use crate::target::Target;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -52,6 +53,9 @@ const MAX_STACK_BYTES: u64 = 500 << 10;
 /// Threads get several jobs if there are so many threads per multiprocessor. That is half of what it holds. Half as
 /// many threads with several jobs each have more loads under way than all threads with one job.
 const MIN_THREADS_OF_SEVERAL: u64 = 1_024;
+
+/// Threads of a block of small teams.
+const TEAM_BLOCK: u64 = 128;
 
 /// Makes kernels from programs.
 #[derive(Clone)]
@@ -97,6 +101,14 @@ pub struct CudaKernel {
     pub(super) jammed: Option<Jammed>,
     /// The same program with threads that loop over jobs.
     pub(super) looping: OnceCell<Arc<CudaKernel>>,
+    /// The same program for teams of threads.
+    pub(super) teamed: Option<Teamed>,
+}
+
+/// The kernel whose jobs are run by teams. It is compiled at the first launch that has too few jobs for the device.
+pub(super) struct Teamed {
+    pub(super) team: Team,
+    pub(super) kernel: OnceCell<Arc<CudaKernel>>,
 }
 
 /// The kernel for several jobs at once. It is compiled while other code is compiled or runs.
@@ -197,6 +209,7 @@ impl Maker {
             waited: Mutex::default(),
             jammed: None,
             looping: OnceCell::new(),
+            teamed: None,
         })
     }
 }
@@ -238,8 +251,10 @@ impl CudaKernel {
                 module: OnceCell::new(),
                 call_depth: Mutex::default(),
                 pace: AtomicU64::new(0),
+                waited: Mutex::default(),
                 jammed: None,
                 looping: OnceCell::new(),
+                teamed: None,
                 ..*self
             }))
         };
@@ -279,6 +294,12 @@ impl CudaKernel {
                 });
             }
             Some(wanted) => wanted,
+            None if self.emitted.team => {
+                // a block has whole teams, and there are at least as many blocks as multiprocessors
+                let lanes = launch.params.last().map_or(1, |bits| 1 << bits);
+                let block = TEAM_BLOCK.max(lanes);
+                return Ok((jobs.div_ceil(block) as u32, block as u32));
+            }
             None if self.emitted.tile > 0 => BLOCK.min(most),
             None => {
                 // few jobs are divided among all multiprocessors
@@ -413,6 +434,9 @@ impl Executable for CudaKernel {
             && let Some(kernel) = kernel.get()
         {
             text += &jam.listing(&kernel.listing());
+        }
+        if let Some(Teamed { kernel, .. }) = &self.teamed {
+            text += &Team::listing(kernel.get().map(|kernel| kernel.listing()).as_deref());
         }
         text
     }
