@@ -69,14 +69,4 @@ RSpec.describe "Jobs that are run by teams of threads" do
       expect(run_ruby(TEAMS, lanes.to_s, programs.to_s, environment:, seconds: 60 + programs * 10)).to eq("ran\n")
     end
   end
-
-  it "are noted by Ikra.explain, if a loop can be shared" do
-    program = <<~'RUBY'
-      rows = Array.new(3) { |i| Array.new(i + 20, 2) }
-      shares = ->(section) { section.code.to_s.include?("team of threads") }
-      p Ikra.explain { rows.peach { |row| row.each_index { |at| row[at] += at } } }.sections.map(&shares)
-      p Ikra.explain { rows.peach { |row| 1.upto(row.size - 1) { |at| row[at] += row[at - 1] } } }.sections.map(&shares)
-    RUBY
-    expect(run_ruby(program, environment: shim.merge("IKRA_SHIM_LANES" => "32"))).to eq("[true]\n[false]\n")
-  end
 end
