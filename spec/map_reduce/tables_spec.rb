@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "etc"
+
 # Pairs that kernels group while they emit them.
 RSpec.describe "tables in kernels" do
   include ReduceAsRuby::Examples
@@ -115,6 +117,8 @@ RSpec.describe "tables in kernels" do
       expect(found.to_a == expected.to_a).to be true
     end
     told = Ikra.explain { list.pmap_reduce(:+, backend: :cpu) { |x, out| out.emit(x, x) } }.to_s
-    expect(told).to match(/engine :hash in the kernel, \d+ keys found in 150000 pairs, \d+ split by hashes/)
+    # The table of a thread has room for 32768 keys, so many threads split nothing.
+    split = Etc.nprocessors > 4 ? "" : ", \\d+ split by hashes"
+    expect(told).to match(/engine :(small|hash) in the kernel, \d+ keys found in 150000 pairs#{split}/)
   end
 end

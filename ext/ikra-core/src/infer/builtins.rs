@@ -319,9 +319,9 @@ primitives! {
     LogGamma: (Atom::Float, "__log_gamma"), 0..=0, Ty::float();
     /// `Ikra.index` within Ikra's own methods.
     Position: (_, "__position"), 0..=0, Ty::int();
-    /// `__add_pair(key, value, number)`: adds a pair of an element, which has that number, to the groups that the
+    /// `__emit_pair(key, value, number)`: adds a pair of an element, which has that number, to the groups that the
     /// section gives ([`crate::ir::Stmt::Emit`]).
-    Add: (_, "__add_pair"), 3..=3, Ty::prim(Prims::NIL);
+    Add: (_, "__emit_pair"), 3..=3, Ty::prim(Prims::NIL);
     /// The tick.
     Tick: (_, "__tick"), 0..=0, Ty::int();
     /// KeyError for a missing key.

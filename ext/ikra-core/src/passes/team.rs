@@ -45,6 +45,9 @@ pub const MIN_LANES: u64 = 32;
 pub const MAX_LANES: u64 = 512;
 /// The fewest repetitions, on average, for which a team pays.
 const MIN_REPETITIONS: u64 = 16;
+/// The fewest repetitions of all jobs together. With fewer, one thread for each job has soon done all, and no second
+/// kernel has to be compiled.
+const MIN_ROWS: u64 = 4096;
 /// Teams of the fewest lanes pay as long as they are no more threads than the device runs at a time, times this.
 /// Neighbouring lanes load neighbouring elements, which is worth some turns.
 const TURNS: u64 = 4;
@@ -90,7 +93,7 @@ impl Team {
         // repetitions of all jobs store to different rows
         let rows = self.stores.iter().map(|column| rows(*column) as u64).max()?;
         let repetitions = rows / jobs.max(1);
-        if repetitions < MIN_REPETITIONS {
+        if repetitions < MIN_REPETITIONS || rows < MIN_ROWS {
             return None;
         }
         let wanted = threads / jobs.max(1);
@@ -103,6 +106,12 @@ impl Team {
     /// The threads and the parameters of a launch of so many jobs in teams of so many lanes, a power of two.
     pub fn launch(jobs: u64, lanes: u64, params: &[u64]) -> (u64, Vec<u64>) {
         (jobs * lanes, [params, &[lanes.ilog2().into()]].concat())
+    }
+
+    /// How many threads a block has, of at least so many, where teams have so many lanes. A team of more than a warp is
+    /// the only one of its block, because its lanes meet at the barrier of the block.
+    pub fn block(lanes: u64, least: u64) -> u64 {
+        if lanes > MIN_LANES { lanes } else { least.max(lanes) }
     }
 
     /// A note for listings of code. None: no launch has needed the code yet.
@@ -310,8 +319,17 @@ mod tests {
         assert_eq!(lanes(16_384, 256), Some(32));
         assert_eq!(lanes(2_000, 20), Some(32), "loops are short");
         assert_eq!(lanes(2_000, 9), None, "loops are shorter");
+        assert_eq!(lanes(3, 40), None, "there is little to do");
         assert_eq!(lanes(1_000_000, 100), None, "there are jobs enough");
         assert_eq!(lanes(0, 0), None);
+    }
+
+    #[test]
+    fn a_block_has_one_team_or_teams_that_are_warps() {
+        for lanes in [1, 4, 32, 64, 128, 256, 512] {
+            let block = Team::block(lanes, 128);
+            assert!(block.is_multiple_of(lanes) && (lanes <= 32 || block == lanes), "{lanes} lanes, blocks of {block}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ module Ikra
   def self.__put(list, index, value) = list.__put(index, value)
 
   # Adds a pair of an element to the groups that the section gives.
-  def self.__add(key, value, number) = __add_pair(key, value, number)
+  def self.__add(key, value, number) = __emit_pair(key, value, number)
 
   # A part of a String. The host has made sure that it exists.
   def self.__text(text, from, size) = text.__view(from, size)

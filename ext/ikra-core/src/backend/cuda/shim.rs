@@ -79,6 +79,8 @@ const SANITIZE: &[&str] =
 
 /// Threads of a block, and blocks of a grid. Few, so that threads run several jobs where they may.
 const BLOCK: u32 = 32;
+/// The same, where jobs are run by teams: several of them.
+const TEAM_BLOCK: u64 = 128;
 const GRID: u32 = 3;
 /// Plans are made for a little device, so that kernels have fewer threads than jobs, and need several batches.
 const MACHINE: Machine = Machine { threads: 256, blocks: 4, ..Machine::of_capability(90, 2) };
@@ -674,7 +676,7 @@ fn run_with(
     let grid = if kernel.emitted.once { threads.div_ceil(u64::from(block)) as u32 } else { grid };
     let (grid, block) = match launch.params.last() {
         Some(bits) if kernel.emitted.team => {
-            let block = u64::from(BLOCK).max(1 << bits);
+            let block = Team::block(1 << bits, TEAM_BLOCK);
             (launch.jobs.div_ceil(block) as u32, block as u32)
         }
         _ => (grid, block),

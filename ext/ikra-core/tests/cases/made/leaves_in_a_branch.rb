@@ -6,7 +6,7 @@
 # after: elements[2].best.x => 24
 #
 # elements = [Body(steps: 3), Body(steps: -1)]
-# raises: ZeroDivisionError at line 28, index 1, tick 0: divided by 0
+# raises: ZeroDivisionError at line 27, index 1, tick 0: divided by 0
 # shows: after:scalar_replacement
 
 class Spot

@@ -297,7 +297,7 @@ impl CudaKernel {
             None if self.emitted.team => {
                 // a block has whole teams, and there are at least as many blocks as multiprocessors
                 let lanes = launch.params.last().map_or(1, |bits| 1 << bits);
-                let block = TEAM_BLOCK.max(lanes);
+                let block = Team::block(lanes, TEAM_BLOCK);
                 return Ok((jobs.div_ceil(block) as u32, block as u32));
             }
             None if self.emitted.tile > 0 => BLOCK.min(most),
