@@ -244,6 +244,8 @@ module Ikra
     # Before a scope of {Ikra.resident} ends by an exception: sections that were called before are completed.
     def settle
       finish_first until @unfinished.empty?
+    ensure
+      leave
     end
 
     # Whether each section has a thread, however short it is.
@@ -270,7 +272,11 @@ module Ikra
 
     def finish_before = finish_all
 
-    def before_ruby = finish_all
+    def before_ruby
+      finish_all
+    ensure
+      leave
+    end
 
     def resumes? = false
 

@@ -156,6 +156,8 @@ RSpec.describe "Sections at once in Ikra.resident" do
       expect { Ikra.resident { all.async.peach { |one| one.a += 1 } and raise IndexError } }.to raise_error(IndexError)
       Ikra.concurrently { Ikra.resident { all.peach { |one| one.a += 1 } } }
       [1].each { Ikra.resident { all.async.peach { |one| one.a += 1 } and break } }
+      # Nothing of it is left, so that later calls need not ask.
+      expect(Thread.current[:__ikra_gate]).to be_nil
       plain.each { |one| 4000.times { |i| one.b += (i % 2000) % 7 } }
       expect(state(all)).to eq(plain.map { |one| [one.a + 3, one.b] })
     end

@@ -57,10 +57,13 @@ module Ikra
 
       def met(footprint, reason) = @sections.trace.met(footprint, @section, reason)
 
-      # Waits until sections before it have written.
+      # Waits until sections before it have written. Where the caller has gone on, that is when this one may write.
       def finish_before
+        return if @has_turn
+
         @events << :blocked
         take_turn
+        @has_turn = @is_left
       end
 
       # Before plain Ruby reads objects.

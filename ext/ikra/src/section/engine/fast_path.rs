@@ -15,7 +15,7 @@
 //! * The variant's guards check methods, constants and captured Procs.
 //! * Captured variables and ivars of `self` are read anew, and encoded as packing does.
 //! * Buffers are of the same kinds. There are few elements, or not, as before.
-//! * No scope, gate, profile or explanation is open, on any thread.
+//! * No scope, profile or explanation is open, on any thread, and the Fiber has no gate.
 //!
 //! A launch that does not end well leaves nothing, and the section runs again. A program whose exception may be
 //! deferred on a device needs an error callback. It takes the normal path.
@@ -331,8 +331,8 @@ impl FastPath {
 }
 
 /// Whether sections look at nothing but their calls.
-fn is_open() -> bool {
-    !(super::resident::is_open() || gate::is_open() || profile::is_running() || explain::is_running())
+fn is_open(ruby: &Ruby) -> bool {
+    !(super::resident::is_open() || gate::current(ruby).is_some() || profile::is_running() || explain::is_running())
 }
 
 impl Site {
@@ -384,7 +384,8 @@ impl Site {
     /// # Errors
     /// As [`Site::take`].
     pub(super) fn repeated(&self, ruby: &Ruby, request: &Request, number: u32) -> Result<Option<Value>, Error> {
-        let Some(range) = request.range.filter(|_| request.ticks == 1 && request.told.is_none() && is_open()) else {
+        let Some(range) = request.range.filter(|_| request.ticks == 1 && request.told.is_none() && is_open(ruby))
+        else {
             return Ok(None);
         };
         let Request { settings, kind, ref captures, .. } = *request;
@@ -409,7 +410,7 @@ impl Site {
 /// # Errors
 /// What Ruby raises meanwhile, and what interrupts raise.
 pub fn run(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value) -> Result<Option<Value>, Error> {
-    if !is_open() {
+    if !is_open(ruby) {
         return Ok(None);
     }
     let Some(iseq) = reflect::iseq_of(block.as_value())? else { return Ok(None) };
