@@ -251,8 +251,8 @@ module Ikra
     # Whether each section has a thread, however short it is.
     def plain? = @policy == :plain
 
-    # How a section goes on whose caller does not wait for it: beside the caller if its kernel is long; +:lane+ and
-    # +:held+, see Inline; +:here+: on the caller's thread, if it is short.
+    # How a section goes on whose caller does not wait for it: beside the caller if its kernel is long. +:here+: on the
+    # caller's thread, if it is short. Inline says what +:lane+ and +:held+ are.
     def leaving
       case @policy
       when :plain then :lane

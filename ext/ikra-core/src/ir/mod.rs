@@ -392,8 +392,8 @@ pub enum Stmt {
     Place(SiteId),
     /// In loops that may run long: about every 1 024th execution ends the job early if the launch was stopped.
     Poll,
-    /// The threads of a team meet ([`crate::passes::team`]): each waits for the others, and then sees all that they have
-    /// stored. `dst`: the least of their values. Where a job has one thread, that is its own. All I64.
+    /// The threads of a team meet ([`crate::passes::team`]): each waits for the others, and then sees all that they
+    /// have stored. `dst`: the least of their values. Where a job has one thread, that is its own. All I64.
     Meet {
         dst: VarId,
         value: Operand,

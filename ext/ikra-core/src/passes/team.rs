@@ -13,9 +13,9 @@
 //! [`shared_loop`] proves which loops may be shared. What only the launch knows, such as how far apart two rows are, is
 //! tested in front of the loop. If the test fails, the first lane runs all repetitions.
 //!
-//! Exceptions: a lane that would raise in a shared loop notes it and leaves the loop. Then all lanes meet. The exception
-//! of the least repetition is raised, and the other lanes end. An exception outside of these loops is raised by all
-//! lanes alike.
+//! Exceptions: a lane that would raise in a shared loop notes it and leaves the loop. Then all lanes meet. The
+//! exception of the least repetition is raised, and the other lanes end. An exception outside of these loops is raised
+//! by all lanes alike.
 //!
 //! Part of no pipeline: a backend has both programs, and chooses one of them at each launch.
 //!

@@ -5,8 +5,8 @@
 //! amount of shared memory, which are checked behind it, and batches ([`super::batch`], [`super::plan`]).
 //!
 //! V\[i, b, w\] is the least shared memory of the first i kernels in at most b blocks and w warps. It is the minimum
-//! over bᵢ of V\[i − 1, b − bᵢ, w − wᵢbᵢ\] + sᵢbᵢ, where wᵢ = ⌈cᵢ / 32bᵢ⌉. The paper's Algorithm 1 leaves b and w at their
-//! largest values, and so lacks two loops. Here all are visited.
+//! over bᵢ of V\[i − 1, b − bᵢ, w − wᵢbᵢ\] + sᵢbᵢ, where wᵢ = ⌈cᵢ / 32bᵢ⌉. The paper's Algorithm 1 leaves b and w at
+//! their largest values, and so lacks two loops. Here all are visited.
 
 /// What a kernel asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

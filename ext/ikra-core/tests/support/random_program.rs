@@ -49,7 +49,7 @@ const SCRATCH_FLAG: ColumnId = ColumnId(15);
 const KEPT_N: ColumnId = ColumnId(16);
 const ITEMS: ColumnId = ColumnId(17);
 /// Where a job leaves objects of its own.
-const SHELF: ColumnId = ColumnId(18);
+const HELD: ColumnId = ColumnId(18);
 /// Columns before this one are what a run leaves.
 const FIRST_OF_NEW: usize = 10;
 /// Rows of each heap; scratch: of each slot.
@@ -186,7 +186,7 @@ fn columns() -> Vec<Column> {
         column("Scratch@flag", SCRATCHES, Storage::U8, true),
         column("Kept@n", KEEPS, Storage::I64, true),
         column("items", Space::Array(ArrayKind(0)), Storage::I64, true),
-        column("shelf", Space::Element, Storage::U32, true),
+        column("held", Space::Element, Storage::U32, true),
     ]
 }
 
@@ -533,8 +533,8 @@ impl Generator<'_> {
 
     /// Stores an object's id, and reads it back: the object has one name more.
     fn leaves(&mut self, b: &mut Builder, scope: &mut Scope, object: VarId) {
-        b.store(SHELF, scope.own.0, object.into());
-        let id = b.load(Scalar::I32, SHELF, scope.own.0);
+        b.store(HELD, scope.own.0, object.into());
+        let id = b.load(Scalar::I32, HELD, scope.own.0);
         let value = b.load(Scalar::F64, SCRATCH_X, id);
         if self.pick(2) == 1
             && let Operand::Var(id) = id

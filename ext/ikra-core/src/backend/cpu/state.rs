@@ -4,8 +4,8 @@
 //!
 //! After the fixed words come those of the columns, then those of the parameters. Then come the words of privatized
 //! columns: the distance in bytes from a thread's own rows to the program's. Behind them each counter of a heap has its
-//! words ([`COUNTER_WORDS`]). A column's word is the address of its row 0, even if the host's rows begin later: the host's
-//! address less bias × stride, in wrapping arithmetic.
+//! words ([`COUNTER_WORDS`]). A column's word is the address of its row 0, even if the host's rows begin later: the
+//! host's address less bias × stride, in wrapping arithmetic.
 
 /// Address of the launch's stop key.
 pub const STOP_KEY: usize = 0;

@@ -193,7 +193,7 @@ impl CudaBackend {
         Ok(kernel)
     }
 
-    /// The kernel for teams, with the threads and parameters of a launch on it, if there are too few jobs for the device.
+    /// The kernel for teams, with the threads and parameters of a launch on it, if jobs are too few for the device.
     fn by_teams<'k>(
         &self,
         kernel: &'k CudaKernel,

@@ -1,5 +1,5 @@
-//! What registers hold in the repetitions of a loop: a value that is the same in all of them, or one that changes by the
-//! same amount from each to the next.
+//! What registers hold in the repetitions of a loop: a value that is the same in all of them, or one that changes by
+//! the same amount from each to the next.
 //!
 //! Here: [`Values`], which follows the pure statements of a body. Not here: what the loop does with them.
 
