@@ -69,14 +69,14 @@ module Ikra
       # Whether sections of a block of {Ikra.concurrently} gained too little from lanes. Then short kernels run on the
       # caller's thread.
       def here?(block)
-        return false if @here.nil?
+        return false if @unprofitable.nil?
 
         place = block.source_location
-        calls = @here[place] or return false
-        @here[place] = calls - 1
+        calls = @unprofitable[place] or return false
+        @unprofitable[place] = calls - 1
         return true if calls.positive?
 
-        @here.delete(place)
+        @unprofitable.delete(place)
         false
       end
 
@@ -84,8 +84,8 @@ module Ikra
       def learn(block, members)
         return if members.size < 2 || Ikra.__pays(members)
 
-        @here = {} if @here.nil? || @here.size >= MAX_PLACES
-        @here[block.source_location] = TRIES
+        @unprofitable = {} if @unprofitable.nil? || @unprofitable.size >= MAX_PLACES
+        @unprofitable[block.source_location] = TRIES
       end
 
       # The block's value, with the values of sections in place of sections. What has none is given as it is.

@@ -488,7 +488,7 @@ RSpec.describe "Plans of Ikra.concurrently" do
     end
     expect(Array.new(20) { work.call }.uniq).to eq [[[2, 3], [6]]]
     learned = Ikra.send(:const_get, :Sections)
-    expect(learned.instance_variable_get(:@here)).to include(place => be_between(0, 16))
+    expect(learned.instance_variable_get(:@unprofitable)).to include(place => be_between(0, 16))
     expect(Ikra.__pays([[1e-3, 1e-5]] * 16)).to be true
     expect(Ikra.__pays([[1e-3, 1e-3]] * 16)).to be false
   end

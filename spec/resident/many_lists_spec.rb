@@ -129,6 +129,18 @@ RSpec.describe "Sections at once in Ikra.resident" do
       expect(state(all)).to eq(state(plain))
     end
 
+    it "leave the caller's thread, one for each list" do
+      all = parts
+      lists = all.each_slice(6).to_a
+      step = -> { lists.map { |list| list.peach { |one| one.a += 1 } } }
+      Ikra.resident do
+        # Columns are packed one list after the other.
+        step.call
+        Ikra.concurrently(policy: :plain) { expect(step.call).to all(be_under_way) }
+      end
+      expect(all.map(&:a)).to eq((2..25).to_a)
+    end
+
     it "end before Ruby reads or writes what they may change" do
       all, plain = parts, parts
       seen = [[all, :peach], [plain, :each]].map do |list, run|

@@ -123,8 +123,8 @@ module Ikra
 
       def element(ending)
         lines = Lines.new
-        return emitted(lines) if ending == :emit
-        return added(lines) if ending == :add
+        return emitted(lines, "Emitter", "out.last") if ending == :emit
+        return emitted(lines, "Adder", "nil") if ending == :add
 
         there, stop = ending == :there, ending == :stop
         ways = { hole: there || stop ? "next false" : "next #{give("hole", :hole)}", stop: stop ? "next true" : "next #{give("stop", :stop)}" }
@@ -134,22 +134,14 @@ module Ikra
         lines << (there ? "true" : stop ? "false" : packed(values))
       end
 
-      # What a block emits for all values of one element: the last pair, from which a chain leads to the others.
-      def emitted(lines)
-        lines << "out = ::Ikra::Emitter.new"
-        values = value(@stages.size - 1, "i", lines, hole: "next out.last")
+      # A block emits pairs for all values of one element. What is left of these is the last pair, from which a chain
+      # leads to the others, or nothing, where tables group them.
+      def emitted(lines, emitter, left)
+        lines << "out = ::Ikra::#{emitter}.new"
+        values = value(@stages.size - 1, "i", lines, hole: "next #{left}")
         lines << call(@folder, [packed(values), "out"], :fold, lines)
         lines.close
-        lines << "out.last"
-      end
-
-      # The same where tables group what it emits.
-      def added(lines)
-        lines << "out = ::Ikra::Adder.new"
-        values = value(@stages.size - 1, "i", lines, hole: "next nil")
-        lines << call(@folder, [packed(values), "out"], :fold, lines)
-        lines.close
-        lines << "nil"
+        lines << left
       end
 
       # After +flat_map+: an array of the values of one element, or their reduction.

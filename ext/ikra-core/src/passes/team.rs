@@ -103,13 +103,13 @@ impl Team {
         (jobs.saturating_mul(MIN_LANES) <= threads.saturating_mul(TURNS)).then_some(MIN_LANES)
     }
 
-    /// The threads and the parameters of a launch of so many jobs in teams of so many lanes, a power of two.
+    /// The number of threads, and the parameters, of a launch in teams. `lanes`: how many a team has, a power of two.
     pub fn launch(jobs: u64, lanes: u64, params: &[u64]) -> (u64, Vec<u64>) {
         (jobs * lanes, [params, &[lanes.ilog2().into()]].concat())
     }
 
-    /// How many threads a block has, of at least so many, where teams have so many lanes. A team of more than a warp is
-    /// the only one of its block, because its lanes meet at the barrier of the block.
+    /// How many threads a block has: at least `least`, unless a team is larger than a warp. Such a team has a block of
+    /// its own, because its lanes meet at the barrier of the block.
     pub fn block(lanes: u64, least: u64) -> u64 {
         if lanes > MIN_LANES { lanes } else { least.max(lanes) }
     }

@@ -60,7 +60,8 @@ impl Curve {
         }
     }
 
-    /// What a launch is in a batch, with so many warps of `most` on a multiprocessor. None: nothing is known.
+    /// A launch as a member of a batch. It has `warps` of the `most` that fit on a multiprocessor. None: no launch was
+    /// measured.
     pub fn member(&self, jobs: u64, warps: u32, most: u32) -> Option<Member> {
         let alone = jobs as f64 / self.speed(warps)?;
         let part =

@@ -357,11 +357,11 @@ pub(super) fn combined(
     Ok(Some((pairs.values(pairs.key, &first_rows(&firsts))?, values.as_value())))
 }
 
-/// The groups that a kernel made, as [`super::grouping::pairs`] gives them.
+/// The groups that a kernel made on a backend, as [`super::grouping::pairs`] gives them.
 ///
 /// # Errors
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
-pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted) -> Result<RArray, Error> {
+pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted, backend: &'static str) -> Result<RArray, Error> {
     let ruby = unpacker.ruby;
     let repr = match unpacker.schema.groups {
         Some(GroupKeys::Of(repr)) => repr,
@@ -380,7 +380,7 @@ pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted) -> Result<RA
         let of = pairs.map(|pairs| format!(" in {pairs} pairs, {split} split by hashes")).unwrap_or_default();
         let why = format!("engine :{engine} in the kernel, {keys} keys found{of}");
         let elements = usize::try_from(pairs.unwrap_or(keys as u64)).unwrap_or(usize::MAX);
-        Step { what: "combining", elements, kind: kind_of(repr), backend: "cpu", why }
+        Step { what: "combining", elements, kind: kind_of(repr), backend, why }
     })?;
     let mut keys = Filling::new(ruby, groups.keys.len());
     for key in &groups.keys {

@@ -84,7 +84,7 @@ const PART_BATCH: usize = 512;
 const STRETCH: usize = 1 << 15;
 /// Slots of a table at first. They fit the first-level cache.
 const FIRST_SLOTS: usize = 1 << 9;
-/// So many groups are merged by one worker, and so many are ordered at once.
+/// The fewest groups of a part, on average, where workers merge or order parts at the same time.
 const MIN_MERGED: usize = 1 << 12;
 
 #[derive(Clone, Copy, Default)]
@@ -401,9 +401,9 @@ impl Emitted {
         Self { how, keys: Vec::new(), totals: Vec::new(), pairs: None, split: 0, records: 0 }
     }
 
-    /// Makes room for more where a table on a device was asked for so many groups. Whether it had too little.
-    pub fn grow(&mut self, asked: u64) -> bool {
-        let is_short = asked > self.records;
+    /// Makes the table on a device larger if its kernel needed more records than it has. Whether that was so.
+    pub fn grow(&mut self, needed: u64) -> bool {
+        let is_short = needed > self.records;
         if is_short {
             self.records *= GROWTH;
         }

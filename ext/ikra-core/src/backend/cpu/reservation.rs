@@ -11,11 +11,12 @@
 use super::lower::Facts;
 use crate::ir::{ColumnId, ParamId, Program};
 
-/// The part of a heap that all threads together take in advance at most: one of so many.
+/// All threads together take at most this part of a heap in advance: 1 / `SHARE`.
 const SHARE: u64 = 16;
 /// The most rows that a thread takes at once.
 const MAX_BATCH: u64 = 4096;
-/// An allocation takes part if so many of them fit into a batch: so less than an eighth of it is lost.
+/// The fewest allocations of one size in a batch. Larger allocations take their rows from the counter itself, so that
+/// less than an eighth of a batch is lost.
 pub const LEAST_IN_BATCH: i64 = 8;
 
 /// The counters of heaps from which programs take rows for good, with the parameters that tell the heaps' rows.
@@ -25,7 +26,7 @@ pub fn counters(program: &Program) -> Vec<(ColumnId, ParamId)> {
     heaps.map(|heap| (heap.taken, heap.capacity)).collect()
 }
 
-/// How many rows one of so many threads takes at once from a heap of so many rows.
+/// How many rows a thread takes at once: one of `threads`, from a heap of `capacity` rows.
 pub fn batch(capacity: u64, threads: usize) -> u64 {
     (capacity / (SHARE * threads as u64)).min(MAX_BATCH)
 }

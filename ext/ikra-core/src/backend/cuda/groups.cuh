@@ -5,8 +5,8 @@
 // for a key that is only half there. Records lie side by side. Threads run in any order, and the numbers of records
 // depend on that order. The least order of each key's pairs does not, and it decides where the group is.
 //
-// Where records are used up, pairs of further keys are lost. The host sees that more records were asked for than there
-// are, and runs the launch again with more.
+// Where records are used up, pairs of further keys are lost. A counter says how many records the launch needed. If they
+// are more than there were, the host runs the launch again with more.
 
 // The order of a record whose key another record has: two threads inserted it at the same time.
 const u64 NO_RECORD = 0xffffffffffffffffull;
@@ -39,7 +39,7 @@ INLINE u64 length_of(u64 key) { return key & 0xfffffff; }
 INLINE u64 key_hash(const u8 *bytes, u64 key, u64 seed) {
   if (!bytes) return hash_of(key, seed);
   const u8 *text = bytes + (key >> 32);
-  u64 hash = length_of(key);
+  u64 hash = length_of(key) ^ seed;
   for (u64 i = 0; i < length_of(key); ++i) hash = (hash ^ text[i]) * 0x100000001b3ull;
   return hash_of(hash, seed);
 }

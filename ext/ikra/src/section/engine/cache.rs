@@ -66,7 +66,7 @@ pub(super) struct SiteState {
     /// index of that stencil.
     pub(super) cuts: Vec<(Form, usize)>,
     /// Kernels cannot group the pairs that the block emits.
-    pub(super) untabled: bool,
+    pub(super) refuses_tables: bool,
 }
 
 /// A block, and the methods that it is passed to.

@@ -3,8 +3,8 @@
 //! Here: [`Held`], a launch that is set up, and [`release`], which plans all that wait ([`ikra_core::sched::plan`]) and
 //! hands them to lanes, one batch after the other. Not here: when that is (`lib/ikra/sections.rb`).
 //!
-//! A launch has a [`Ticket`], which goes when the launch has ended, or was cancelled. The last ticket of a batch takes
-//! the [`Batch`] with it, and so the next batch begins. A launch that somebody waits for may begin earlier
+//! A launch owns its [`Assignment`], and drops it when it has ended or was cancelled. The last assignment to a batch
+//! drops the [`Batch`], which releases the next one. A launch that is waited for may begin earlier
 //! ([`lanes::Job::wait`]): then it has no share.
 
 use super::run::{Flight, Launched};
@@ -22,18 +22,15 @@ use std::sync::{Arc, Weak};
 /// Plans that were made before.
 static PLANNER: Lazy<Planner> = Lazy::new(Planner::default);
 
-/// What a plan is told of a launch, and what it tells.
+/// What a plan needs to know of a launch, and where its result goes.
 pub(super) struct Held {
     wanted: Wanted,
     machine: Machine,
-    ticket: Weak<Ticket>,
+    assignment: Weak<Assignment>,
 }
 
-/// What a launch is told by a plan. The launch alone keeps it.
-#[derive(Default)]
-struct Ticket {
-    told: OnceCell<(Option<Share>, Arc<Batch>)>,
-}
+/// What a plan assigns to a launch, once there is a plan: its share of the device, and its batch.
+type Assignment = OnceCell<(Option<Share>, Arc<Batch>)>;
 
 /// Launches that begin when those of an earlier batch have ended.
 struct Batch {
@@ -55,11 +52,11 @@ impl Held {
     /// Work for a lane, which waits for a plan.
     pub(super) fn new(flight: Flight, backend: &dyn Backend, unsplit: bool) -> (Self, Arc<Job<Launched>>) {
         let wanted = Wanted { jobs: flight.jobs(), kernel: resources(backend, flight.executable()) };
-        let ticket = Arc::new(Ticket::default());
-        let held = Self { wanted, machine: backend.machine(), ticket: Arc::downgrade(&ticket) };
+        let assignment = Arc::new(Assignment::new());
+        let held = Self { wanted, machine: backend.machine(), assignment: Arc::downgrade(&assignment) };
         let on_device = flight.is_on_device();
         let work = move |cancel: &CancelToken, crowded| {
-            let share = ticket.told.get().and_then(|(share, _)| *share);
+            let share = assignment.get().and_then(|(share, _)| *share);
             flight.run_on_lane(cancel, crowded && unsplit, share)
         };
         (held, lanes::held(on_device, Box::new(work)))
@@ -75,10 +72,10 @@ pub fn release(submitted: RArray) -> Result<(), Error> {
     for one in submitted {
         let one = <&Submitted>::try_convert(one)?;
         if let Some((held, job)) = one.held()
-            && let Some(ticket) = held.ticket.upgrade()
-            && ticket.told.get().is_none()
+            && let Some(assignment) = held.assignment.upgrade()
+            && assignment.get().is_none()
         {
-            waiting.push((held, ticket, job));
+            waiting.push((held, assignment, job));
         }
     }
     while let Some(machine) = waiting.first().map(|(held, ..)| held.machine) {
@@ -90,10 +87,10 @@ pub fn release(submitted: RArray) -> Result<(), Error> {
             let members = || those.iter().zip(&plan.launches).filter(|(_, launch)| launch.batch == number);
             let batch = Arc::new(Batch { next: std::mem::take(&mut next) });
             let is_alone = members().nth(1).is_none();
-            for ((_, ticket, job), launch) in members() {
+            for ((_, assignment, job), launch) in members() {
                 // One that has the device for itself runs as always.
                 let share = if is_alone { None } else { launch.share };
-                let _ = ticket.told.set((share, batch.clone()));
+                let _ = assignment.set((share, batch.clone()));
                 next.push((*job).clone());
             }
         }

@@ -109,7 +109,7 @@ impl Section<'_> {
         let mut attempts = 0;
         // known before anything is packed
         if self.request.settings.flags.has(Flag::Tables)
-            && (!self.backend.groups() || self.grouping().is_none() || self.site.state.lock().untabled)
+            && (!self.backend.groups() || self.grouping().is_none() || self.site.state.lock().refuses_tables)
         {
             return Ok(self.refused());
         }
@@ -122,7 +122,7 @@ impl Section<'_> {
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
             if self.refuses(&variant) {
-                self.site.state.lock().untabled |= self.request.settings.flags.has(Flag::Tables);
+                self.site.state.lock().refuses_tables |= self.request.settings.flags.has(Flag::Tables);
                 return Ok(self.refused());
             }
             if self.packed_at_gate(&variant, &tables, packed.jobs, &policy)? {

@@ -122,7 +122,8 @@ pub(super) fn run(
     marks[1].record(stream)?;
 
     // The batches of ticks under way. If all is small, the download follows the last of them.
-    // What a launch whose table is too small has written must not come back: it runs again.
+    // A launch with too small a table runs again. Nothing that it has written may come back, so the table is read
+    // first.
     let small = table.is_none() && plan.end - plan.written <= SMALL_SLOT_BYTES;
     let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
     let mut download = None;
