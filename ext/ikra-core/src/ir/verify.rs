@@ -44,6 +44,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::types::Repr;
+use std::collections::HashMap;
 
 /// Checks the whole contract above.
 ///
@@ -67,6 +68,16 @@ pub fn verify_after(stage: &'static str, program: &Program) -> Result<()> {
 /// What is wrong, and where.
 pub fn check(program: &Program) -> std::result::Result<(), String> {
     check_program(program)
+}
+
+/// For each loop of a function: which registers are assigned on every path to it. None where no path leads to it.
+/// Of a function that is not well formed, only the loops before the first mistake are in it.
+pub fn assigned_before_loops(program: &Program, func: &Func) -> HashMap<LabelId, Option<Vec<bool>>> {
+    let mut loops = HashMap::new();
+    let is_entry = program.funcs.get(program.entry.index()).is_some_and(|entry| std::ptr::eq(entry, func));
+    // What is wrong with the program, if anything, [`verify`] says.
+    let _ = Checker { loops: Some(&mut loops), ..Checker::new(program, func, is_entry) }.run();
+    loops
 }
 
 type Check<T = ()> = std::result::Result<T, String>;
@@ -246,11 +257,13 @@ struct Checker<'a> {
     /// For each label: whether it was opened. `open` has the states at the breaks to the labels that are open.
     seen: Vec<bool>,
     open: Vec<(LabelId, State)>,
+    /// The states at the beginnings of loops, if these are wanted.
+    loops: Option<&'a mut HashMap<LabelId, State>>,
 }
 
 impl<'a> Checker<'a> {
     fn new(program: &'a Program, func: &'a Func, is_entry: bool) -> Self {
-        Self { program, func, is_entry, state: None, seen: vec![false; func.labels], open: Vec::new() }
+        Self { program, func, is_entry, state: None, seen: vec![false; func.labels], open: Vec::new(), loops: None }
     }
 
     fn run(mut self) -> Check {
@@ -405,6 +418,9 @@ impl<'a> Checker<'a> {
             Stmt::Loop { label, body } => {
                 // A register that is assigned on entry is still assigned at every repetition.
                 self.open_label(*label)?;
+                if let Some(loops) = &mut self.loops {
+                    loops.insert(*label, self.state.clone());
+                }
                 self.list(body)?;
                 self.state = self.open.pop().and_then(|(_, state)| state);
             }

@@ -33,8 +33,9 @@
 //!
 //! Only in [`super::CUDA`]: processors with branch prediction gain nothing.
 
-use super::loops::{Counting, Counts, is_movable};
+use super::loops::{Counting, is_movable};
 use super::{Pass, Versioned, single};
+use crate::ir::verify::assigned_before_loops;
 use crate::ir::visit::{size, walk_mut};
 use crate::ir::{CheckedOp, Cmp, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
@@ -91,10 +92,11 @@ pub fn is_quick(op: Op, args: &[Operand]) -> bool {
 pub fn speculate_overflow(mut program: Program) -> (Program, Vec<LoopVersions>) {
     let mut versions = Vec::new();
     let singles = single(&program);
-    for ((i, func), single) in program.funcs.iter_mut().enumerate().zip(singles) {
-        let (counts, reads, id) = (Counts::of(func), reads(&func.body, func.vars.len()), FuncId::new(i));
+    let known: Vec<_> = program.funcs.iter().map(|func| assigned_before_loops(&program, func)).collect();
+    for (((i, func), single), known) in program.funcs.iter_mut().enumerate().zip(singles).zip(known) {
+        let (reads, id) = (reads(&func.body, func.vars.len()), FuncId::new(i));
         let mut body = std::mem::take(&mut func.body);
-        let mut walker = Walker { func, id, counts, reads, single, wrong: Vec::new(), versions: &mut versions };
+        let mut walker = Walker { func, id, known, reads, single, wrong: Vec::new(), versions: &mut versions };
         walker.list(&mut body, false);
         func.body = body;
     }
@@ -131,8 +133,8 @@ fn only_with_marks(program: &Program, versions: &mut [LoopVersions]) {
 struct Walker<'a> {
     func: &'a mut Func,
     id: FuncId,
-    /// Of the original function.
-    counts: Counts,
+    /// For each loop of the original function: the registers that have a value before it on every path.
+    known: HashMap<LabelId, Option<Vec<bool>>>,
     /// How often each register is read in the original function.
     reads: Vec<u32>,
     /// Which registers have Floats of 32 bits.
@@ -164,7 +166,7 @@ impl Walker<'_> {
         let fast = self.label();
         self.versions.push(LoopVersions { func: self.id, fast, exact: *label, floats });
         let copy = |(dst, from): (VarId, VarId)| Stmt::Let { dst, op: Op::Copy, args: vec![from.into()] };
-        let (changed, own) = self.assigned(body);
+        let (changed, own) = self.assigned(*label, body);
         let kept: Vec<(VarId, VarId)> = changed.into_iter().map(|v| (self.like(v), v)).collect();
         let mut first: Vec<Stmt> = kept.iter().copied().map(copy).collect();
 
@@ -204,13 +206,15 @@ impl Walker<'_> {
         out.push(Stmt::Block { label: done, body: first });
     }
 
-    /// The registers that a loop assigns and that had a value before it; and those that only the loop reads.
-    fn assigned(&self, body: &[Stmt]) -> (Vec<VarId>, Vec<VarId>) {
+    /// The registers that a loop assigns and that had a value before it; and others that only the loop reads. Nothing
+    /// reads a register that had none before the loop assigns it.
+    fn assigned(&self, label: LabelId, body: &[Stmt]) -> (Vec<VarId>, Vec<VarId>) {
         let (mut assigned, read) = (vec![0; self.func.vars.len()], reads(body, self.func.vars.len()));
         walk(body, &mut |s| s.assigns().iter().for_each(|v| assigned[v.index()] += 1));
         let within = (0..assigned.len()).filter(|v| assigned[*v] > 0).map(VarId::new);
+        let known = self.known.get(&label).and_then(Option::as_ref);
         let (changed, new): (Vec<VarId>, Vec<VarId>) =
-            within.partition(|v| self.counts.assigned(*v) > assigned[v.index()]);
+            within.partition(|v| known.is_some_and(|known| known.get(v.index()) == Some(&true)));
         (changed, new.into_iter().filter(|v| self.reads[v.index()] == read[v.index()]).collect())
     }
 
@@ -630,6 +634,31 @@ mod tests {
           store ints[v3] = sum.6
         }
         "#);
+    }
+
+    #[test]
+    fn a_register_that_two_branches_assign_has_no_value_before_their_loops() {
+        let program = program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let (i, sum) = (b.var(Scalar::I64, Some("i".into())), b.var(Scalar::I64, Some("sum".into())));
+            let shared = b.temp(Scalar::I64);
+            b.set(i, Operand::I64(0));
+            b.set(sum, Operand::I64(0));
+            let first = b.icmp(Cmp::Lt, index, Operand::I64(3));
+            let mut sums = |b: &mut Builder, column| {
+                turned(b, (i, 1, n), false, |b, _| {
+                    let x = b.load(Scalar::I64, column, i.into());
+                    b.set(shared, x);
+                    add(b, sum, shared.into());
+                });
+            };
+            b.branch(first, |b| sums(b, INPUT), |b| sums(b, INTS));
+            b.store(INTS, index, sum.into());
+        });
+        verify::verify(&program).expect("a program in order");
+        let (after, versions) = speculate_overflow(program);
+        verify::verify(&after).expect("a program in order");
+        assert_eq!(versions.len(), 2);
     }
 
     #[test]
