@@ -200,6 +200,16 @@ RSpec.describe "A section that does not end" do
       end
     end
 
+    # A conversion that fails names the class, and an interrupt that arrives in `to_s` is lost with the failure.
+    it "asks no class for its name after a section in a scope" do
+      named = []
+      trace = TracePoint.new(:c_call) { |point| named << point.self if point.method_id == :to_s }
+      operation = operations["is in a scope"]
+      operation.call
+      trace.enable { operation.call }
+      expect(named).to eq([])
+    end
+
     # Objects are scanned with the GVL held. Other threads run only when that ends for them.
     { "another thread" => ->(target) { target.raise(Interrupts::Stop) }, "a signal" => ->(_) { Process.kill("USR1", Process.pid) } }.each do |who, interrupt|
       it "ends soon for #{who} while it looks at objects" do

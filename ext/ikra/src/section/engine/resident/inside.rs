@@ -15,7 +15,7 @@ use crate::world::block::Captures;
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RHash, RModule, Ruby, TryConvert, Value};
+use magnus::{Error, RArray, RHash, RModule, Ruby, TryConvert, TypedData, Value};
 use parking_lot::Mutex;
 
 /// Classes whose objects kernels write.
@@ -64,8 +64,10 @@ impl Inside {
     /// What Ruby raises.
     pub fn leave(&self, ruby: &Ruby, value: Option<&Value>) -> Result<(), Error> {
         if !self.still_hold()? {
-            if let Some(submitted) = value.and_then(|value| <&Submitted>::try_convert(*value).ok()) {
-                submitted.stop(ruby)?;
+            // Asked for its class first: to say what another object is, magnus calls `to_s` of the class, and drops what
+            // an interrupt raises there.
+            if let Some(value) = value.filter(|value| value.is_kind_of(Submitted::class(ruby))) {
+                <&Submitted>::try_convert(*value)?.stop(ruby)?;
             }
             ask(ruby, "__section_left", &[])?;
         }
