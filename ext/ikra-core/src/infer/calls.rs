@@ -1157,7 +1157,7 @@ impl Analysis<'_> {
                 return Err(Refusal::new("an element of an array is asked for at no Integer"));
             }
             ArrayAt => match self.element_kind(from, (atom, reach))? {
-                ty if ty.is_never() => Ty::nil(),
+                ty if ty.is_never() && self.is_settled(from) => Ty::nil(),
                 ty => ty,
             },
             Unwritten => Ty::prim(Prims::BOOL),
@@ -1447,10 +1447,18 @@ impl Analysis<'_> {
         let Atom::Array(kind) = array else { return Ok(Ty::never()) };
         let ty = self.elements(from, kind, reach)?;
         self.read_array(kind, reach);
-        if ty.is_never() || !self.facts.holds(at) {
+        if ty.is_never() && self.is_settled(from) || !self.facts.holds(at) {
             return Ok(self.facts.join(&ty, &Ty::nil()));
         }
         Ok(ty)
+    }
+
+    /// Whether an array of which no element is known has none. If that is not known yet, the reader is run again.
+    fn is_settled(&mut self, reader: SpecId) -> bool {
+        if !self.settled {
+            self.waiting.insert(reader);
+        }
+        self.settled
     }
 
     /// Whether `respond_to?` with a literal name returns what `respond_to_missing?` returns.

@@ -302,6 +302,10 @@ pub struct Analysis<'w> {
     again: bool,
     /// Whether the section contains a `break`.
     pub has_break: bool,
+    /// Specialisations that read elements of arrays of which no element was known yet.
+    waiting: BTreeSet<SpecId>,
+    /// Set once these know all elements that there are. Where there are none, an element is nil from then on.
+    settled: bool,
     /// Set once the fixpoint is reached. From then on questions are answered, and nothing may grow.
     frozen: bool,
     /// Whether the section assigns class variables. Each is then an attribute of an object
@@ -368,6 +372,8 @@ pub fn analyse<'w>(
         lifted: lifted::Lifted::default(),
         again: false,
         has_break: false,
+        waiting: BTreeSet::new(),
+        settled: false,
         frozen: false,
         assigns_class_variables: false,
         remembers: false,
@@ -404,6 +410,8 @@ impl Analysis<'_> {
         self.index.clear();
         self.queue.clear();
         self.queued.clear();
+        self.waiting.clear();
+        self.settled = false;
         self.readers.clear();
         self.fields.clear();
         self.arrays.clear();
@@ -444,6 +452,8 @@ impl Analysis<'_> {
         }
     }
 
+    /// In two steps, as types only grow: an element of an array that has none so far is nothing in the first, and nil
+    /// in the second. Otherwise nil would stay in the types of arrays whose elements are found later.
     fn run(&mut self) -> Result<()> {
         loop {
             while let Some(id) = self.queue.pop_front() {
@@ -454,6 +464,10 @@ impl Analysis<'_> {
             self.demand_merged()?;
             self.register_boxes()?;
             self.wake_readers();
+            if self.queue.is_empty() {
+                self.settled = true;
+                std::mem::take(&mut self.waiting).into_iter().for_each(|id| self.enqueue(id));
+            }
             if self.queue.is_empty() {
                 return Ok(());
             }
