@@ -12,6 +12,8 @@ pub const PASS: Pass = Pass { name: "inline", description: "functions where they
 
 /// Functions of at most this many statements are copied to every call.
 const MAX_INLINED_STATEMENTS: usize = 60;
+/// Larger ones are copied to all of their calls if all copies together have at most this many statements.
+const MAX_COPIED_STATEMENTS: usize = 320;
 /// A caller with this many statements inlines no more calls.
 const CALLER: usize = 3000;
 
@@ -24,7 +26,8 @@ fn run(mut program: Program) -> Program {
         let mut shell = Func { body: Vec::new(), ..program.funcs[func.index()].clone() };
         expand(&mut grown, &mut shell, &mut room, &|callee: FuncId| {
             let body = &program.funcs[callee.index()];
-            let small = calls[callee.index()] == 1 || size(&body.body) <= MAX_INLINED_STATEMENTS;
+            let (calls, size) = (calls[callee.index()], size(&body.body));
+            let small = calls == 1 || size <= MAX_INLINED_STATEMENTS || calls * size <= MAX_COPIED_STATEMENTS;
             // a stage, whose result elements share, stays a function
             (!cyclic[callee.index()] && small && body.stage.is_none()).then_some(body)
         });

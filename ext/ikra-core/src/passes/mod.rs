@@ -29,6 +29,7 @@ mod load_pipelining;
 pub(crate) mod loops;
 mod merge_checks;
 mod narrow_floats;
+mod near_remainders;
 mod owned_sums;
 mod partial_redundancy;
 mod polls;
@@ -170,6 +171,8 @@ pub const RACES: &[Pass] = &[
 pub const CPU: &[Pass] = &[
     // The backend moves no loads.
     uniform_stride::REFERENCES,
+    // After `unroll` and `ranges`, by which constants are known.
+    near_remainders::PASS,
 ];
 
 /// What the CUDA backend adds, for processors that wait at loads and branches.

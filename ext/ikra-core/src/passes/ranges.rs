@@ -512,7 +512,9 @@ impl<'a> Walker<'a> {
                 | Op::Widen,
             ) => self.define(*op, args),
             (None, Op::Add | Op::Sub) if self.moves_exactly(*op, args) => self.define(*op, args),
-            (None, Op::Add) if ty == Scalar::I64 && exact(*op, self.range(args[0]), self.range(args[1])).1 => {
+            (None, Op::Add | Op::Sub)
+                if ty == Scalar::I64 && exact(*op, self.range(args[0]), self.range(args[1])).1 =>
+            {
                 self.define(*op, args)
             }
             _ => 0,
@@ -666,7 +668,8 @@ impl<'a> Walker<'a> {
         matches!(args[1], Operand::I64(_)) && exact(op, self.range(args[0]), self.range(args[1])).1
     }
 
-    /// Whether the operand is `(a ^ sum) & (b ^ sum)`, whose sign says that `sum = a + b` wraps, and it does not.
+    /// Whether the operand is `(a ^ sum) & (b ^ sum)`, whose sign says that `sum = a + b` wraps, or
+    /// `(a ^ difference) & (a ^ b)` for `difference = a - b`, and it does not.
     fn is_of_exact_sum(&self, operand: Operand) -> bool {
         let parts = |operand: Operand, op: Op| match self.definition(operand)? {
             Definition { op: found, args } if *found == op => match args[..] {
@@ -680,14 +683,16 @@ impl<'a> Walker<'a> {
         else {
             return false;
         };
-        // additions are only noted if they do not wrap
+        // additions and subtractions are only noted if they do not wrap
         let is_sum = |sum: Operand, of: [Operand; 2]| {
             parts(sum, Op::Add).is_some_and(|found| found == of || found == [of[1], of[0]])
         };
-        (a == c && is_sum(a, [b, d]))
-            || (a == d && is_sum(a, [b, c]))
-            || (b == c && is_sum(b, [a, d]))
-            || (b == d && is_sum(b, [a, c]))
+        let is_difference = |[from, x, y]: [Operand; 3]| {
+            parts(x, Op::Sub).is_some_and(|found| found == [from, y])
+                || parts(y, Op::Sub).is_some_and(|found| found == [from, x])
+        };
+        let same = [(a == c, [a, b, d]), (a == d, [a, b, c]), (b == c, [b, a, d]), (b == d, [b, a, c])];
+        same.into_iter().any(|(same, of)| same && (is_sum(of[0], [of[1], of[2]]) || is_difference(of)))
     }
 
     /// The register from which an operand has a constant distance, and that distance.

@@ -645,7 +645,7 @@ mod tests {
             b.set(i, Operand::I64(0));
             b.set(sum, Operand::I64(0));
             let first = b.icmp(Cmp::Lt, index, Operand::I64(3));
-            let mut sums = |b: &mut Builder, column| {
+            let sums = |b: &mut Builder, column| {
                 turned(b, (i, 1, n), false, |b, _| {
                     let x = b.load(Scalar::I64, column, i.into());
                     b.set(shared, x);

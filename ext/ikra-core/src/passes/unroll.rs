@@ -22,12 +22,35 @@ pub const PASS: Pass =
 
 /// The most repetitions, and the most statements of all repetitions.
 const REPETITIONS: usize = 16;
-const STATEMENTS: usize = 800;
+const STATEMENTS: usize = 1600;
 /// A function with this many statements gets no longer.
 const FUNCTION: usize = 4000;
+/// Cleaning up shortens functions, so that loops may be unrolled for which there was no room before. So often at most.
+const ROUNDS: usize = 4;
 
 fn run(mut program: Program) -> Program {
-    let mut improved = false;
+    for _ in 0..ROUNDS {
+        let Round { improved, short } = round(&mut program);
+        if improved {
+            program = (dce::PASS.run)((gvn::PASS.run)(program));
+        }
+        if !improved || !short {
+            break;
+        }
+    }
+    program
+}
+
+/// What one walk over the program has done.
+#[derive(Default)]
+struct Round {
+    improved: bool,
+    /// For some loop a function had no room.
+    short: bool,
+}
+
+fn round(program: &mut Program) -> Round {
+    let mut done = Round::default();
     for func in &mut program.funcs {
         let mut body = std::mem::take(&mut func.body);
         let mut has_loop = false;
@@ -37,14 +60,21 @@ fn run(mut program: Program) -> Program {
             uses.count(&body, 1);
             let room = FUNCTION.saturating_sub(size(&body));
             let (columns, params, strides) = (&program.columns, &program.params, &program.strides);
-            let mut unroll = Unroll { func, columns, params, strides, uses, room, improved: false };
+            let mut unroll = Unroll { func, columns, params, strides, uses, room, done: &mut done };
             unroll.list(&mut body, &mut Known::new());
-            improved |= unroll.improved;
         }
         func.body = body;
     }
-    // Cleans up if anything was unrolled.
-    if improved { (dce::PASS.run)((gvn::PASS.run)(program)) } else { program }
+    done
+}
+
+/// The number of statements without constants, which later passes drop.
+fn cost(body: &[Stmt]) -> usize {
+    let mut constants = 0;
+    walk(body, &mut |stmt| {
+        constants += usize::from(matches!(stmt, Stmt::Let { op: Op::Copy, args, .. } if Value::of(args[0]).is_some()));
+    });
+    size(body) - constants
 }
 
 /// Registers that hold constants.
@@ -98,7 +128,7 @@ struct Unroll<'a> {
     uses: Uses,
     /// The statements that the function may still gain.
     room: usize,
-    improved: bool,
+    done: &'a mut Round,
 }
 
 impl Unroll<'_> {
@@ -110,7 +140,7 @@ impl Unroll<'_> {
                 let dst = stmt.assigns()[0];
                 known.insert(dst, value);
                 if matches!(stmt, Stmt::Load { .. }) {
-                    self.improved = true;
+                    self.done.improved = true;
                     stmt = Stmt::Let { dst, op: Op::Copy, args: vec![value] };
                 }
                 out.push(stmt);
@@ -126,8 +156,8 @@ impl Unroll<'_> {
                 {
                     self.uses.count(body, -1);
                     self.uses.count(&repetitions, 1);
-                    self.room = self.room.saturating_sub(size(&repetitions));
-                    self.improved = true;
+                    self.room = self.room.saturating_sub(cost(&repetitions));
+                    self.done.improved = true;
                     stmt = Stmt::Block { label: *label, body: repetitions };
                 }
             } else {
@@ -203,7 +233,9 @@ impl Unroll<'_> {
                 After::Raises => break,
                 After::Repeats => {}
             }
-            if size(&all) > STATEMENTS.min(self.room) {
+            let cost = cost(&all);
+            self.done.short |= cost <= STATEMENTS && cost > self.room;
+            if cost > STATEMENTS.min(self.room) {
                 break;
             }
         }
