@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # Value-range assumptions. Captured Integers, and the beginnings of Ranges, are assumed to be in [0, 2^29).
-# Integers that a block reads from arrays and objects are assumed to be in ±2^29. Both hold until a value shows
-# otherwise.
+# Integers that a block reads from arrays and objects are assumed to be in [0, 2^29), and in ±2^29 once one of them is
+# negative. All this holds until a value shows otherwise.
 module ValueRange
   # An object that a scope keeps.
   Point = Struct.new(:x, :y)
@@ -17,6 +17,9 @@ module ValueRange
     def areas(points) = points.pmap { |point| point.x * point.y }
     def norms(rows) = rows.pmap { |row| row.sum { |x| x * x } }
     def norm(list) = (0...2).pmap { |i| list[i] * list[i] + i }
+    # What is computed in another way for Integers that are not negative.
+    def parts(list) = list.pmap { |x| [x / 7, x % 7, -x % 7, x.abs, x >> 2, x.clamp(0, 9), x < 0] }
+    def grid(points) = points.pmap { |point| (point.x - 1) % point.y * point.y + (point.x + 1) % point.y }
   end
 end
 
@@ -73,6 +76,26 @@ RSpec.describe "Value-range assumptions" do
       expect { ValueRange.norm([large, 1]) }.to raise_error(Ikra::IntegerOverflow)
     end
     expect(ValueRange.products([5])).to eq([25])
+  end
+
+  it "gives Ruby's results for divisions and signs when Integers become negative, and when they no longer are" do
+    points = [ValueRange::Point.new(0, 5), ValueRange::Point.new(4, 5)]
+    values = [[[0, 5], [4, 5]], [[0, 5], [-4, 5]], [[7, 5], [4, -5]], [[-3, -2], [3, 2]], [[2**40, 3], [-1, 3]], [[0, 5], [4, 5]]]
+    values.each do |pairs|
+      points.zip(pairs) { |point, (x, y)| point.x, point.y = x, y }
+      list = pairs.flatten
+      parts = list.map { |x| [x / 7, x % 7, -x % 7, x.abs, x >> 2, x.clamp(0, 9), x < 0] }
+      expect(ValueRange.parts(list)).to eq(parts)
+      expect(ValueRange.grid(points)).to eq(pairs.map { |x, y| (x - 1) % y * y + (x + 1) % y })
+    end
+    points[1].y = 0
+    expect { ValueRange.grid(points) }.to raise_error(ZeroDivisionError)
+  end
+
+  it "compiles at most twice for the signs of a column" do
+    lists = [[1, 2], [3, 4], [5, -6], [7, 8], [-9, 10], [11, 12]]
+    counts = lists.map { |list| Ikra.profile { ValueRange.parts(list) }.phases[:compile].positive? }
+    expect(counts.count(true)).to be <= 2
   end
 
   it "looks at what was in range when the block was compiled for it, and is not any more" do

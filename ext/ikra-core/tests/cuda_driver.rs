@@ -159,7 +159,7 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         space: Space::Element,
         storage,
         refers: None,
-        ranged: false,
+        ranged: None,
         roundable: false,
         marks: None,
         read,

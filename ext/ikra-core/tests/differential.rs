@@ -114,13 +114,13 @@ enum Host {
 
 /// Compiles a run, as often as speculations turn out wrong. None: it was refused, as it should be.
 fn ready<'c>(case: &'c Case, run: &'c Run, host: Host, backend: &dyn Backend) -> Result<Option<Ready<'c>>, String> {
-    let (mut refuted, mut strides, mut out_of_range, mut scattered) = (Vec::new(), Vec::new(), false, false);
+    let (mut refuted, mut strides, mut outside, mut scattered) = (Vec::new(), Vec::new(), None, false);
     for _ in 0..100 {
         let mut section = case.section(run)?;
         let mut facts = Facts::default();
         strides.iter().for_each(|what| facts.refute_stride(*what));
-        if out_of_range {
-            facts.saw_column_out_of_range();
+        if let Some(what) = outside {
+            facts.saw_column_out_of_range(what);
         }
         for assumption in &refuted {
             facts.refute(assumption);
@@ -147,7 +147,7 @@ fn ready<'c>(case: &'c Case, run: &'c Run, host: Host, backend: &dyn Backend) ->
         match ready.run(&ready.improved, backend, &*executable)? {
             (_, Answer::Refuted(assumption)) => refuted.push(assumption),
             (_, Answer::NoUniformStride(what)) => strides.push(what),
-            (_, Answer::ColumnOutOfRange) => out_of_range = true,
+            (_, Answer::ColumnOutOfRange(what)) => outside = Some(what),
             (_, Answer::Scattered) => scattered = true,
             (mut section, answer) => return compare(run, &mut section, answer).map(|()| Some(ready)),
         }
@@ -182,7 +182,7 @@ fn compare(run: &Run, section: &mut Section, answer: Answer) -> Result<(), Strin
         (Answer::Raises(raised), Some(expected)) if same(&raised, expected) => {}
         (Answer::Raises(raised), expected) => wrong.push(format!("raises {raised:?}\n  not {expected:?}")),
         (Answer::NoUniformStride(what), _) => wrong.push(format!("no uniform stride once more: {what:?}")),
-        (Answer::ColumnOutOfRange, _) => wrong.push("a column is out of range once more".to_owned()),
+        (Answer::ColumnOutOfRange(_), _) => wrong.push("a column is out of range once more".to_owned()),
         (Answer::Scattered, _) => wrong.push("scattered once more".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }

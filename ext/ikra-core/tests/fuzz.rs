@@ -132,7 +132,7 @@ fn differences(run: &Run, section: &mut Section, answer: Answer) -> Vec<String> 
         (Answer::Raises(raised), Some(expected)) => wrong.push(format!("raises {raised:?}, not {expected:?}")),
         (Answer::Raises(raised), None) => wrong.push(format!("raises {raised:?}")),
         (Answer::NoUniformStride(what), _) => wrong.push(format!("no uniform stride once more: {what:?}")),
-        (Answer::ColumnOutOfRange, _) => wrong.push("a column is out of range once more".to_owned()),
+        (Answer::ColumnOutOfRange(_), _) => wrong.push("a column is out of range once more".to_owned()),
         (Answer::Scattered, _) => wrong.push("nothing is taken for granted of elements".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }
@@ -168,13 +168,13 @@ impl Ready {
 /// Compiles, as often as speculations turn out wrong, and runs on the first backend.
 fn compile(program: &Program, backend: &dyn Backend) -> Result<(Ready, Outcome), Outcome> {
     let options = CodeOptions::default();
-    let (mut refuted, mut strides, mut out_of_range) = (Vec::new(), Vec::new(), false);
+    let (mut refuted, mut strides, mut outside) = (Vec::new(), Vec::new(), None);
     for _ in 0..200 {
         let mut section = program.case.section(program.run()).map_err(Outcome::Failed)?;
         let mut facts = Facts::default();
         strides.iter().for_each(|what| facts.refute_stride(*what));
-        if out_of_range {
-            facts.saw_column_out_of_range();
+        if let Some(what) = outside {
+            facts.saw_column_out_of_range(what);
         }
         refuted.iter().for_each(|assumption| facts.refute(assumption));
         let shape = shape(&section);
@@ -194,7 +194,7 @@ fn compile(program: &Program, backend: &dyn Backend) -> Result<(Ready, Outcome),
         match ready.answer(&program.case.file.text, backend, &*executable) {
             (_, Ok(Answer::Refuted(assumption))) => refuted.push(assumption),
             (_, Ok(Answer::NoUniformStride(what))) => strides.push(what),
-            (_, Ok(Answer::ColumnOutOfRange)) => out_of_range = true,
+            (_, Ok(Answer::ColumnOutOfRange(what))) => outside = Some(what),
             (mut section, answer) => {
                 let outcome = program.judge(&mut section, answer);
                 return Ok((ready, outcome));

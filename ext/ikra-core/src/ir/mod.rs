@@ -39,7 +39,7 @@ pub mod visit;
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
 pub use crate::types::{Storage, TRAP_WORDS};
-pub use crate::world::{ASSUMED_LIMIT, ASSUMED_ROWS};
+pub use crate::world::{ASSUMED_LIMIT, AssumedRows};
 use std::sync::Arc;
 
 define_id!(
@@ -533,9 +533,9 @@ pub struct Column {
     pub storage: Storage,
     /// For a column of ids: every id in it is a row of this space. None: some ids may be no rows.
     pub refers: Option<Space>,
-    /// For a column of I64 that the program only reads: all rows are within [`ASSUMED_ROWS`]. The host launches the
-    /// program only if they are.
-    pub ranged: bool,
+    /// For a column of I64 that the program only reads: all rows are in this range. The host launches the program only
+    /// if they are.
+    pub ranged: Option<AssumedRows>,
     /// For a column of F64: the host could as well fill it with Floats of 32 bits. A pass that does not need the others
     /// makes it a column of F32.
     pub roundable: bool,

@@ -6,9 +6,9 @@
 use super::print::PLAIN_OPS;
 use super::stages::Stage;
 use super::{
-    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Extent, Func, FuncId, Heap, HeapId, Jobs, LabelId,
-    MathFn, Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId,
-    Space, Stmt, Storage, Trap, UniformStride, Var, VarId,
+    AssumedRows, AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Extent, Func, FuncId, Heap, HeapId,
+    Jobs, LabelId, MathFn, Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar,
+    Site, SiteId, Space, Stmt, Storage, Trap, UniformStride, Var, VarId,
 };
 use crate::id::{ArrayKind, ClassId};
 use crate::types::{Repr, Unit};
@@ -297,11 +297,16 @@ impl Parser {
         self.keyword("in")?;
         let space = self.space()?;
         let refers = if self.takes_word("to") { Some(self.space()?) } else { None };
-        let (mut read, mut written, mut ranged, mut roundable, mut marks) = (false, false, false, false, None);
+        let (mut read, mut written, mut roundable, mut ranged, mut marks) = (false, false, false, None, None);
         while self.takes_mark(',') {
             read |= self.takes_word("read");
             written |= self.takes_word("written");
-            ranged |= self.takes_word("ranged");
+            if self.takes_word("natural") {
+                ranged = Some(AssumedRows::Natural);
+            }
+            if self.takes_word("ranged") {
+                ranged = Some(AssumedRows::Signed);
+            }
             roundable |= self.takes_word("roundable");
             if self.takes_word("marks") {
                 marks = Some(ColumnId::new(self.id('c')?));

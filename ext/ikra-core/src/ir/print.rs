@@ -21,8 +21,8 @@
 //! suffix are I64. A Float has a point or an exponent; a NaN or an infinity shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Extent, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
-    Operand, Part, Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, UniformStride, VarId,
+    AssumedRows, AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Extent, Func, FuncId, Heap, Jobs, MathFn,
+    Message, New, Op, Operand, Part, Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, UniformStride, VarId,
 };
 use crate::types::{Repr, Unit};
 use std::fmt::{self, Display, Formatter, Write};
@@ -361,8 +361,10 @@ impl Display for Column {
             (false, true) => f.write_str(", written"),
             (false, false) => Ok(()),
         }?;
-        if self.ranged {
-            f.write_str(", ranged")?;
+        match self.ranged {
+            Some(AssumedRows::Natural) => f.write_str(", natural")?,
+            Some(AssumedRows::Signed) => f.write_str(", ranged")?,
+            None => {}
         }
         if self.roundable {
             f.write_str(", roundable")?;

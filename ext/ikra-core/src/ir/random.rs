@@ -107,7 +107,7 @@ pub fn generate(seed: u64) -> Generated {
             space,
             storage,
             refers: None,
-            ranged: false,
+            ranged: None,
             roundable: false,
             marks: None,
             read: true,

@@ -118,7 +118,9 @@ fn check_program(program: &Program) -> Check {
     if let Some(column) = program.columns.iter().find(|c| c.refers.is_some() && c.storage != Storage::U32) {
         return Err(format!("{:?} does not hold ids", column.name));
     }
-    if let Some(column) = program.columns.iter().find(|c| c.ranged && (c.written || c.storage != Storage::I64)) {
+    if let Some(column) =
+        program.columns.iter().find(|c| c.ranged.is_some() && (c.written || c.storage != Storage::I64))
+    {
         return Err(format!("{:?} does not stay in its range", column.name));
     }
     let is_float = |column: &&Column| !column.roundable || column.storage == Storage::F64;
@@ -733,7 +735,7 @@ mod tests {
         same.params[0].same = Some(crate::ir::ParamId::new(last));
         refuses(&same, "is the same as no earlier Integer");
         let mut changing = program(|_, _| {});
-        changing.columns[0].ranged = true;
+        changing.columns[0].ranged = Some(crate::ir::AssumedRows::Signed);
         refuses(&changing, "does not stay in its range");
         let mut wide = program(|_, _| {});
         wide.sites[0].operands = vec![crate::types::Repr::Union; 3];

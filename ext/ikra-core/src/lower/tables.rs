@@ -8,8 +8,8 @@ use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
 use crate::ir::stages::Stage;
 use crate::ir::{
-    ASSUMED_LIMIT, Column, ColumnId, Extent, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
-    UniformStride,
+    ASSUMED_LIMIT, AssumedRows, Column, ColumnId, Extent, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage,
+    TRAP_WORDS, UniformStride,
 };
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
 use crate::source::Source;
@@ -189,7 +189,7 @@ impl Tables {
             space,
             storage,
             refers: None,
-            ranged: false,
+            ranged: None,
             roundable: false,
             marks: None,
             read: false,
@@ -551,22 +551,29 @@ impl Tables {
     /// are the host's, which checks them.
     pub fn mark_ranged(&mut self, facts: &Facts) {
         let Schema { elements, fields, arrays, .. } = &self.schema;
-        let elements = elements.iter().map(|slot| (slot, facts.are_in_range(&Place::Root(Root::Element))));
-        let fields = fields.iter().map(|f| (&f.slot, facts.are_in_range(&Place::Field(f.class, f.ivar.clone()))));
+        let elements = elements.iter().map(|slot| (slot, facts.assumed_rows(&Place::Root(Root::Element))));
+        let fields = fields.iter().map(|f| (&f.slot, facts.assumed_rows(&Place::Field(f.class, f.ivar.clone()))));
         // elements in a storage of their own have not been checked
-        let is_seen = |kind: ArrayKind| facts.storage(kind).is_none() && facts.are_in_range(&Place::Elements(kind));
-        let arrays = arrays.iter().map(|a| (&a.slot, is_seen(a.kind)));
-        let mut ranged: Vec<Option<bool>> = vec![None; self.columns.len()];
-        for (slot, in_range) in elements.chain(fields).chain(arrays) {
+        let seen =
+            |kind: ArrayKind| facts.assumed_rows(&Place::Elements(kind)).filter(|_| facts.storage(kind).is_none());
+        let arrays = arrays.iter().map(|a| (&a.slot, seen(a.kind)));
+        let mut ranged: Vec<Option<Option<AssumedRows>>> = vec![None; self.columns.len()];
+        for (slot, assumed) in elements.chain(fields).chain(arrays) {
             if let Some(id) = slot.value {
+                let assumed = assumed.filter(|_| slot.repr == Repr::Int);
                 let all = &mut ranged[id.index()];
-                *all = Some(all.unwrap_or(true) && in_range && slot.repr == Repr::Int);
+                *all = Some(match (*all, assumed) {
+                    (Some(one), other) if one == other => one,
+                    (Some(Some(_)), Some(_)) => Some(AssumedRows::Signed),
+                    (Some(_), _) => None,
+                    (None, first) => first,
+                });
             }
         }
         for (column, ranged) in self.columns.iter_mut().zip(ranged) {
             let fresh = self.heaps.iter().any(|heap| column.space.covers(heap.space));
             let is_read = column.read && !column.written && column.storage == Storage::I64;
-            column.ranged = ranged == Some(true) && is_read && !fresh;
+            column.ranged = ranged.flatten().filter(|_| is_read && !fresh);
         }
     }
 

@@ -4,33 +4,47 @@
 //! whose Integers are outside the range.
 
 use super::column::HostColumn;
-use crate::ir::{ASSUMED_ROWS, Program};
+use crate::ir::{AssumedRows, Column, Program};
+use crate::world::OutOfRange;
 
-/// Whether all rows are within [`ASSUMED_ROWS`].
-pub fn all_in_range(rows: &[i64]) -> bool {
-    // the range holds a power of two of numbers: counted from its start, a number outside has a bit above that power
-    const { assert!(ASSUMED_ROWS.0 == -ASSUMED_ROWS.1 - 1 && (ASSUMED_ROWS.1 + 1).count_ones() == 1) };
-    let beyond = rows.iter().fold(0, |beyond, x| beyond | x.wrapping_sub(ASSUMED_ROWS.0) as u64);
-    beyond >> (ASSUMED_ROWS.1 + 1).trailing_zeros() >> 1 == 0
+/// What some row is that is outside the range.
+pub fn outside(rows: &[i64], assumed: AssumedRows) -> Option<OutOfRange> {
+    let (from, to) = assumed.interval();
+    // the ranges hold a power of two of numbers: counted from the start, a number outside has a bit above that power
+    let size = (to - from + 1) as u64;
+    debug_assert!(size.is_power_of_two());
+    let beyond = rows.iter().fold(0, |beyond, x| beyond | x.wrapping_sub(from) as u64);
+    if beyond < size { None } else { rows.iter().filter_map(|x| OutOfRange::of(*x)).max() }
 }
 
-/// Whether the assumption holds for all columns of a program that make it.
-pub fn holds(program: &Program, columns: &[HostColumn]) -> bool {
-    let mut ranged = program.columns.iter().zip(columns).filter(|(column, _)| column.ranged);
-    ranged.all(|(_, rows)| all_in_range(rows.view()))
+/// The same for all columns of a program.
+pub fn any_outside(program: &Program, columns: &[HostColumn]) -> Option<OutOfRange> {
+    let of = |(column, rows): (&Column, &HostColumn)| {
+        let assumed = column.ranged?;
+        outside(rows.view(), assumed)
+    };
+    program.columns.iter().zip(columns).filter_map(of).max()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::all_in_range;
-    use crate::ir::ASSUMED_ROWS;
+    use super::outside;
+    use crate::ir::AssumedRows::{Natural, Signed};
+    use crate::world::OutOfRange::{Far, Negative};
 
     #[test]
     fn rows_are_in_range_up_to_both_ends() {
-        let (from, to) = ASSUMED_ROWS;
-        assert!(all_in_range(&[]) && all_in_range(&[from, -1, 0, 1, to]));
+        let (from, to) = Signed.interval();
+        assert_eq!(Natural.interval(), (0, to));
+        assert_eq!(outside(&[], Natural), None);
+        assert_eq!(outside(&[0, 1, to], Natural), None);
+        assert_eq!(outside(&[from, -1, 0, 1, to], Signed), None);
+        for negative in [-1, from] {
+            assert_eq!(outside(&[0, negative, 3], Natural), Some(Negative), "{negative}");
+        }
         for beyond in [from - 1, to + 1, i64::MIN, i64::MAX, 1 << 40, -(1 << 40)] {
-            assert!(!all_in_range(&[0, beyond, 3]), "{beyond}");
+            assert_eq!(outside(&[-1, beyond, 3], Natural), Some(Far), "{beyond}");
+            assert_eq!(outside(&[-1, beyond, 3], Signed), Some(Far), "{beyond}");
         }
     }
 }

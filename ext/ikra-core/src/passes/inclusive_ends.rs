@@ -14,9 +14,7 @@
 
 use super::Pass;
 use super::loops::{Counts, assigned_in};
-use crate::ir::{
-    ASSUMED_ROWS, Cmp, Column, Func, LabelId, Op, Operand, Param, Program, Scalar, Stmt, Var, VarId, walk,
-};
+use crate::ir::{Cmp, Column, Func, LabelId, Op, Operand, Param, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::HashMap;
 
 pub const PASS: Pass = Pass { name: "inclusive_ends", description: "loops to a last number test once", run };
@@ -205,8 +203,8 @@ impl Bounds<'_> {
                 (Op::Widen, _) => Some((0, u32::MAX.into())),
                 _ => None,
             },
-            Stmt::Load { column, .. } if self.columns[column.index()].ranged => {
-                Some((ASSUMED_ROWS.0.into(), ASSUMED_ROWS.1.into()))
+            Stmt::Load { column, .. } => {
+                self.columns[column.index()].ranged.map(|range| range.interval()).map(|(a, b)| (a.into(), b.into()))
             }
             _ => None,
         }?;

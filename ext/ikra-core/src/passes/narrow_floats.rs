@@ -118,7 +118,7 @@ fn mark(program: &mut Program, id: ColumnId) {
     let column = &mut program.columns[id.index()];
     column.marks = Some(marks);
     let (name, space) = (format!("{}.stored", column.name), column.space);
-    let (storage, refers, ranged, roundable) = (Storage::U8, None, false, false);
+    let (storage, refers, ranged, roundable) = (Storage::U8, None, None, false);
     program.columns.push(Column {
         name,
         space,

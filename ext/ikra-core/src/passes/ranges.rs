@@ -24,7 +24,7 @@ use super::polls;
 use super::relations::{Form, Relations};
 use crate::ir::effects::Effects;
 use crate::ir::{
-    ASSUMED_LIMIT, ASSUMED_ROWS, Cmp, Ctx, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk,
+    ASSUMED_LIMIT, AssumedRows, Cmp, Ctx, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk,
 };
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
@@ -70,7 +70,7 @@ struct Given {
     effects: Vec<Effects>,
     storages: Vec<Storage>,
     /// Columns with a value-range assumption.
-    ranged: Vec<bool>,
+    ranged: Vec<Option<Interval>>,
     /// The intervals of parameters, where the host gives some.
     params: Vec<Option<Interval>>,
     /// The greatest index of an element, and the greatest number of a job.
@@ -90,7 +90,7 @@ impl Given {
         Self {
             effects: program.effects(),
             storages: program.columns.iter().map(|c| c.storage).collect(),
-            ranged: program.columns.iter().map(|c| c.ranged).collect(),
+            ranged: program.columns.iter().map(|c| c.ranged.map(AssumedRows::interval)).collect(),
             params: program.params.iter().map(|p| p.range).collect(),
             elements,
             jobs,
@@ -288,8 +288,7 @@ impl<'a> Walker<'a> {
                 let range = match (self.given.storages[column.index()], self.func.vars[dst.index()].ty) {
                     (Storage::U8, Scalar::I32 | Scalar::I64) => (0, 255),
                     (Storage::I32, _) => (i32::MIN.into(), i32::MAX.into()),
-                    (_, Scalar::I64) if self.given.ranged[column.index()] => ASSUMED_ROWS,
-                    (_, ty) => bounds(ty),
+                    (_, ty) => self.given.ranged[column.index()].unwrap_or(bounds(ty)),
                 };
                 self.assign(*dst, range, 0);
             }
@@ -1172,7 +1171,7 @@ mod tests {
     use super::PASS;
     use crate::ir::build::Builder;
     use crate::ir::testing::{DOMAIN, INPUT, INTS, OUT, OVERFLOW, TAGS, ZERO, program};
-    use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Stmt, VarId};
+    use crate::ir::{AssumedRows, CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Stmt, VarId};
     use crate::passes::testing::after;
     use crate::passes::{dce, gvn};
 
@@ -1295,7 +1294,7 @@ mod tests {
 
     #[test]
     fn differences_of_a_ranged_column_have_squares_that_can_be_added() {
-        let distance = |ranged: bool| {
+        let distance = |ranged: Option<AssumedRows>| {
             let mut program = program(|b, index| {
                 let squares = [1, 2].map(|apart| {
                     let there = b.i64(Op::Add, &[index, Operand::I64(apart)]);
@@ -1310,7 +1309,8 @@ mod tests {
             program.columns[INPUT.index()].written = false;
             after(&[PASS], program).matches("checked").count()
         };
-        assert_eq!([distance(true), distance(false)], [0, 5]);
+        let all = [Some(AssumedRows::Natural), Some(AssumedRows::Signed), None];
+        assert_eq!(all.map(distance), [0, 0, 5]);
     }
 
     #[test]

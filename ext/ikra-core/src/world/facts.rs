@@ -59,9 +59,44 @@ pub const ASSUMED_LIMIT: i64 = 1 << 29;
 /// The range of sizes, counts and positions. Products of two of them fit into 64 bits, so they need no check. Sums of
 /// four fit into 32 bits, with which a GPU computes.
 const ASSUMED_RANGE: Interval = (0, ASSUMED_LIMIT - 1);
-/// The assumed range of Integers in columns that a program only reads. The square of a difference of two of them, and
-/// the sum of two such squares, fit into 63 bits.
-pub const ASSUMED_ROWS: Interval = (-ASSUMED_LIMIT, ASSUMED_LIMIT - 1);
+
+/// The assumed range of Integers in a column that a program only reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssumedRows {
+    /// None is negative, as with sizes and numbers of other things.
+    Natural,
+    /// The square of a difference of two of them, and the sum of two such squares, fit into 63 bits.
+    Signed,
+}
+
+impl AssumedRows {
+    pub fn interval(self) -> Interval {
+        match self {
+            AssumedRows::Natural => ASSUMED_RANGE,
+            AssumedRows::Signed => (-ASSUMED_LIMIT, ASSUMED_LIMIT - 1),
+        }
+    }
+}
+
+/// What an Integer is that is not in an assumed range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutOfRange {
+    /// Negative, and in the range of [`AssumedRows::Signed`].
+    Negative,
+    /// In no assumed range.
+    Far,
+}
+
+impl OutOfRange {
+    /// None for an Integer of [`AssumedRows::Natural`].
+    pub fn of(integer: i64) -> Option<Self> {
+        match integer {
+            0..ASSUMED_LIMIT => None,
+            i if (-ASSUMED_LIMIT..0).contains(&i) => Some(OutOfRange::Negative),
+            _ => Some(OutOfRange::Far),
+        }
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -80,10 +115,10 @@ pub struct Facts {
     values: BTreeMap<Root, i64>,
     /// Which of them had different values at earlier calls.
     apart: Apart,
-    /// Places that once held an Integer beyond [`ASSUMED_ROWS`].
-    places_out_of_range: BTreeSet<Place>,
-    /// A launch once refuted [`ASSUMED_ROWS`] for a column; it is then assumed for none.
-    column_out_of_range: bool,
+    /// Places that once held an Integer outside of [`AssumedRows::Natural`], and what it was.
+    places_out_of_range: BTreeMap<Place, OutOfRange>,
+    /// A launch once refuted the assumed range of a column. It is then assumed for none.
+    column_out_of_range: Option<OutOfRange>,
     /// Classes of which a frozen object was seen.
     frozen: BTreeSet<ClassId>,
     /// Whether a frozen array was seen.
@@ -351,7 +386,7 @@ impl Facts {
     }
     /// Columns of objects stay from call to call, and nobody looks at them before each. Those of arrays do not change.
     pub fn let_columns_stay(&mut self) {
-        (self.columns_stay, self.column_out_of_range) = (true, true);
+        (self.columns_stay, self.column_out_of_range) = (true, Some(OutOfRange::Far));
     }
     pub fn columns_stay(&self) -> bool {
         self.columns_stay
@@ -424,19 +459,25 @@ impl Facts {
     pub fn is_in_order(&self, place: &Place) -> bool {
         self.takes(StrideAssumption::References) && self.in_order.get(&self.canonical(place)) == Some(&true)
     }
-    /// Notes that a place holds an Integer beyond [`ASSUMED_ROWS`].
-    pub fn saw_out_of_range(&mut self, place: &Place) {
+    /// Notes that a place holds such an Integer.
+    pub fn saw_out_of_range(&mut self, place: &Place, what: OutOfRange) {
         let place = self.canonical(place);
-        self.places_out_of_range.insert(place);
+        let seen = self.places_out_of_range.entry(place).or_insert(what);
+        *seen = what.max(*seen);
     }
-    /// The range of Integers in columns is no longer assumed.
-    pub fn saw_column_out_of_range(&mut self) {
-        self.column_out_of_range = true;
+    /// A range that such Integers are not in is no longer assumed of columns.
+    pub fn saw_column_out_of_range(&mut self, what: OutOfRange) {
+        self.column_out_of_range = Some(what).max(self.column_out_of_range);
     }
-    /// Whether the Integers at a place are assumed to be within [`ASSUMED_ROWS`], since all that were seen are.
-    pub fn are_in_range(&self, place: &Place) -> bool {
+    /// The range that the Integers at a place are assumed to be in, since all that were seen are.
+    pub fn assumed_rows(&self, place: &Place) -> Option<AssumedRows> {
         let place = self.canonical(place);
-        !self.column_out_of_range && !self.places_out_of_range.iter().any(|beyond| self.canonical(beyond) == place)
+        let here = self.places_out_of_range.iter().filter(|(other, _)| self.canonical(other) == place);
+        match here.map(|(_, what)| *what).max().max(self.column_out_of_range) {
+            None => Some(AssumedRows::Natural),
+            Some(OutOfRange::Negative) => Some(AssumedRows::Signed),
+            Some(OutOfRange::Far) => None,
+        }
     }
     /// This assumption is no longer made.
     pub fn refute_stride(&mut self, what: StrideAssumption) {

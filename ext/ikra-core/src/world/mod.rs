@@ -16,7 +16,7 @@ pub mod fixture;
 pub mod hashes;
 pub mod values;
 
-pub use facts::{ASSUMED_LIMIT, ASSUMED_ROWS, Apart, Assumption, Facts, Place, StrideAssumption};
+pub use facts::{ASSUMED_LIMIT, Apart, AssumedRows, Assumption, Facts, OutOfRange, Place, StrideAssumption};
 
 use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};

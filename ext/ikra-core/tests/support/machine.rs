@@ -14,7 +14,7 @@ use ikra_core::types::combine::{Combine, Equals};
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
 use ikra_core::world::values::is_value;
-use ikra_core::world::{Facts, StrideAssumption, symbol_hash, well_known};
+use ikra_core::world::{Facts, OutOfRange, StrideAssumption, symbol_hash, well_known};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,7 +28,7 @@ pub enum Answer {
     /// This has no uniform stride: compile again for any.
     NoUniformStride(StrideAssumption),
     /// A column does not meet its value-range assumption: compile again for any.
-    ColumnOutOfRange,
+    ColumnOutOfRange(OutOfRange),
     /// Elements are not all objects of their classes.
     Scattered,
 }
@@ -92,8 +92,8 @@ pub fn run(
         if !machine.is_whole() {
             return Ok(Answer::Scattered);
         }
-        if !value_range::holds(&lowered.program, &machine.columns) {
-            return Ok(Answer::ColumnOutOfRange);
+        if let Some(what) = value_range::any_outside(&lowered.program, &machine.columns) {
+            return Ok(Answer::ColumnOutOfRange(what));
         }
         let (cancel, mut timings) = (CancelToken::default(), Timings::default());
         let Machine { columns, biases, params, jobs, section, .. } = &mut machine;

@@ -161,7 +161,7 @@ fn columns() -> Vec<Column> {
         space,
         storage,
         refers: None,
-        ranged: false,
+        ranged: None,
         roundable: false,
         marks: None,
         read: true,

@@ -28,7 +28,7 @@ use ikra_core::memory::room;
 use ikra_core::memory::{uniform_stride, value_range};
 use ikra_core::sched::reorder::by_class;
 use ikra_core::types::{Prims, Repr, Tag};
-use ikra_core::world::Root;
+use ikra_core::world::{OutOfRange, Root};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Ruby, Value};
 use parking_lot::Mutex;
@@ -105,7 +105,7 @@ pub fn params(
     roots: &[RootValue],
 ) -> Result<Vec<u64>> {
     debug_assert!(
-        !lowered.program.columns.iter().any(|column| column.ranged),
+        !lowered.program.columns.iter().any(|column| column.ranged.is_some()),
         "columns that stay are not looked at again"
     );
     let unknown = Mutex::default();
@@ -217,8 +217,8 @@ pub fn pack(
         params[heap.capacity.index()] = capacity.capacities[i];
     }
     uniform_stride::find(program, &columns, &biases, &mut params).map_err(GuardFailure::NoUniformStride)?;
-    if !packer.are_in_range(program, &columns, &residents) {
-        return Err(GuardFailure::ColumnOutOfRange);
+    if let Some(what) = packer.outside(program, &columns, &residents) {
+        return Err(GuardFailure::ColumnOutOfRange(what));
     }
     let flags: Vec<usize> = schema.flags().map(|c| c.index()).collect();
     let fresh = fresh(program, capacity, &biases, &params, &flags);
@@ -676,17 +676,18 @@ impl<'a> Packer<'a> {
         filled
     }
 
-    /// Whether the columns with a value-range assumption meet it. Those of a buffer are not checked here.
-    fn are_in_range(&self, program: &Program, columns: &[HostColumn], residents: &[Resident]) -> bool {
-        let is_ranged = |column: ColumnId| program.columns[column.index()].ranged;
-        let look = |rows: &HostColumn| {
-            let rows: &[i64] = rows.view();
-            workers::map(rows.len(), rows.chunks(PIECE).collect(), value_range::all_in_range)
-                .into_iter()
-                .all(|in_range| in_range)
+    /// What is outside the range that a column is assumed to be in. A buffer's Integers are not looked at, and may be
+    /// anything.
+    fn outside(&self, program: &Program, columns: &[HostColumn], residents: &[Resident]) -> Option<OutOfRange> {
+        if residents.iter().any(|resident| program.columns[resident.column.index()].ranged.is_some()) {
+            return Some(OutOfRange::Far);
+        }
+        let look = |(column, rows): (&Column, &HostColumn)| {
+            let (assumed, rows) = (column.ranged?, rows.view::<i64>());
+            let pieces = rows.chunks(PIECE).collect();
+            workers::map(rows.len(), pieces, |rows: &[i64]| value_range::outside(rows, assumed)).into_iter().max()?
         };
-        !residents.iter().any(|resident| is_ranged(resident.column))
-            && program.columns.iter().zip(columns).all(|(column, rows)| !column.ranged || look(rows))
+        program.columns.iter().zip(columns).filter_map(look).max()
     }
 
     /// Columns that need not be filled, because each is the contents of one buffer.

@@ -23,7 +23,7 @@ use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::table::Table;
 use ikra_core::memory::words::HostWords;
 use ikra_core::types::StrWord;
-use ikra_core::world::{Root, StrideAssumption};
+use ikra_core::world::{OutOfRange, Root, StrideAssumption};
 use once_cell::sync::OnceCell;
 use order::Order;
 use parking_lot::Mutex;
@@ -55,7 +55,7 @@ pub enum GuardFailure {
     /// A column or list without the assumed uniform stride ([`ikra_core::ir::UniformStride`]).
     NoUniformStride(StrideAssumption),
     /// Integers of a column that does not meet its value-range assumption ([`ikra_core::ir::Column::ranged`]).
-    ColumnOutOfRange,
+    ColumnOutOfRange(OutOfRange),
     /// Elements that are not exactly the objects of their classes ([`ikra_core::layout::schema::Schema::whole`]).
     Scattered,
     /// Symbols that are not in the table yet. Nothing need be compiled.

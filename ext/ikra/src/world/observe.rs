@@ -19,11 +19,10 @@ use crate::ruby::registry::classes;
 use crate::ruby::workers::{self, PIECE};
 use crate::world::hashes::{self, Unfit};
 use ikra_core::id::{ArrayKind, ClassId, ProcId};
-use ikra_core::ir::ASSUMED_ROWS;
 use ikra_core::memory::room;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, StrWord, Ty};
-use ikra_core::world::{Facts, MAX_HELD_PROCS, Opaque, Place, Root, well_known};
+use ikra_core::world::{Facts, MAX_HELD_PROCS, Opaque, OutOfRange, Place, Root, well_known};
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
 use std::sync::Arc;
@@ -51,8 +50,8 @@ type Result<T> = std::result::Result<T, Refusal>;
 #[derive(Default)]
 struct Summary {
     prims: u16,
-    /// Some Integer is outside the assumed range.
-    out_of_range: bool,
+    /// Some Integer is outside the assumed ranges.
+    outside: Option<OutOfRange>,
     classes: Vec<ClassId>,
     modules: Vec<ClassId>,
     procs: Vec<ProcId>,
@@ -67,8 +66,8 @@ impl Summary {
         ty
     }
     fn tell(&self, place: &Place, facts: &mut Facts) {
-        if self.out_of_range {
-            facts.saw_out_of_range(place);
+        if let Some(what) = self.outside {
+            facts.saw_out_of_range(place, what);
         }
         facts.saw(place, &self.ty());
     }
@@ -366,7 +365,7 @@ impl Observer {
             Seen::False => Prims::FALSE,
             Seen::True => Prims::TRUE,
             Seen::Int(i) => {
-                scan.summary.out_of_range |= is_out_of_range(i);
+                scan.summary.outside = scan.summary.outside.max(OutOfRange::of(i));
                 Prims::INT
             }
             Seen::Float(_) => Prims::FLOAT,
@@ -762,10 +761,6 @@ fn tell_contents(facts: &mut Facts, kind: ArrayKind, arrays: &[Raw]) {
         };
         facts.saw_contents(kind, integers.as_deref());
     }
-}
-
-fn is_out_of_range(i: i64) -> bool {
-    !(ASSUMED_ROWS.0..=ASSUMED_ROWS.1).contains(&i)
 }
 
 /// Every few values, prefetches those that are scanned next.

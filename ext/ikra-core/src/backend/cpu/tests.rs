@@ -27,7 +27,7 @@ fn column(storage: Storage) -> Column {
         space: Space::Element,
         storage,
         refers: None,
-        ranged: false,
+        ranged: None,
         roundable: false,
         marks: None,
         read: true,

@@ -38,7 +38,7 @@ fn program(funcs: Vec<Func>) -> Program {
         space,
         storage,
         refers: None,
-        ranged: false,
+        ranged: None,
         roundable: false,
         marks: None,
         read: true,

@@ -184,7 +184,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         storage: Storage::I64,
         read: true,
         refers: None,
-        ranged: false,
+        ranged: None,
         roundable: false,
         marks: None,
         written: true,

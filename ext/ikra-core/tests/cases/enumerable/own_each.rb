@@ -3,7 +3,7 @@
 # a = Bag(list: [5, 3, 9])
 # elements = [1, 4]
 # gives: [67, 50]
-# checks: 8
+# checks: 7
 
 class Bag
   include Enumerable

@@ -3,7 +3,7 @@
 # table = { a: 1, "b" => 2 }
 # elements = [:a, "b", 7]
 # gives: [1, 2, 14]
-# checks: 3
+# checks: 0
 #
 # table = { a: 1 }
 # elements = [:a, :b]

@@ -3,7 +3,7 @@
 # unit = Unit(prices: { day: { low: 1, high: 4 }, night: { low: 2 } }, n: 0)
 # elements = [:day, :night, :noon]
 # gives: [214, 119, -11]
-# checks: 22
+# checks: 16
 
 class Unit
   attr_reader :prices

@@ -3,7 +3,7 @@
 # elements = [1, -1, 2, -3]
 # exponent = -3
 # gives: [(1/1), (-1/1), (1/8), (-1/27)]
-# checks: 10
+# checks: 6
 #
 # elements = [0, 2, -3]
 # exponent = 2

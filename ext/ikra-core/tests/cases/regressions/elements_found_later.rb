@@ -3,7 +3,7 @@
 # elements = [0, 1, 2]
 # from = [0.5, 1.5, 2.5]
 # to = [0.0, 0.0, 0.0]
-# after: to => [1.5, 3.0, 0.5]
+# after: to => [1.5, 3.0, 2.5]
 
 def up(cell) = cell == 2 ? 0 : cell + 1
 

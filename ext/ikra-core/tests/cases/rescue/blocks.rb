@@ -4,7 +4,7 @@
 # log = [0, 0, 0, 0, 0, 0, 0]
 # gives: [:zero, 8, 53, 90, -50, 9, 10]
 # after: log => [1111, 1101, 101, 1101, 1101, 1101, 1101]
-# checks: 11
+# checks: 3
 
 class Full < StandardError; end
 

@@ -2,6 +2,6 @@
 #
 # elements = [1, 20, -300]
 # gives: ["1 m", "20 m", "-300 m"]
-# checks: 7
+# checks: 6
 
 elements.pmap { |x| "#{x} m" }

@@ -18,7 +18,7 @@ use ikra_core::backend::Timings;
 use ikra_core::infer::BlockSource;
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::Wrapping;
-use ikra_core::world::{Apart, Assumption, Root, StrideAssumption};
+use ikra_core::world::{Apart, Assumption, OutOfRange, Root, StrideAssumption};
 use magnus::block::Proc;
 use magnus::{Error, Ruby};
 use parking_lot::Mutex;
@@ -59,7 +59,7 @@ pub(super) struct SiteState {
     /// What once did not have a uniform stride.
     pub(super) refuted_strides: BTreeSet<StrideAssumption>,
     /// A column once had Integers outside the assumed range.
-    pub(super) column_out_of_range: bool,
+    pub(super) column_out_of_range: Option<OutOfRange>,
     /// The elements of a list were once not exactly the objects of their classes.
     pub(super) scattered: bool,
     /// Of a chain of operations: the forms for which a stencil reads values that another section has computed, and the

@@ -179,8 +179,8 @@ impl Section<'_> {
         facts.drop_ranges(&state.out_of_range);
         facts.know_apart(state.apart.clone());
         state.refuted_strides.iter().for_each(|what| facts.refute_stride(*what));
-        if state.column_out_of_range {
-            facts.saw_column_out_of_range();
+        if let Some(what) = state.column_out_of_range {
+            facts.saw_column_out_of_range(what);
         }
         if form.stays {
             facts.let_columns_stay();

@@ -182,7 +182,7 @@ impl FastPath {
             && program.jobs == Jobs::Identity
             && program.heaps.is_empty()
             && program.strides.is_empty()
-            && !program.columns.iter().any(|column| column.ranged)
+            && !program.columns.iter().any(|column| column.ranged.is_some())
             && (schema.marks.is_none() || matches!(destination, Destination::Reduced(_)))
             && schema.bytes.is_none()
             && schema.order.is_none()

@@ -325,8 +325,9 @@ impl Section<'_> {
                 self.site.state.lock().scattered = true;
                 Ok(())
             }
-            GuardFailure::ColumnOutOfRange => {
-                self.site.state.lock().column_out_of_range = true;
+            GuardFailure::ColumnOutOfRange(what) => {
+                let mut state = self.site.state.lock();
+                state.column_out_of_range = state.column_out_of_range.max(Some(what));
                 Ok(())
             }
             GuardFailure::Value | GuardFailure::Symbols | GuardFailure::Hashes => Ok(()),

@@ -6,7 +6,7 @@
 //! have met them itself, so the inferred types are the same with any number of workers. Not here: how new objects are
 //! noted ([`super`]).
 
-use super::{ClassTable, Entry, Observer, Result, Scan, is_out_of_range};
+use super::{ClassTable, Entry, Observer, Result, Scan};
 use crate::marshal::trace::CHUNK;
 use crate::ruby::gvl;
 use crate::ruby::hash_table::{self, Fit};
@@ -16,7 +16,7 @@ use crate::ruby::workers::{self, PIECE, Span};
 use ikra_core::id::ArrayKind;
 use ikra_core::memory::room;
 use ikra_core::types::{Prims, StrWord};
-use ikra_core::world::Facts;
+use ikra_core::world::{Facts, OutOfRange};
 use magnus::rb_sys::AsRawValue;
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ const MAX_PIECES_BETWEEN_TURNS: usize = 256;
 /// What a worker saw in a piece.
 pub(super) struct Found {
     prims: u16,
-    /// Some Integer is outside the assumed range.
-    out_of_range: bool,
+    /// Some Integer is outside the assumed ranges.
+    outside: Option<OutOfRange>,
     /// By table: whether some object is in it.
     tables: Vec<bool>,
     /// By place: whether a known object was found there first.
@@ -185,7 +185,7 @@ impl Observer {
     fn go_on_with(&mut self, scan: &mut Scan, piece: &Found, demand: Option<(usize, usize)>) -> Result<()> {
         gvl::poll();
         scan.summary.prims |= piece.prims;
-        scan.summary.out_of_range |= piece.out_of_range;
+        scan.summary.outside = scan.summary.outside.max(piece.outside);
         for (table, _) in self.tables.iter().zip(&piece.tables).filter(|(_, there)| **there) {
             scan.summary.class(table.class);
         }
@@ -215,7 +215,7 @@ impl Look<'_> {
     fn nothing(&self) -> Found {
         Found {
             prims: 0,
-            out_of_range: false,
+            outside: None,
             tables: vec![false; self.tables.len()],
             met: vec![false; self.places],
             left: Vec::new(),
@@ -288,7 +288,7 @@ impl Look<'_> {
         let class = || heap::class_word(value);
         let prim = match heap::see(value) {
             Seen::Int(i) => {
-                found.out_of_range |= is_out_of_range(i);
+                found.outside = found.outside.max(OutOfRange::of(i));
                 Prims::INT
             }
             Seen::Float(_) => Prims::FLOAT,
