@@ -368,15 +368,16 @@ RSpec.describe "Arrays made in kernels" do
     end
 
     it "in great numbers stay where they are while the collector runs at each allocation" do
-      block = ->(i) { [NewObjects::Point.new(i, [i, 1.5]), [[i]], i] }
-      make = -> { (0...150).pmap(backend:, &block) }
-      make.call
-      GC.stress = true
-      made = make.call
-      GC.stress = false
-      expect(made).to eq((0...150).map(&block))
-    ensure
-      GC.stress = false
+      before = <<~RUBY
+        class Point
+          attr_reader :x, :y
+          def initialize(x, y) = (@x, @y = x, y)
+          def ==(other) = other.is_a?(Point) && @x == other.x && @y == other.y
+        end
+        make = ->(i) { [Point.new(i, [i, 1.5]), [[i]], i] }
+      RUBY
+      found = run_under_gc_stress("(0...150).pmap(backend: :#{backend}, &make)", before:, show: "found == (0...150).map(&make)")
+      expect(found).to eq("true\n")
     end
   end
 end
