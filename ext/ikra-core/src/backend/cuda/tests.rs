@@ -202,7 +202,7 @@ fn power() -> Program {
 }
 
 /// More parameters than a launch takes.
-const PARAM_COUNT: i64 = 700;
+const PARAM_COUNT: i64 = 520;
 
 /// `out = in`, with each of very many parameters in turn subtracted from twice that, in a function of its own.
 fn many_params() -> Program {
