@@ -29,7 +29,52 @@ module Ticks
   end
 end
 
+# Blocks over numbers of elements of Arrays that all elements share. In the first ones each keeps to its own rows.
+# `t` counts the ticks.
+module FlatTicks
+  SIZE = 40
+  FUSED = {
+    "own rows" => ->(x, v, _, t) { ->(i) { x[i] += (v[i] = (v[i] * 5 + (t[i] += 1)) % 97) } },
+    "own rows under a branch" => ->(x, v, w, _) { ->(i) { v[i].odd? ? x[i] += w[i - 1] : v[i] = x[i] / 3 } },
+    "own rows, two of which raise" => ->(x, v, _, _) { ->(i) { x[i] = 1000 / ((v[i] -= 20 - i) + 30) } },
+    "own rows of Floats and nil" => ->(x, v, _, t) { ->(i) { t[i] = t[i].nil? || x[i] > 50 ? v[i] * 0.5 : nil } }
+  }.freeze
+  APART = {
+    "neighbours" => ->(x, v, _, t) { ->(i) { (t[i] += 1).odd? ? x[i] = v[i - 1] + v[(i + 1) % SIZE] : v[i] = x[i] % 1000 } },
+    "rows in another order" => ->(x, v, w, t) { ->(i) { (t[i] += 1).odd? ? x[w[i]] = v[i] * 2 : v[i] = x[i] + 1 } },
+    "one Array at two places" => ->(x, _, _, t) { ->(i) { (t[i] += 1).odd? ? x[i] += 1 : x[i < SIZE - 1 ? i + 1 : 0] *= 2 } },
+    "two Arrays that one name has" => ->(x, v, _, t) { ->(i) { ((t[i] += 1).odd? ? x : v)[i] = (t[i].odd? ? v : x)[-1 - i] + 1 } }
+  }.freeze
+
+  def self.arrays = [Array.new(SIZE) { |i| i * 37 % 101 }, Array.new(SIZE) { |i| i * 53 % 89 }, Array.new(SIZE) { |i| i * 7 % SIZE }, [0] * SIZE]
+
+  # What the block's Arrays are after the ticks, and what it raised. Then they are as before.
+  def self.after(maker)
+    arrays = self.arrays
+    yield maker.call(*arrays)
+    arrays
+  rescue ZeroDivisionError => e
+    e.message
+  end
+end
+
 RSpec.describe "peach with ticks" do
+  { FlatTicks::FUSED => true, FlatTicks::APART => false }.each do |makers, fused|
+    makers.each do |name, maker|
+      it "gives over #{name} of Arrays what a tick after the other gives, #{fused ? "in one launch" : "each in a launch"}" do
+        [0...FlatTicks::SIZE, 7...FlatTicks::SIZE - 1].each do |range|
+          plain = FlatTicks.after(maker) { |block| 6.times { range.each(&block) } }
+          Backends.present.each do |backend|
+            expect(FlatTicks.after(maker) { |block| range.peach(6, backend: backend, &block) }).to eq(plain), backend.to_s
+          end
+        end
+        told = nil
+        FlatTicks.after(maker) { |block| told = Ikra.explain { (0...FlatTicks::SIZE).peach(2, &block) }.sections.first }
+        expect(told).to have_attributes(fused?: fused, apart: fused ? [] : all(match(/the elements of/)))
+      end
+    end
+  end
+
   on_every_backend do
     it "gives its receiver" do
       numbers = [1, 2]

@@ -134,7 +134,7 @@ impl Explanation {
                 self.bodies.push(body);
             }
         }
-        let apart = |a: &crate::infer::Access| a.written() && !a.is_owned() && !a.is_atomic();
+        let apart = crate::infer::Access::keeps_ticks_apart;
         let fields: Vec<(ClassId, Name)> =
             an.fields.iter().filter(|(_, a)| apart(a)).map(|((class, ivar), _)| (*class, ivar.clone())).collect();
         for (class, ivar) in fields {
@@ -191,6 +191,9 @@ impl Explanation {
             Jobs::Grouped => "one for each object, which runs all its occurrences in their order",
         };
         self.fused = program.fused_ticks;
+        if self.fused {
+            self.apart.clear();
+        }
         for (i, column) in program.columns.iter().enumerate() {
             let Address::Strided { stride, offset, .. } = layout.address(ColumnId::new(i));
             let place = if offset == 0 { String::new() } else { format!(" at {offset}") };

@@ -9,7 +9,8 @@ pub mod stages;
 use crate::backend::FusedTicks;
 use crate::config::CodeOptions;
 use crate::error::Result;
-use crate::infer::{self, BlockSource};
+use crate::id::ArrayKind;
+use crate::infer::{self, Access, Analysis, BlockSource};
 use crate::ir::{ColumnId, Lowered, ParamId, Program, Storage, verify};
 use crate::layout::Layout;
 use crate::layout::schema::{Schema, Slot};
@@ -95,6 +96,7 @@ fn stages(
     // a map has one tick, and no loop over several
     let joins = shape.joined && fuses && shape.op == SectionOp::Each;
     let over_ticks = joins.then(|| Program { fused_ticks: true, ..program.clone() });
+    let shared = shared_columns(&analysis, shape, options, &schema).map(|columns| (columns, program.clone()));
     let elements = (schema.elements.clone(), schema.order);
     // the interpreter looks for races in the code that the user wrote
     let (mut program, stencils) = if options.races {
@@ -102,6 +104,12 @@ fn stages(
     } else {
         with_stencils(program, &schema, resources)?
     };
+    if let Some((columns, lowered)) = shared
+        && lowered.funcs.iter().all(|func| func.stage.is_none())
+        && passes::are_independent(&program, &columns)
+    {
+        program = passes::run(passes::COMMON, Program { fused_ticks: true, ..lowered })?;
+    }
     if shape.whole {
         over_rows(&mut program, &mut schema)?;
     }
@@ -140,6 +148,20 @@ fn fused(
             Ok((has_all && program.params.len() == params && program.each_tick_surely_ends()).then_some(program))
         }) as FusedTicks
     })
+}
+
+/// The columns that keep the ticks of a section apart, if these are all of arrays.
+fn shared_columns(
+    analysis: &Analysis<'_>,
+    shape: &SectionShape,
+    options: &CodeOptions,
+    schema: &Schema,
+) -> Option<Vec<ColumnId>> {
+    let of_arrays = !shape.single && !options.races && !analysis.fields.values().any(Access::keeps_ticks_apart);
+    let apart = |kind: &ArrayKind| analysis.arrays.get(kind).is_some_and(Access::keeps_ticks_apart);
+    let arrays = schema.arrays.iter().filter(|array| apart(&array.kind));
+    let columns: Vec<ColumnId> = arrays.flat_map(|array| array.slot.columns()).collect();
+    (of_arrays && !columns.is_empty()).then_some(columns)
 }
 
 /// How programs store each column. A pass may have made a column narrower, and added marks.

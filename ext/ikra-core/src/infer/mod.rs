@@ -224,6 +224,10 @@ impl Access {
     pub fn is_atomic(self) -> bool {
         self.accumulated && !self.read_shared && !self.written_shared && !self.read_owned && !self.written_owned
     }
+    /// Whether an element may reach in a tick what another one wrote in the tick before.
+    pub fn keeps_ticks_apart(&self) -> bool {
+        self.written() && !self.is_owned() && !self.is_atomic()
+    }
 }
 
 /// A write that two elements of one tick may make to one slot.

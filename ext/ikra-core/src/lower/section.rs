@@ -72,8 +72,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         (false, true) => Jobs::Reordered,
         (false, false) => Jobs::Identity,
     };
-    let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
-    let fuses = an.fields.values().all(touched) && an.arrays.values().all(touched);
+    let fuses = !an.fields.values().chain(an.arrays.values()).any(crate::infer::Access::keeps_ticks_apart);
     let loops = !shape.single || shape.joined && fuses;
     shared.funcs[entry.index()] = entry_function(an, &mut t, &mut shared, jobs, shape, loops)?;
     an.specs[Analysis::BLOCK.index()].lowered = true;

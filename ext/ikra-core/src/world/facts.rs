@@ -315,9 +315,10 @@ impl Facts {
     /// another program.
     pub fn word(&self, root: &Root) -> Option<Interval> {
         if self.out_of_range.contains(root) {
-            // it may only have been an empty array
+            // it may only have been an empty array, or a Range that does not start at 0
             let is_size = |value: &i64| (ASSUMED_RANGE.0..=ASSUMED_RANGE.1).contains(value);
-            return (root.is_of_live_object() && self.values.get(root).is_some_and(is_size)).then_some(ASSUMED_RANGE);
+            let is_again = root.is_of_live_object() || *root == Root::Element;
+            return (is_again && self.values.get(root).is_some_and(is_size)).then_some(ASSUMED_RANGE);
         }
         let array = self.get(&Place::Root(root.clone())).and_then(|ty| ty.array);
         match array {
