@@ -1,11 +1,11 @@
 //! Remainders of numbers that mostly lie between zero and the divisor, without a division.
 //!
-//! `(i + 1) % n` joins the ends of a row: only at its end there is anything to divide. A processor that predicts branches
-//! compares in one cycle what it divides in ten or more.
+//! `(i + 1) % n` joins the ends of a row: only at its end there is anything to divide. A processor that predicts
+//! branches compares in one cycle what it divides in ten or more.
 //!
 //! Fires for the remainder of a register to which a small constant was added, by a divisor that is no constant. For
-//! `0 <= a < n`, `a` is the remainder, so the result is the same. Loops are unrolled by now: what was a constant array's
-//! element is a constant.
+//! `0 <= a < n`, `a` is the remainder, so the result is the same. Loops are unrolled by now, so elements of constant
+//! arrays are constants.
 //!
 //! Only in [`super::CPU`]: on a GPU, the threads of a warp part where some of them divide.
 

@@ -64,8 +64,8 @@ impl Inside {
     /// What Ruby raises.
     pub fn leave(&self, ruby: &Ruby, value: Option<&Value>) -> Result<(), Error> {
         if !self.still_hold()? {
-            // Asked for its class first: to say what another object is, magnus calls `to_s` of the class, and drops what
-            // an interrupt raises there.
+            // Asked for its class first. To say what another object is, magnus calls `to_s` of the class, and what an
+            // interrupt raises there is dropped.
             if let Some(value) = value.filter(|value| value.is_kind_of(Submitted::class(ruby))) {
                 <&Submitted>::try_convert(*value)?.stop(ruby)?;
             }
