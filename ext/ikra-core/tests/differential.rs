@@ -204,28 +204,10 @@ fn same(raised: &Raised, expected: &Raised) -> bool {
 #[test]
 fn every_run_on_every_backend() {
     let cases = cases();
-    let mut failures = Failures::default();
-    let reference = ReferenceBackend::default();
-    let mut all = Vec::new();
-    for case in &cases {
-        for run in &case.runs {
-            let name = format!("{}:{}", case.name, run.line);
-            for host in [Host::AsItIs, Host::OtherOrder, Host::OneTick, Host::JoinedTicks] {
-                failures.guard(&name, |failures| match ready(case, run, host, &reference) {
-                    // the others are as they are otherwise
-                    Ok(Some(ready)) if host == Host::JoinedTicks && !ready.joins() => {}
-                    Ok(Some(ready)) => {
-                        let launches = || if host == Host::OneTick { Ok(()) } else { ready.check_launches() };
-                        let checks = ready.check_unimproved(&reference).and_then(|()| launches());
-                        checks.unwrap_or_else(|error| failures.add(&name, error));
-                        all.push(ready);
-                    }
-                    Ok(None) => {}
-                    Err(error) => failures.add(&name, error),
-                });
-            }
-        }
-    }
+    let runs: Vec<(&Case, &Run)> = cases.iter().flat_map(|case| case.runs.iter().map(move |run| (case, run))).collect();
+    let (all, failures): (Vec<_>, Vec<_>) = runs.par_iter().map(|(case, run)| on_reference(case, run)).unzip();
+    let all: Vec<Ready<'_>> = all.into_iter().flatten().collect();
+    let mut failures = failures.into_iter().fold(Failures::default(), Failures::and);
     let rows = all.iter().filter(|ready| ready.improved.schema.whole.is_some()).count();
     let joined = all.iter().filter(|ready| ready.joins()).count();
     println!(
@@ -238,26 +220,49 @@ fn every_run_on_every_backend() {
     assert!(rows > joined && joined > 0, "no case goes over the rows of its elements");
 }
 
+/// A run for each host that may want it otherwise.
+fn on_reference<'c>(case: &'c Case, run: &'c Run) -> (Vec<Ready<'c>>, Failures) {
+    let (reference, name) = (ReferenceBackend::default(), format!("{}:{}", case.name, run.line));
+    let (mut all, mut failures) = (Vec::new(), Failures::default());
+    for host in [Host::AsItIs, Host::OtherOrder, Host::OneTick, Host::JoinedTicks] {
+        failures.guard(&name, |failures| match ready(case, run, host, &reference) {
+            // the others are as they are otherwise
+            Ok(Some(ready)) if host == Host::JoinedTicks && !ready.joins() => {}
+            Ok(Some(ready)) => {
+                let launches = || if host == Host::OneTick { Ok(()) } else { ready.check_launches() };
+                let checks = ready.check_unimproved(&reference).and_then(|()| launches());
+                checks.unwrap_or_else(|error| failures.add(&name, error));
+                all.push(ready);
+            }
+            Ok(None) => {}
+            Err(error) => failures.add(&name, error),
+        });
+    }
+    (all, failures)
+}
+
 fn on_cpu(all: &[Ready<'_>], failures: &mut Failures) {
     let cpu = match CpuBackend::new() {
         Ok(cpu) => cpu,
         Err(error) => return println!("cpu: skipped ({error})"),
     };
-    for ready in all {
+    let structures = all.par_iter().filter(|ready| ready.structures().is_some()).count();
+    let found = all.par_iter().map(|ready| {
+        let mut failures = Failures::default();
         failures.guard(&ready.name(), |failures| {
             let checked = ready.prepared(&ready.improved, &cpu).and_then(|e| ready.check(&cpu, &*e));
             checked.unwrap_or_else(|error| failures.add(&ready.name(), format!("cpu: {error}")));
         });
-    }
-    let mut structures = 0;
-    for ready in all {
-        let Some(layout) = ready.structures() else { continue };
-        structures += 1;
-        failures.guard(&ready.name(), |failures| {
-            let checked = ready.laid_out(&ready.improved, &layout, &cpu).and_then(|e| ready.check(&cpu, &*e));
-            checked.unwrap_or_else(|error| failures.add(&ready.name(), format!("cpu, array of structures: {error}")));
-        });
-    }
+        if let Some(layout) = ready.structures() {
+            failures.guard(&ready.name(), |failures| {
+                let checked = ready.laid_out(&ready.improved, &layout, &cpu).and_then(|e| ready.check(&cpu, &*e));
+                checked
+                    .unwrap_or_else(|error| failures.add(&ready.name(), format!("cpu, array of structures: {error}")));
+            });
+        }
+        failures
+    });
+    *failures = std::mem::take(failures).and(found.reduce(Failures::default, Failures::and));
     assert!(structures > 0, "no case has objects with several fields");
     println!("cpu: {} runs, {structures} of them also with an array of structures", all.len());
 }
