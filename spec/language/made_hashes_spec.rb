@@ -132,6 +132,91 @@ RSpec.describe "Hashes that a block makes" do
       end.to be_same_as_ruby.over(1, 3)
     end
 
+    it "are merged, compared, and made of others" do
+      expect do |n|
+        h = { a: n, b: 2 }
+        other = { b: 1, c: n }
+        more = { a: 5, d: 1 }
+        h.default = n
+        [
+          { **h, b: 3 }, { b: 4, **h, "x" => n, **other }, { **h }, h.merge(other, more), h.merge(other, more, { e: 1 }) { |_, a, b| a * 10 + b }, h.merge(b: 2, e: n),
+          h.merge("k" => n, n => 1, **other), h.merge({ q: 1 }, r: 2), h.merge(a: 7) { |k, a, b| k == :a ? a + b : 0 }, h[:z],
+          h <= h, h < h, h > { a: 1 }, { b: 2 } <= h, h >= other, h < { a: n, b: 2, c: 0 }, h.fetch_values(:b, :a), h.fetch_values(:z) { |k| k }
+        ]
+      end.to be_same_as_ruby.over(1, 3)
+      expect do |n|
+        h = { a: n, b: nil }
+        h.merge!(c: 2, d: 3)
+        h.update({ b: n }, { e: nil }, { f: 1 })
+        h.merge!({ a: 1 }, { c: 1 }) { |_, a, b| a + b }
+        all = [h.compact!.equal?(h), h.compact!, h.transform_values!(&:succ).equal?(h)]
+        [all, h, h.transform_keys({ a: :x, c: 4 }), h.transform_keys(a: :y), h.transform_keys({ a: 1 }) { |k| [k] }, h.each_key.to_a, h.each_value.sum, h.each_pair.map { |_, v|
+ v }, h.each_value.with_index.to_a]
+      end.to be_same_as_ruby.over(1, 3)
+      expect { |text| [{ 1 => 2 }.merge(text => text.size), text.each_char.with_object(Hash.new(0)) { |c, h| h[c] += 1 }] }.to be_same_as_ruby.over("a bb a", "")
+      expect { |n| { n => 1 }.fetch_values(n, 2) }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "have lists that grow" do
+      expect do |n|
+        h = {}
+        g = Hash.new { |hash, k| hash[k] = [] }
+        f = { 0 => [], 1 => [n] }
+        e = {}
+        n.times do |i|
+          (h[i % 3] ||= []) << i
+          g[i % 2 == 0 ? :even : "odd"] << i * 0.5 << nil
+          f[i % 2].push(f.size, i)
+          e[i % 4] ||= []
+          e[i % 4] << [i, i.to_s]
+          e[i] = [i] if i > 6
+          h.delete(2) if i == 5
+        end
+        [h, g.to_a, f, e, h.map { |k, v| [k, v.size] }, g.sum { |_, v| v.size }, e[1], h.transform_values(&:sum), h.merge(f), h.values_at(0, 7)]
+      end.to be_same_as_ruby.over(0, 1, 9, 40)
+      expect { |n| n.times.each_with_object({}) { |i, h| (h[i % 2] ||= []) << i } }.to be_same_as_ruby.over(0, 5)
+      expect { |n| h = Hash.new { |hash, k| hash[k] = [] }; h[n] << 1; x = (h[n + 1] << 2); [x, h.to_a, h[9]] }.to be_same_as_ruby.over(1)
+      expect { |n| c = MadeHashes::Counter.new(n); n.times { |i| (c.counts[i % 3] ||= []) << i }; c.counts }.to be_same_as_ruby.over(5, 12)
+      expect { |n| h = { 1 => [2] }; h[n] << 3; h }.to be_same_as_ruby.over(1, 2)
+      expect { |n| h = { 1 => 2, 2 => nil }; h[n] << 3 }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "group what generated programs append" do
+      random = Random.new(52)
+      MadeHashes::KEYS.each_value do |keys|
+        programs = Array.new(15) { Array.new(random.rand(50)) { [keys.sample(random: random), random.rand(6), random.rand(100)] } }
+        expect do |program|
+          h = {}
+          g = Hash.new { |hash, k| hash[k] = [] }
+          program.each do |key, operation, value|
+            case operation
+            when 0 then h.delete(key)
+            when 1 then h[key] = []
+            when 2 then g[key].push(value, operation)
+            else (h[key] ||= []) << value
+            end
+          end
+          [h, g.to_a]
+        end.to be_same_as_ruby.over(programs)
+      end
+    end
+
+    it "refuse what appends to a list that others may hold" do
+      holders = {
+        "a variable" => ->(x) { h = { 0 => [] }; list = h[0]; h[0] << x; list },
+        "an array" => ->(x) { h = { 0 => [] }; all = h.values; h[0] << x; all },
+        "a block" => ->(x) { h = { 0 => [] }; h.each { |k, list| h[k] << x; h[k] = list } },
+        "another Hash" => ->(x) { h = { 0 => [] }; g = h.dup; g[0] << x; h },
+        "the program" => ->(x) { list = [x]; h = { 0 => list }; h[0] << x; list },
+        "its key" => ->(x) { h = {}; list = h[0] = []; h[0] << x; list },
+        "a value" => ->(x) { h = Hash.new { |hash, k| list = []; hash[k] = list; hash[1] = list }; h[0] << x; h[1] },
+        "the call" => ->(x) { h = { 0 => [] }; list = (h[0] << x); h[0] << x; list }
+      }
+      holders.each do |name, block|
+        expect { [1].pmap(backend:, &block) }.to raise_error(Ikra::CompileError, /only before they are read/), name
+      end
+    end
+
     it "have the methods of Enumerable" do
       expect do |n|
         h = { 1 => n, 2 => 4, 3 => 0 }
@@ -221,8 +306,12 @@ RSpec.describe "Hashes that a block makes" do
       -> (x) { { x => 1 }.freeze } => /freeze of Hash/,
       -> (x) { { x => 1 }.compare_by_identity } => /Hash#compare_by_identity/,
       -> (x) { [[x, 2, 3]].to_h } => /to_h of Arrays of a key and a value only/,
-      -> (x) { { x => 1 }.merge({ x => 2 }, { x => 3 }) } => /merge one Hash at a time/,
-      -> (x) { { x => 1 }.merge([x]) } => /merge of Hashes only/,
+      -> (x) { { x => 1 }.merge({ x => 2 }, { x => 3 }, {}, {}) } => /merge three Hashes at a time/,
+      -> (x) { { x => 1 }.merge([x]) } => /merge and compare Hashes with Hashes only/,
+      -> (x) { { x => 1 } <= x } => /merge and compare Hashes with Hashes only/,
+      -> (x) { h = Hash.new { |_, k| k }; h.default = x } => /no other default/,
+      -> (x) { h = Hash.new([]); h[x] << 1 } => /Array#<</,
+      -> (x) { h = Hash.new([x]); (h[x] ||= []) << 1 } => /of a Hash that has a default or a block/,
       -> (x) { "#{{ x => 1 }}" } => /Hash#to_s/
     }.each { |block, message| expect { [1].pmap(&block) }.to raise_error(Ikra::CompileError, message) }
   end

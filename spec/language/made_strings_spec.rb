@@ -54,6 +54,11 @@ module MadeTexts
     "squeeze" => ->(s) { [s.squeeze, s.squeeze("a"), s.squeeze("^a"), s.squeeze(" \n")] },
     "count" => ->(s) { [s.count("a-z"), s.count("^a"), s.count("")] },
     "partition" => ->(s) { [s.partition("a"), s.partition("é")] },
+    "rpartition" => ->(s) { [s.rpartition("a"), s.rpartition("é"), s.rpartition("")] },
+    "casecmp" => ->(s) { [s.casecmp("ABC"), s.casecmp("hello_world"), s.casecmp("É"), s.casecmp(s), s.casecmp(1)] },
+    "casecmp?" => ->(s) { [s.casecmp?("aBC"), s.casecmp?("hello worlD"), s.casecmp?(:a)] },
+    "gsub with a Hash" => ->(s) { [s.gsub("a", { "a" => 1 }), s.sub("é", "é" => "e"), s.gsub(/[ab]/, "a" => "<é>", "b" => nil), s.gsub("", {})] },
+    "each_line" => ->(s) { [s.each_line.map { |line| line + "!" }, s.each_line(chomp: true).to_a] },
     "join" => ->(s) { [[s, "b"].join, [s, 1, "é"].join(","), [1, s].join("-"), [nil, true, s] * ":", [].join] }
   }.freeze
 
@@ -238,6 +243,45 @@ RSpec.describe "Strings that a block makes" do
       end.to be_same_as_ruby.over(1, 2)
     end
 
+    it "grow in the variable that alone holds them" do
+      expect do |text|
+        made = +""
+        copy = text.dup
+        empty = String.new
+        sum = "é" + text
+        text.each_char do |c|
+          made << c << "-" if c != "b"
+          made.concat("é") unless made.size > 5 || made.end_with?("x")
+          empty << c
+        end
+        sum << text << 33 << "#{made}|"
+        copy << sum.reverse if copy.empty? || copy.start_with?("z")
+        n = 0
+        while n < 3
+          line = n.to_s
+          line << ":" << text
+          made << line
+          n += 1
+        end
+        [made, copy, empty, sum, text, text.each_char.with_object(+"") { |c, s| s << c << c }, String.new(text)]
+      end.to be_same_as_ruby.over("abc", "", "é", "aé日")
+      expect { |x| s = +"a"; s << x }.to be_same_as_ruby.over("b", nil, :c, 2.5)
+    end
+
+    it "are compared with the ends of Ranges" do
+      expect do |x|
+        kind =
+          case x
+          when "a".."f" then 1
+          when "g"..."p", "x".."zz" then 2
+          when 3, nil then 3
+          else 4
+          end
+        [kind, ("a".."f") === x, ("ab"..."b").cover?(x), ("a".."f").include?(x), ("a"..."f").member?(x)]
+      end.to be_same_as_ruby.over("a", "f", "ff", "p", "o", "é", "", "zz", "abc", "b", nil, 3, 2.5, :a)
+      expect { |x| [("a".."e").to_a, ("X".."b").map { |c| c + x }, ("a"..."c").each_with_object([]) { |c, l| l << c }, ("b".."a").to_a, ("a".."d").zip(1..4).to_h] }.to be_same_as_ruby.over("x")
+    end
+
     it "are keys of groups" do
       numbers = (1..30).to_a
       expect(numbers.pgroup_by(backend:) { |x| "k#{x % 3}" }).to eq(numbers.group_by { |x| "k#{x % 3}" })
@@ -301,6 +345,10 @@ RSpec.describe "Strings that a block makes" do
 
   it "are not changed where others may hold them" do
     expect { ["a"].pmap { |s| s << "b" } }.to raise_error(Ikra::CompileError, /String#<<.*make a new one with \+/m)
+    expect { ["a"].pmap { |s| t = s.dup; u = t; t << "b"; u } }.to raise_error(Ikra::CompileError, /String#<</)
+    expect { ["a"].pmap { |s| t = +""; t << (s + (u = t; "")); u } }.to raise_error(Ikra::CompileError, /a String that others may hold/)
+    expect { ["a"].pmap { |s| t = +"x"; t.each_char { |c| t << c } } }.to raise_error(Ikra::CompileError, /String#<</)
+    expect { ["a"].pmap { |s| t = s.dup; t << 233 } }.to raise_error(Ikra::CompileError, /characters of ASCII by their numbers/)
     expect { ["a"].pmap { |s| s.upcase! } }.to raise_error(Ikra::CompileError, /without ! gives/)
   end
 

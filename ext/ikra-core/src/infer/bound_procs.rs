@@ -334,7 +334,7 @@ impl Walker<'_, '_> {
         self.has_method(receiver, name, span)?;
         // the variable of the receiver is no longer its only holder
         for at in 0..env.locals.len() {
-            if env.locals[at].sole && receiver.array.is_some() {
+            if env.locals[at].sole && (receiver.array.is_some() || super::append::is_text(receiver)) {
                 env.locals[at].sole = false;
             }
         }

@@ -136,6 +136,14 @@ pub enum Builtin {
     MakeHash,
     /// The block that a Hash was made with, or nil.
     HashBlock,
+    /// `__lend`: others may hold lists that are in a Hash.
+    HashLend,
+    /// `__lent?`
+    HashLent,
+    /// `__stores_list?`: whether a Hash's block does nothing but give a key a new list.
+    HashStoresList,
+    /// `__grown(x)`: an Array that only a Hash holds, with one more element.
+    Grown,
     /// `__take(n)`: an array of the first n elements of a buffer.
     TakeOf,
     /// `__needs_array(x)`: raises what an array method raises for an argument that is not an Array.
@@ -454,7 +462,7 @@ impl Builtin {
             | OfRange => 0..=usize::MAX,
             ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | AsText | AsInt => 1..=1,
             ArrayPut => 2..=2,
-            Buffer | Alike | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
+            Grown | Buffer | Alike | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
             MakeHash => hashes::MADE_PARTS.len()..=hashes::MADE_PARTS.len(),
             IvarSet => 2..=2,
             HasKeys => 0..=1,
@@ -687,6 +695,13 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__case_form") => {
             Some(Builtin::Refuse("kernels do not know this option of a change of case", "leave it out"))
         }
+        (Atom::Str, "__backwards_form") => Some(Builtin::Refuse(
+            "kernels look for a regular expression from the beginning only",
+            "take the last of text.scan(/…/), or look for a String",
+        )),
+        (Atom::Str, "__codepoint_form") => {
+            Some(Builtin::StrRefuse("kernels append characters of ASCII by their numbers only"))
+        }
         (Atom::Str, "__set_form") => Some(Builtin::StrRefuse(
             "kernels know one set of ASCII characters here, without backslashes, whose ranges ascend",
         )),
@@ -771,10 +786,24 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Array(_), "__alike") => Some(Builtin::Alike),
         (_, "__make_hash") => Some(Builtin::MakeHash),
         (_, "__pair_form") => Some(Builtin::StrRefuse("kernels know to_h of Arrays of a key and a value only")),
-        (_, "__needs_hash") => Some(Builtin::StrRefuse("kernels know merge of Hashes only")),
+        (_, "__needs_hash") => Some(Builtin::StrRefuse("kernels merge and compare Hashes with Hashes only")),
         (_, "__dup_form") => Some(Builtin::StrRefuse("kernels do not copy a Hash that has a block")),
+        (_, "__default_form") => Some(Builtin::StrRefuse("kernels give no other default to a Hash that has a block")),
         (_, "__shift_form") => Some(Builtin::StrRefuse("kernels do not know shift of a Hash that is gone over")),
         (Atom::Object(class), "__block") if well_known::is_made_hash(class) => Some(Builtin::HashBlock),
+        (Atom::Object(class), "__lend") if well_known::is_made_hash(class) => Some(Builtin::HashLend),
+        (Atom::Object(class), "__lent?") if well_known::is_made_hash(class) => Some(Builtin::HashLent),
+        (Atom::Object(class), "__stores_list?") if well_known::is_made_hash(class) => Some(Builtin::HashStoresList),
+        (Atom::Array(_), "__grown") => Some(Builtin::Grown),
+        (_, "__lent_form") => Some(Builtin::StrRefuse(
+            "kernels append to lists in a Hash only before they are read: others may hold these",
+        )),
+        (_, "__moved_form") => {
+            Some(Builtin::StrRefuse("kernels do not append to a list in a Hash what changes this Hash or the list"))
+        }
+        (_, "__or_form") => {
+            Some(Builtin::StrRefuse("kernels do not know (h[k] ||= []) << x of a Hash that has a default or a block"))
+        }
         (_, "__needs_array") => Some(Builtin::NeedsArray),
         (_, "__one_level") => Some(Builtin::OneLevel),
         (_, "__no_list") => Some(Builtin::Unconverted("to_ary")),

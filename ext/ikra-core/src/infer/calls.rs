@@ -984,6 +984,24 @@ impl Analysis<'_> {
             }
             TakeOf => Ty::of(atom, reach),
             Alike => Ty::of(atom, Reach::Fresh),
+            Grown => match atom {
+                Atom::Array(kind) => {
+                    self.grow_by(from, kind, &args.positional[0])?;
+                    Ty::array(self.facts.find(kind)).reached(Reach::Fresh)
+                }
+                _ => Ty::never(),
+            },
+            HashLend => Ty::nil(),
+            HashLent => match atom {
+                Atom::Object(class) => {
+                    self.hash_lists_grow(class);
+                    self.read_field(from, atom, reach, &"walks".into())?;
+                    self.write_field(from, atom, reach, &"walks".into(), &Ty::int())?;
+                    Ty::bool()
+                }
+                _ => Ty::never(),
+            },
+            HashStoresList => flag(matches!(atom, Atom::Object(class) if self.stores_list(class))),
             HashBlock => match atom {
                 Atom::Object(class) => self.block_of_hash(class),
                 _ => Ty::nil(),

@@ -8,6 +8,8 @@
 //! result, the value of a captured local, or part of something that is not surely fresh itself. Everything that was put
 //! into it then escapes as well. If a class or kind of array escapes anywhere, its new objects stay everywhere.
 
+use super::append::is_new_list;
+use super::blocks::ProcKind;
 use super::builtins::Builtin;
 use super::calls::{Args, Refusal};
 use super::walk::{Env, Walker};
@@ -16,7 +18,7 @@ use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{ArrayKind, ClassId, MethodId};
 use crate::source::Source;
-use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, Name, Node, Target as Place, Unit};
+use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, Name, Node, Pattern, Target as Place, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{self, Assumption, MethodFact, Receiver, hashes, values, well_known};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -195,6 +197,27 @@ impl Analysis<'_> {
     /// The block with which the Hashes of a class are made, or nil.
     pub fn block_of_hash(&self, class: ClassId) -> Ty {
         self.made.hash_blocks.get(&class).map_or_else(Ty::nil, |(block, _)| block.clone())
+    }
+
+    /// Whether the block of a class of Hashes is `{ |hash, key| hash[key] = [] }`.
+    pub fn stores_list(&self, class: ClassId) -> bool {
+        let [id] = *self.block_of_hash(class).procs else { return false };
+        let ProcKind::Block(block) = &self.proc_info(id).kind else { return false };
+        let [Pattern::Local(hash), Pattern::Local(key)] = *block.params.required.as_slice() else { return false };
+        let mut body = &block.body;
+        while let Kind::Seq(items) = &body.kind
+            && let [only] = items.as_slice()
+        {
+            body = only;
+        }
+        let is = |node: &Node, local| matches!(node.kind, Kind::Local(l) if l == local);
+        match &body.kind {
+            Kind::Assign { target: Place::Index { receiver, args, .. }, value } => {
+                let place = is(receiver, hash) && matches!(args.as_slice(), [arg] if is(arg, key));
+                place && block.params.plain() && is_new_list(value, true)
+            }
+            _ => false,
+        }
     }
 
     /// Refuses Hashes with a block that the host would have to make.
@@ -447,6 +470,9 @@ impl Walker<'_, '_> {
             }
             return self.inline(hash_maker(), Ty::module(class), args, block.cloned(), span, env);
         }
+        if class == well_known::STRING && builtin == Builtin::New {
+            return self.inline(string_maker(), Ty::module(class), args, block.cloned(), span, env);
+        }
         let name = if builtin == Builtin::New { "new" } else { "allocate" };
         let answer = self.an.makes(class, name);
         let class = self.refused(answer, span)?;
@@ -537,6 +563,14 @@ impl Walker<'_, '_> {
 /// If the prelude lacks it.
 pub fn hash_maker() -> MethodId {
     crate::prelude::find("", "Kernel", "__new_hash").expect("the prelude has it")
+}
+
+/// The prelude's method for `String.new`.
+///
+/// # Panics
+/// If the prelude lacks it.
+pub fn string_maker() -> MethodId {
+    crate::prelude::find("", "Kernel", "__new_string").expect("the prelude has it")
 }
 
 /// The prelude's method that gives a literal Hash a key and its value.

@@ -296,6 +296,8 @@ pub struct Analysis<'w> {
     lacking: HashMap<(SpecId, Span, Prims), String>,
     /// Kinds of arrays that have room to grow.
     growing: BTreeSet<ArrayKind>,
+    /// Classes of made Hashes to whose lists the section appends.
+    growing_hashes: BTreeSet<ClassId>,
     /// Literal blocks whose value is known to be used.
     valued: Valued,
     /// Assignments to parts of arrays that more than one reference may hold.
@@ -371,6 +373,7 @@ pub fn analyse<'w>(
         inlinings: HashMap::new(),
         lacking: HashMap::new(),
         growing: BTreeSet::new(),
+        growing_hashes: BTreeSet::new(),
         valued: Valued::default(),
         shared_parts: HashSet::new(),
         lifted: lifted::Lifted::default(),

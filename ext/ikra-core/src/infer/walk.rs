@@ -16,6 +16,7 @@ pub use narrow::assigned;
 use rescue::Exit;
 pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 
+use super::append::{STORE_LIST, is_new_list, storing};
 use super::blocks::{Activation, ProcKind};
 use super::calls::{Args, Literal, Refusal, receiver_of};
 use super::locals::Locals;
@@ -459,7 +460,19 @@ impl Walker<'_, '_> {
                         let new = self.an.spec(self.here.id).void.contains(&node.id) && self.makes_new(value);
                         self.assign_new(env, *local, &ty, new);
                     }
-                    _ => self.assign_to(target, owner, &ty, env)?,
+                    _ => {
+                        let void = self.an.spec(self.here.id).void.contains(&node.id);
+                        match (target, owner) {
+                            (ast::Target::Index { span, .. }, Some((receiver, mut types)))
+                                if storing(&receiver, value, void) == STORE_LIST && types.len() == 1 =>
+                            {
+                                types.push(ty.clone());
+                                let at = self.assumption(*span);
+                                self.dispatch(&receiver, STORE_LIST, &Args::of(types), true, *span, &at, env)?;
+                            }
+                            (_, owner) => self.assign_to(target, owner, &ty, env)?,
+                        }
+                    }
                 }
                 let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
                 *env = self.join_env(env, &skipped);
@@ -611,7 +624,8 @@ impl Walker<'_, '_> {
                 for (key, value) in pairs {
                     let pair = vec![self.eval(key, env)?, self.eval(value, env)?];
                     let at = self.assumption(key.span);
-                    self.dispatch(&made, STORE, &Args::of(pair), true, key.span, &at, env)?;
+                    let store = if is_new_list(value, false) { STORE_LIST } else { STORE };
+                    self.dispatch(&made, store, &Args::of(pair), true, key.span, &at, env)?;
                 }
                 if env.dead { Ty::never() } else { made }
             }

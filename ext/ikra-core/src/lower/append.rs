@@ -10,13 +10,16 @@ use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::ArrayKind;
-use crate::infer::append::{Growth, growth};
+use crate::infer::append::{Growth, PUSH, PUSH_TO, WITH_TEXT, growth, in_hash, is_text, only_made_hashes};
 use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, VarId};
 use crate::syntax::ast::{Call, Kind, Node};
 use crate::types::{Atom, Reach, Ty};
 
 /// The least capacity of an array that grows.
 const MIN_CAPACITY: i64 = 4;
+
+/// The bit of a made Hash's `walks` that says that others may hold lists in it.
+pub const LENT: i64 = 1 << 32;
 
 impl Body<'_, '_> {
     /// The capacity of an array of this length.
@@ -68,6 +71,27 @@ impl Body<'_, '_> {
             return Ok(None);
         }
         let ty = self.ty(receiver);
+        if is_text(&ty)
+            && matches!(&*call.name, "<<" | "concat")
+            && self.an.reaches_rubys(self.here.spec, Atom::Str, &call.name)
+        {
+            let mut out = Val::NEVER;
+            for args in steps {
+                let (args, _) = self.args(args)?;
+                if self.cx.b.ended() {
+                    return Ok(Some(Val::NEVER));
+                }
+                let at = call.name_span;
+                let text = self.read_local(local, &ty, at)?;
+                let (longer, given) = self.call_values((text, &ty), WITH_TEXT, &args, &[], true, at, at)?;
+                if given.is_never() || self.cx.b.ended() {
+                    return Ok(Some(Val::NEVER));
+                }
+                self.write_local(local, longer)?;
+                out = longer;
+            }
+            return Ok(Some(out));
+        }
         let [Atom::Array(kind)] = ty.atoms()[..] else { return Ok(None) };
         if ty.reach != Reach::Fresh || !self.an.reaches_rubys(self.here.spec, Atom::Array(kind), &call.name) {
             return Ok(None);
@@ -91,6 +115,65 @@ impl Body<'_, '_> {
             out = given.unwrap_or(Val::Array(kind, array.into()));
         }
         Ok(Some(out))
+    }
+
+    /// `h[k] << x` of a Hash that kernels make, whose values are lists; None: some other call.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn grown_in_hash(&mut self, node: &Node, call: &Call) -> Result<Option<Val>> {
+        let Some(parts) = in_hash(call) else { return Ok(None) };
+        let hash = parts.hash;
+        if !self.visited(hash) {
+            return Ok(None);
+        }
+        let ty = self.ty(hash);
+        if !only_made_hashes(&ty) || !(parts.or_new || self.an.may_have_lists(self.here.spec, &ty)) {
+            return Ok(None);
+        }
+        let object = self.held(hash)?;
+        let key = (self.held(parts.key)?, self.ty(parts.key), None);
+        let at = call.name_span;
+        for (step, args) in parts.steps.iter().enumerate() {
+            if self.cx.b.ended() {
+                return Ok(Some(Val::NEVER));
+            }
+            let list = match parts.ready(step) {
+                Some(ready) => {
+                    let given = std::slice::from_ref(&key);
+                    let (list, list_ty) = self.call_values((object, &ty), ready, given, &[], true, at, at)?;
+                    Some((self.copied(list), list_ty, None))
+                }
+                None => None,
+            };
+            let (args, _) = self.args(args)?;
+            for (i, arg) in args.into_iter().enumerate() {
+                if self.cx.b.ended() {
+                    return Ok(Some(Val::NEVER));
+                }
+                let (push, given) = match &list {
+                    Some(list) if i == 0 => (PUSH_TO, vec![key.clone(), list.clone(), arg]),
+                    _ => (PUSH, vec![key.clone(), arg]),
+                };
+                self.call_values((object, &ty), push, &given, &[], true, at, at)?;
+            }
+        }
+        if self.cx.b.ended() || self.an.spec(self.here.spec).void.contains(&node.id) {
+            return Ok(Some(if self.cx.b.ended() { Val::NEVER } else { Val::NIL }));
+        }
+        let (list, list_ty) = self.call_values((object, &ty), "[]", &[key], &[], true, at, at)?;
+        Ok(Some(if list_ty.is_never() { Val::NEVER } else { list }))
+    }
+
+    /// An array with one element more.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn grown_by(&mut self, kind: ArrayKind, packed: Operand, val: Val, span: Span) -> Result<Operand> {
+        let array = self.cx.b.temp(Scalar::I64);
+        self.cx.b.set(array, packed);
+        self.push(kind, array.into(), val, span)?;
+        Ok(array.into())
     }
 
     /// Changes the length of the array in `array`. Returns the call's result, if that is not the array.

@@ -13,6 +13,7 @@ use super::{Cx, Shared};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::ProcId;
+use crate::infer::append::{READY_OR_NEW, STORE_LIST, op_makes_list, storing};
 use crate::infer::blocks::ProcKind;
 use crate::infer::calls::{divided, makes_no_array};
 use crate::infer::{Analysis, Shape, SpecId, takes_apart};
@@ -492,7 +493,16 @@ impl<'p, 'w> Body<'p, 'w> {
                     return Ok(Val::NEVER);
                 }
                 let value_ty = self.ty(value);
-                self.assign_to(target, owner, val, &value_ty)?;
+                let void = self.an.spec(self.here.spec).void.contains(&node.id);
+                match (target, owner) {
+                    (ast::Target::Index { span, .. }, Some(((object, receiver), mut args)))
+                        if storing(&receiver, value, void) == STORE_LIST && args.len() == 1 =>
+                    {
+                        args.push((val, value_ty, None));
+                        self.call_values((object, &receiver), STORE_LIST, &args, &[], true, *span, *span)?;
+                    }
+                    (_, owner) => self.assign_to(target, owner, val, &value_ty)?,
+                }
                 val
             }
             Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value)?,
@@ -1216,6 +1226,15 @@ impl<'p, 'w> Body<'p, 'w> {
             args.push((amount, self.ty(value), crate::infer::literal(value)));
             let (_, ty) = self.call_values((*object, ty), &name, &args, &[], *on_self, span, node.span)?;
             return Ok(if ty.is_never() { Val::NEVER } else { Val::NIL });
+        }
+        if let (Some((object, ty, _)), [key]) = (&object, args.as_slice())
+            && op_makes_list(target, op, value)
+            && self.an.spec(self.here.spec).void.contains(&node.id)
+            && self.an.gives_nil(self.here.spec, ty)
+        {
+            let key = std::slice::from_ref(key);
+            self.call_values((*object, ty), READY_OR_NEW, key, &[], true, span, node.span)?;
+            return Ok(Val::NIL);
         }
         let name = match target {
             ast::Target::Attr { name, .. } => name.to_string(),

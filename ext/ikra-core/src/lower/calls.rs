@@ -508,6 +508,9 @@ impl Body<'_, '_> {
         if let Some(val) = self.grown(node, call)? {
             return Ok(val);
         }
+        if let Some(val) = self.grown_in_hash(node, call)? {
+            return Ok(val);
+        }
         if let Some(val) = self.wide_modulo(call)? {
             return Ok(val);
         }

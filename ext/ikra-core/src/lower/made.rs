@@ -10,9 +10,10 @@ use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{ArrayKind, ClassId};
+use crate::infer::append::{STORE_LIST, is_new_list};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
-use crate::infer::made::{STORE, Thing, array_builder, hash_maker};
+use crate::infer::made::{STORE, Thing, array_builder, hash_maker, string_maker};
 use crate::ir::{Cmp, HeapId, Op, Operand, Scalar, SiteId, Space, Stmt, Trap};
 use crate::layout::schema::{NO_ORIGIN, Slot};
 use crate::syntax::ast::Node;
@@ -48,6 +49,9 @@ impl Body<'_, '_> {
         }
         if class == well_known::HASH && builtin == Builtin::New {
             return self.outcome(&Target::Ruby(hash_maker()), (atom, Reach::Any), "new", types, block, how);
+        }
+        if class == well_known::STRING && builtin == Builtin::New {
+            return self.outcome(&Target::Ruby(string_maker()), (atom, Reach::Any), "new", types, block, how);
         }
         let class = self.an.makes(class, "new").map_err(|r| self.refused(r, how.span))?;
         let object = Ty::object(class, Reach::Fresh);
@@ -104,6 +108,11 @@ impl Body<'_, '_> {
             let receiver = Val::Unit(Unit::Module(class));
             let types = Args { void: how.void, ..Args::of_values(args, keywords) };
             return self.inline(hash_maker(), (atom, Reach::Any), receiver, args, keywords, &types, block, how.span);
+        }
+        if class == well_known::STRING && builtin == Builtin::New {
+            let receiver = Val::Unit(Unit::Module(class));
+            let types = Args { void: how.void, ..Args::of_values(args, keywords) };
+            return self.inline(string_maker(), (atom, Reach::Any), receiver, args, keywords, &types, block, how.span);
         }
         let given = args.len() + usize::from(!keywords.is_empty());
         if builtin == Builtin::Allocate && given > 0 {
@@ -218,7 +227,8 @@ impl Body<'_, '_> {
                 }
                 pair.push((val, self.ty(item), None));
             }
-            self.call_values((made, &ty), STORE, &pair, &[], true, key.span, key.span)?;
+            let store = if is_new_list(value, false) { STORE_LIST } else { STORE };
+            self.call_values((made, &ty), store, &pair, &[], true, key.span, key.span)?;
         }
         Ok(made)
     }

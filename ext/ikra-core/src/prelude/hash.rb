@@ -262,9 +262,19 @@ class Hash
     out
   end
 
-  def transform_keys
+  def transform_keys(names = (none = true))
     out = {}
-    each { |key, value| out[yield(key)] = value }
+    if none
+      __block_form unless block_given?
+      each { |key, value| out[yield(key)] = value }
+    else
+      __needs_hash unless names.is_a?(Hash)
+      if block_given?
+        each { |key, value| out[names.key?(key) ? names.__member(key) : yield(key)] = value }
+      else
+        each { |key, value| out[names.key?(key) ? names.__member(key) : key] = value }
+      end
+    end
     out
   end
 
@@ -282,11 +292,55 @@ class Hash
     out
   end
 
-  def merge(other = (none = true))
-    return dup if none
-    return dup.update(other) unless block_given?
+  def merge(other = (none = true), second = (one = true), third = (two = true))
+    out = dup
+    return out if none
 
-    dup.update(other) { |key, mine, theirs| yield(key, mine, theirs) }
+    if block_given?
+      out.update(other) { |key, mine, theirs| yield(key, mine, theirs) }
+      out.update(second) { |key, mine, theirs| yield(key, mine, theirs) } unless one
+      out.update(third) { |key, mine, theirs| yield(key, mine, theirs) } unless two
+    else
+      out.update(other)
+      out.update(second) unless one
+      out.update(third) unless two
+    end
+    out
+  end
+
+  def fetch_values(*keys)
+    if block_given?
+      keys.map { |key| fetch(key) { |lacking| yield(lacking) } }
+    else
+      keys.map { |key| fetch(key) }
+    end
+  end
+
+  # Whether all keys are in another Hash, with equal values.
+  def <=(other)
+    __needs_hash unless other.is_a?(Hash)
+    return false if size > other.size
+
+    each do |key, value|
+      return false unless other.key?(key)
+      return false unless value.__asked == other.__member(key)
+    end
+    true
+  end
+
+  def <(other)
+    __needs_hash unless other.is_a?(Hash)
+    size < other.size && self <= other
+  end
+
+  def >=(other)
+    __needs_hash unless other.is_a?(Hash)
+    other <= self
+  end
+
+  def >(other)
+    __needs_hash unless other.is_a?(Hash)
+    other < self
   end
 
   def dup

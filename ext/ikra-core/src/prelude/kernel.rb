@@ -178,6 +178,22 @@ module Kernel
     __make_hash(__buffer(4), __buffer(4), __buffer(4), __buffer(0), 0, 0, 0, none ? nil : default)
   end
 
+  # No other value is in a Range of two Strings.
+  def __between_texts(_from, _to, _exclusive)
+    __no_order(self) unless is_a?(Integer) || is_a?(Float) || is_a?(Symbol) || is_a?(Array)
+    false
+  end
+
+  def __among_characters(_from, _to, _exclusive)
+    __no_text(self)
+    false
+  end
+
+  # `String.new`
+  def __new_string(text = (none = true), capacity: 0) # rubocop:disable Lint/UnusedMethodArgument
+    none ? "".__coded(0, 2) : "".__text(text).__copy
+  end
+
   # What a Hash keeps of a key.
   def __as_key
     self

@@ -8,6 +8,18 @@ module List
   end
   alias __list_each_entry __list_each
 
+  def __list_each_pair
+    to_a
+  end
+
+  def __list_each_key
+    keys
+  end
+
+  def __list_each_value
+    values
+  end
+
   def __list_combination(count)
     out = []
     to_a.combination(count) { |x| out << x }

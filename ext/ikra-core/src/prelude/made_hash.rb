@@ -8,23 +8,101 @@ class MadeHash
     if block.nil?
       return __default if __default.nil? ? __doubt(i < 0) : i < 0
     elsif i < 0
-      return block.call(self, key)
+      value = block.call(self, key)
+      __lend
+      return value
     end
+    __lend
     __values.__at(i)
   end
 
   def []=(key, value)
-    hash = key.__hash
-    i = __spot(key, hash)
-    if i < 0
-      __fixed if __walks > 0
-      i = __append_key(key.__as_key, hash)
-    end
-    __values.__put(i, value)
+    __lend if value.is_a?(Array)
+    __store_list(key, value)
     value
   end
   alias store []=
   alias __store []=
+
+  # A value that nothing else holds. Lists may grow in a Hash as long as nothing else may hold them: `__lend` notes that
+  # something else may, beside the number of methods that go over the Hash.
+  def __store_list(key, value)
+    hash = key.__hash
+    i = __spot(key, hash)
+    if i < 0
+      __fixed if __walks & 0xffff_ffff > 0
+      i = __append_key(key.__as_key, hash)
+    end
+    __values.__put(i, value)
+    nil
+  end
+
+  # Where the list is to which `h[key] << value` appends, or -1.
+  def __ready_place(key)
+    i = __spot(key, key.__hash)
+    block = __block
+    return i if i >= 0 || block.nil?
+
+    walks = __walks
+    block.call(self, key)
+    self.__walks = walks if __stores_list?
+    __spot(key, key.__hash)
+  end
+
+  # `h[key]`, before `<< value`
+  def __ready(key)
+    i = __ready_place(key)
+    i < 0 ? __default : __values.__at(i)
+  end
+
+  # `h[key] ||= []`, of a Hash without a default
+  def __ready_or_new(key)
+    hash = key.__hash
+    i = __spot(key, hash)
+    if i < 0
+      block = __block
+      __or_form unless block.nil? && __default.nil?
+      __fixed if __walks & 0xffff_ffff > 0
+      i = __append_key(key.__as_key, hash)
+      __values.__put(i, [])
+    elsif !__values.__at(i)
+      __values.__put(i, [])
+    end
+    __values.__at(i)
+  end
+
+  # `h[key] << value`
+  def __push(key, value)
+    i = __ready_place(key)
+    if i < 0
+      __default << value
+    else
+      __push_at(i, __values.__at(i), value)
+    end
+    nil
+  end
+
+  # The same after the evaluation of a value that may have changed the Hash.
+  def __push_to(key, list, value)
+    if list.is_a?(Array)
+      i = __spot(key, key.__hash)
+      __moved_form if i < 0 || !__values.__at(i).__same?(list)
+      __push_at(i, list, value)
+    else
+      list << value
+    end
+    nil
+  end
+
+  def __push_at(place, list, value)
+    if list.is_a?(Array)
+      __lent_form if __lent?
+      __values.__put(place, list.__grown(value))
+    else
+      list << value
+    end
+    nil
+  end
 
   def __fixed
     raise "can't add a new key into hash during iteration"
@@ -40,6 +118,7 @@ class MadeHash
   def fetch(key, default = (none = true))
     i = __spot(key, key.__hash)
     if i >= 0
+      __lend
       __values.__at(i)
     elsif block_given?
       yield(key)
@@ -77,6 +156,7 @@ class MadeHash
   end
 
   def each
+    __lend
     __each_place { |i| yield(__keys.__at(i), __values.__at(i)) }
     self
   end
@@ -88,6 +168,7 @@ class MadeHash
   end
 
   def each_value
+    __lend
     __each_place { |i| yield(__values.__at(i)) }
     self
   end
@@ -98,11 +179,13 @@ class MadeHash
   end
 
   def values
+    __lend
     places = __places
     __build(places.size) { |i| __values.__at(places.__at(i)) }
   end
 
   def to_a
+    __lend
     places = __places
     __build(places.size) { |i| __pair(places.__at(i)) }
   end
@@ -114,6 +197,7 @@ class MadeHash
   end
 
   def map
+    __lend
     out = []
     __each_place { |i| out << yield(__keys.__at(i), __values.__at(i)) }
     out
@@ -122,6 +206,7 @@ class MadeHash
 
   # A key that is not there yet.
   def __add(key, value)
+    __lend if value.is_a?(Array)
     i = __append_key(key, key.__hash)
     __values.__put(i, value)
     nil
@@ -169,6 +254,7 @@ class MadeHash
   end
 
   def delete_if
+    __lend
     __each_place { |i| __drop(i) if yield(__keys.__at(i), __values.__at(i)) }
     self
   end
@@ -180,6 +266,7 @@ class MadeHash
   end
 
   def keep_if
+    __lend
     __each_place { |i| __drop(i) unless yield(__keys.__at(i), __values.__at(i)) }
     self
   end
@@ -197,7 +284,7 @@ class MadeHash
   end
 
   def shift
-    __shift_form if __walks > 0
+    __shift_form if __walks & 0xffff_ffff > 0
     i = 0
     while i < __used
       if __hashes.__at(i) >= 0
@@ -209,23 +296,66 @@ class MadeHash
     nil
   end
 
-  def update(other = (none = true))
+  def update(other = (none = true), second = (one = true), third = (two = true))
     return self if none
 
+    if block_given?
+      __take_all(other) { |key, mine, theirs| yield(key, mine, theirs) }
+      __take_all(second) { |key, mine, theirs| yield(key, mine, theirs) } unless one
+      __take_all(third) { |key, mine, theirs| yield(key, mine, theirs) } unless two
+    else
+      __take_all(other)
+      __take_all(second) unless one
+      __take_all(third) unless two
+    end
+    self
+  end
+  alias merge! update
+
+  def __take_all(other)
     __needs_hash unless other.is_a?(Hash)
     if block_given?
       other.each { |key, value| self[key] = key?(key) ? yield(key, self[key], value) : value }
     else
       other.each { |key, value| self[key] = value }
     end
+    nil
+  end
+
+  # `{ **other, key => value }`: the Hash before it, with what another has, or with one key more.
+  def __with_all(other)
+    __take_all(other)
     self
   end
-  alias merge! update
+
+  def __with(key, value)
+    __store(key, value)
+    self
+  end
+
+  def transform_values!
+    __lend
+    __each_place { |i| __values.__put(i, yield(__values.__at(i))) }
+    self
+  end
+
+  def compact!
+    count = __live
+    __each_place { |i| __drop(i) if __values.__at(i).nil? }
+    count == __live ? nil : self
+  end
+
+  def default=(value)
+    block = __block
+    __default_form unless block.nil?
+    self.__default = value
+  end
 
   def dup
     block = __block
     __dup_form unless block.nil?
     out = __new_hash(__default)
+    __lend
     __each_place { |i| out.__add(__keys.__at(i), __values.__at(i)) }
     out
   end
@@ -251,6 +381,7 @@ class MadeHash
   end
 
   def partition
+    __lend
     keys = __keys.__alike(__live)
     values = __values.__alike(__live)
     yes = []
@@ -302,6 +433,7 @@ class MadeHash
 
   # What the block gives for each key and value. It sees them as they are then, and so does the caller.
   def __rank(keys, values)
+    __lend
     out = []
     __each_place do |i|
       n = out.size

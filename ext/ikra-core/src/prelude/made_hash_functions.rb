@@ -107,6 +107,7 @@ class MadeHash
   end
 
   def __member(key)
+    __lend
     __values.__at(__spot(key, key.__hash))
   end
 

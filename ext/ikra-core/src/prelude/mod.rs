@@ -208,9 +208,8 @@ const MORE_ARGUMENTS: &[(&[&str], &str)] = &[
     (&["upcase", "downcase", "capitalize", "swapcase"], "leave its options out"),
     (&["each_with_index", "each_entry", "reverse_each"], "leave them out"),
     (&["find_index", "index", "fill"], "write a loop"),
-    (&["merge", "merge!", "update"], "merge one Hash at a time"),
+    (&["merge", "merge!", "update"], "merge three Hashes at a time"),
     (&["tally"], "count in a Hash of your own: counts[x] += 1"),
-    (&["transform_keys"], "give it a block"),
 ];
 
 /// The advice for a call with more arguments than the prelude's method takes, if Ruby's own takes more.

@@ -14,6 +14,32 @@ class String
     made.__coded(all, state > 3 ? state - 2 : state)
   end
 
+  # Whether it is in a Range of two Strings.
+  def __between_texts(from, to, exclusive)
+    return false if (self <=> from) < 0
+
+    order = self <=> to
+    exclusive ? order < 0 : order <= 0
+  end
+
+  # Whether it is one of the characters of ASCII from one to another.
+  def __among_characters(from, to, exclusive)
+    return false unless bytesize == 1
+
+    last = to.__byte(0)
+    last -= 1 if exclusive
+    b = __byte(0)
+    b >= from.__byte(0) && b <= last
+  end
+
+  # What `self << other` is then.
+  def __with_text(other)
+    return self + other unless other.is_a?(Integer)
+
+    __codepoint_form unless other >= 0 && other < 128
+    self + other.chr
+  end
+
   def *(times)
     n = __int(times)
     raise ArgumentError, "negative argument" if n < 0
@@ -143,6 +169,8 @@ class String
       __substitution_form unless block_given?
       return __yielded(pattern, 1) { |part| yield(part) }
     end
+    return __yielded(pattern, 1) { |part| other[part] } if other.is_a?(Hash)
+
     __substituted(pattern, other, 1)
   end
 
@@ -151,6 +179,8 @@ class String
       __substitution_form unless block_given?
       return __yielded(pattern, -1) { |part| yield(part) }
     end
+    return __yielded(pattern, -1) { |part| other[part] } if other.is_a?(Hash)
+
     __substituted(pattern, other, -1)
   end
 
@@ -336,6 +366,41 @@ class String
 
     n = i + text.bytesize
     [__view(0, i), text, __view(n, bytesize - n)]
+  end
+
+  def rpartition(pattern)
+    __backwards_form if pattern.is_a?(Regexp)
+    text = __text(pattern)
+    __disagree unless __agrees?(text)
+    __broken unless valid_encoding? && text.valid_encoding?
+    n = __find_last(text, size)
+    return [__view(0, 0), __view(0, 0), __view(0, bytesize)] if n < 0
+
+    i = __offset(n)
+    n = i + text.bytesize
+    [__view(0, i), text, __view(n, bytesize - n)]
+  end
+
+  # Of letters, only those of ASCII count as the same.
+  def casecmp(other)
+    unless other.is_a?(String)
+      __no_text(other)
+      return nil
+    end
+    __agrees?(other) ? __order_of_cases(other) : nil
+  end
+
+  def casecmp?(other)
+    unless other.is_a?(String)
+      __no_text(other)
+      return nil
+    end
+    __no_case unless ascii_only? && other.ascii_only?
+    bytesize == other.bytesize && __order_of_cases(other) == 0
+  end
+
+  def +@
+    __frozen? ? __copy : self
   end
 
   def split(separator = nil, limit = 0)
@@ -758,6 +823,11 @@ class String
   end
 
   # What iterators without a block give one after the other.
+  def __list_each_line(_newlines = (none = true), chomp: false)
+    __line_form unless none
+    lines(chomp: chomp)
+  end
+
   def __list_each_byte
     bytes
   end
@@ -887,6 +957,7 @@ class String
   end
 
   def rindex(other, from = (none = true))
+    __backwards_form if other.is_a?(Regexp)
     last = size
     n = none ? last : __int(from)
     text = __text(other)
@@ -967,9 +1038,18 @@ class String
     radix = __int(base)
     raise ArgumentError, "invalid radix #{radix}" if radix < 0 || radix == 1 || radix > 36
 
+    __digits_of(radix)
+  end
+
+  def oct
+    __digits_of(-8)
+  end
+
+  # The number at its beginning. A negative base is that of digits without a prefix.
+  def __digits_of(base)
     i = __after_sign
     minus = i > 0 && __byte(i - 1) == 45
-    radix = __radix(i, radix)
+    radix = __radix(i, base)
     i += 2 if __prefix?(i, radix)
     n = 0
     digit = false

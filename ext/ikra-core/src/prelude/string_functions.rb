@@ -541,6 +541,21 @@ class String
     nil
   end
 
+  # `<=>` of the bytes, with small letters for great ones.
+  def __order_of_cases(other)
+    i = 0
+    while i < bytesize && i < other.bytesize
+      a = __byte(i)
+      b = other.__byte(i)
+      a |= 32 if a >= 65 && a <= 90
+      b |= 32 if b >= 65 && b <= 90
+      return a < b ? -1 : 1 unless a == b
+
+      i += 1
+    end
+    bytesize <=> other.bytesize
+  end
+
   def __fill_reverse(other)
     i = 0
     n = other.bytesize

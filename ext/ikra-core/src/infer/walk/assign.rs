@@ -258,6 +258,9 @@ impl Walker<'_, '_> {
         if self.accumulates(node, target, op, value, env)? || self.adds_to_live(node, target, op, value, env)? {
             return Ok(if env.dead { Ty::never() } else { Ty::nil() });
         }
+        if self.made_in_hash(node, target, op, value, env)? {
+            return Ok(if env.dead { Ty::never() } else { Ty::nil() });
+        }
         let (old, place) = self.read_target(target, env, &at)?;
         let old = if env.dead { old } else { self.note(node.id, &old, |s| &mut s.op_reads) };
         match op {

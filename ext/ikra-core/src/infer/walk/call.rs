@@ -397,6 +397,9 @@ impl Walker<'_, '_> {
         if let Some(ty) = self.grown(node, call, env)? {
             return Ok(ty);
         }
+        if let Some(ty) = self.grown_in_hash(node, call, env)? {
+            return Ok(ty);
+        }
         let on_self = call.finds_private();
         let receiver = match &call.receiver {
             Some(receiver) => {

@@ -11,6 +11,7 @@ use crate::infer::calls::{Args, Literal, Target};
 use crate::infer::structs::KeyValue;
 use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::GroupKeys;
+use crate::lower::append::LENT;
 use crate::lower::body::Body;
 use crate::lower::compare::Asker;
 use crate::lower::numbers;
@@ -166,7 +167,7 @@ impl Body<'_, '_> {
                     }
                 }
             }
-            RespondTo | Answers | ClassOf | HasKeys | IsList | IsOwn => {
+            RespondTo | Answers | ClassOf | HasKeys | IsList | IsOwn | HashStoresList => {
                 // both follow from the type
                 let types =
                     Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
@@ -273,6 +274,26 @@ impl Body<'_, '_> {
             Alike => match (atom, first) {
                 (Atom::Array(kind), Some((_, Val::Int(length)))) => Some(self.rows(kind, length)?.2),
                 _ => None,
+            },
+            Grown => match (atom, receiver, first) {
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, val))) => {
+                    Some(Val::Array(kind, self.grown_by(kind, packed, val, span)?))
+                }
+                _ => None,
+            },
+            HashLend | HashLent => match atom {
+                Atom::Object(class) if builtin == HashLent || self.an.do_hash_lists_grow(class) => {
+                    let Val::Int(walks) = self.read_field(atom, receiver, &"walks".into()) else { return Ok(None) };
+                    if builtin == HashLent {
+                        let lent = self.cx.b.i64(Op::And, &[walks, Operand::I64(LENT)]);
+                        Some(Val::Bool(self.cx.b.icmp(Cmp::Ne, lent, Operand::I64(0))))
+                    } else {
+                        let lent = self.cx.b.i64(Op::Or, &[walks, Operand::I64(LENT)]);
+                        self.write_field((atom, reach), receiver, &"walks".into(), Val::Int(lent));
+                        Some(Val::NIL)
+                    }
+                }
+                _ => Some(Val::NIL),
             },
             HashBlock => match atom {
                 Atom::Object(class) => match *self.an.block_of_hash(class).procs {

@@ -151,6 +151,10 @@ impl Lower<'_> {
         {
             return kind;
         }
+        let mut block = block;
+        if let Some(kind) = self.braceless(recv, head, args, span, &mut block) {
+            return kind;
+        }
         let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
         if let (Some(Ruby::Lvar(v)), None, false) = (recv, &block, head.safe)
             && let Some(kind) = self.rest_read(&v.name, head.name, args, span)
@@ -164,7 +168,13 @@ impl Lower<'_> {
                 receiver => self.spread_call(receiver, head, args, span, block),
             };
         }
-        let mut receiver = recv.map(|r| self.node(r));
+        if block.is_none()
+            && let Some(node) = self.on_text_range(recv, head, args, span)
+        {
+            return node.kind;
+        }
+        let characters = self.characters(recv, head, span);
+        let mut receiver = characters.or_else(|| recv.map(|r| self.node(r)));
         let mut asked = false;
         if let Some(Node { kind: Kind::Call(mark), .. }) = &mut receiver
             && *mark.name == *"%__asked"
@@ -431,22 +441,36 @@ impl Lower<'_> {
         }
     }
 
-    pub(super) fn hash(&mut self, pairs: &[Ruby]) -> Kind {
+    /// `{ key => value, **other }`: what stands behind a `**` is added by calls.
+    pub(super) fn hash(&mut self, pairs: &[Ruby], span: Span) -> Kind {
+        let is_pair = |pair: &&Ruby| matches!(pair, Ruby::Pair(_));
+        let (first, rest) = pairs.split_at(pairs.iter().take_while(is_pair).count());
         let mut entries = Vec::new();
-        for pair in pairs {
-            match pair {
-                Ruby::Pair(p) => {
-                    let key = self.node(&p.key);
-                    entries.push((key, self.node(&p.value)));
-                }
-                _ => return refuse::HASH_SPLAT,
+        for pair in first {
+            if let Ruby::Pair(p) = pair {
+                let key = self.node(&p.key);
+                entries.push((key, self.node(&p.value)));
             }
         }
-        Kind::Hash(entries)
+        let mut made = Kind::Hash(entries);
+        for pair in rest {
+            let at = self.span_of(pair);
+            let (name, args) = match pair {
+                Ruby::Pair(p) => {
+                    let key = self.node(&p.key);
+                    ("%__with", vec![key, self.node(&p.value)])
+                }
+                Ruby::Kwsplat(s) => ("%__with_all", vec![self.node(&s.value)]),
+                _ => return refuse::HASH_SPLAT,
+            };
+            let before = self.make(span, made);
+            made = self.send(before, name, args, at).kind;
+        }
+        made
     }
 
     /// A literal block. `spreads`: a block proper, not a lambda.
-    fn block(&mut self, literal: Literal<'_>, at: &Loc, spreads: bool) -> Block {
+    pub(super) fn block(&mut self, literal: Literal<'_>, at: &Loc, spreads: bool) -> Block {
         let span = self.span(at);
         self.scopes.enter();
         let (mut params, refused) = match literal.numbered {
@@ -487,7 +511,7 @@ impl Lower<'_> {
 }
 
 /// A literal block as the parser gives it.
-struct Literal<'a> {
+pub(super) struct Literal<'a> {
     args: Option<&'a Ruby>,
     numbered: Option<u8>,
     body: Option<&'a Ruby>,
@@ -496,7 +520,7 @@ struct Literal<'a> {
 /// The name of a call and where it stands.
 pub(super) struct Head<'a> {
     pub(super) name: &'a str,
-    at: Option<Loc>,
+    pub(super) at: Option<Loc>,
     pub(super) safe: bool,
 }
 
@@ -819,6 +843,10 @@ fn over_enumerator(call: &mut Call) {
             | "each_cons"
             | "each_char"
             | "each_byte"
+            | "each_line"
+            | "each_pair"
+            | "each_key"
+            | "each_value"
             | "combination"
             | "permutation"
             | "repeated_combination"
@@ -828,6 +856,9 @@ fn over_enumerator(call: &mut Call) {
             let two = &*inner.name == "each_with_index" && SPREADING.contains(&name);
             if two && !by_parts(&mut call.block, call.block_arg.is_some()) {
                 return;
+            }
+            if name == "with_object" {
+                call.name = "each_with_object".into();
             }
             inner.name = format!("{PRIMITIVE}list_{}", inner.name).as_str().into();
             return;
@@ -858,20 +889,18 @@ fn by_parts(block: &mut Option<Arc<Block>>, given_otherwise: bool) -> bool {
 /// `each_with_object([]) { |x, list| … }`: the list becomes a variable around the block. Nothing else refers to the
 /// list, so it may grow. Returns the variable and its first value, and leaves a call with a block of one parameter.
 fn into_variable(call: &mut Call) -> Option<(LocalId, Node)> {
-    let ("each_with_object", [Arg::Positional(Node { kind: Kind::Array(items), .. })]) =
-        (&*call.name, call.args.as_slice())
-    else {
+    let ("each_with_object", [Arg::Positional(Node { kind, .. })]) = (&*call.name, call.args.as_slice()) else {
         return None;
+    };
+    let new = match kind {
+        Kind::Array(items) => items.is_empty(),
+        Kind::Str(_) => true,
+        Kind::Call(text) => &*text.name == "+@" && matches!(&text.receiver, Some(Node { kind: Kind::Str(_), .. })),
+        _ => false,
     };
     let block = Arc::get_mut(call.block.as_mut()?)?;
     let [_, Pattern::Local(variable)] = *block.params.required.as_slice() else { return None };
-    if !items.is_empty()
-        || block.breaks
-        || block.numbered > 0
-        || !block.params.plain()
-        || call.safe
-        || call.receiver.is_none()
-    {
+    if !new || block.breaks || block.numbered > 0 || !block.params.plain() || call.safe || call.receiver.is_none() {
         return None;
     }
     block.params.required.pop();

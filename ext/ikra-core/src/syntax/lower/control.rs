@@ -1,5 +1,6 @@
 //! Branches, loops, jumps and `begin … rescue … ensure`.
 
+use super::text_ranges::text_range;
 use super::{Lower, calls::written_out, refuse};
 use crate::diagnostic::Span;
 use crate::syntax::ast::{Kind, LocalId, Node, Rescue, Target, When};
@@ -59,7 +60,7 @@ impl Lower<'_> {
         let mut subject = n.expr.as_deref().map(|e| self.boxed(e));
         let mut first = None;
         let mut kept = None;
-        if n.when_bodies.iter().any(has_list)
+        if n.when_bodies.iter().any(|when| has_list(when) || has_text_range(when))
             && let Some(value) = subject.take()
         {
             // the tests of the subject stand in a loop of their own
@@ -85,7 +86,13 @@ impl Lower<'_> {
                             let test = Box::new(self.any_of(list, kept, at));
                             tests.push(self.make(at, Kind::Splat(test)));
                         }
-                        other => tests.push(self.node(other)),
+                        other => match (text_range(other), kept) {
+                            (Some(range), Some(kept)) => {
+                                let at = self.span_of(other);
+                                tests.push(self.when_in_text_range(&range, kept, at));
+                            }
+                            _ => tests.push(self.node(other)),
+                        },
                     }
                 }
                 let at = self.span_of(when);
@@ -285,6 +292,10 @@ impl Lower<'_> {
 fn has_list(when: &Ruby) -> bool {
     let listed = |pattern: &Ruby| matches!(pattern, Ruby::Splat(s) if s.value.is_some() && written_out(s).is_none());
     matches!(when, Ruby::When(w) if w.patterns.iter().any(listed))
+}
+
+fn has_text_range(when: &Ruby) -> bool {
+    matches!(when, Ruby::When(w) if w.patterns.iter().any(|pattern| text_range(pattern).is_some()))
 }
 
 /// The kind of loop: `while` or `until`, with the test first or last.

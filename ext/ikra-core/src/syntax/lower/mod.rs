@@ -10,6 +10,7 @@
 //! syntax.
 
 mod assign;
+mod braceless;
 mod calls;
 mod control;
 mod defined;
@@ -24,6 +25,7 @@ mod rests;
 mod scope;
 #[cfg(test)]
 mod tests;
+mod text_ranges;
 
 use super::ast::{
     Arg, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, NodeId, Origin, PRIMITIVE, Params, Pattern, Rest,
@@ -80,20 +82,32 @@ pub fn parse_method(source: &Arc<Source>) -> Result<Unit, Box<Diagnostic>> {
     Ok(lower.finish(parsed, params, body, false))
 }
 
+/// Whether something may assign a variable.
+fn assigns(body: &Node, variable: LocalId) -> bool {
+    let is_it = |target: &Target| matches!(target, Target::Local(local, _) if *local == variable);
+    let may_be = |target: &Target| is_it(target) || matches!(target, Target::List { .. });
+    let mut found = false;
+    crate::syntax::visit::node(body, &mut |node| {
+        found |= match &node.kind {
+            Kind::Assign { target, .. } | Kind::OpAssign { target, .. } => is_it(target),
+            Kind::For { target, .. } => may_be(target),
+            Kind::MultiAssign { before, rest, after, .. } => {
+                let mut parts = before.iter().chain(rest.iter().flatten().map(|target| &**target)).chain(after);
+                parts.any(may_be)
+            }
+            Kind::Begin { rescues, .. } => rescues.iter().filter_map(|r| r.binding.as_ref()).any(is_it),
+            _ => false,
+        };
+    });
+    found
+}
+
 /// Whether a list in a variable keeps its number of elements. This holds if nothing assigns the variable, and nothing
 /// calls a method on it that adds or removes elements.
 fn keeps_length(body: &Node, list: LocalId) -> bool {
-    let is_list = |target: &Target| matches!(target, Target::Local(local, _) if *local == list);
-    let mut keeps = true;
+    let mut keeps = !assigns(body, list);
     crate::syntax::visit::node(body, &mut |node| {
         keeps &= match &node.kind {
-            Kind::Assign { target, .. } | Kind::OpAssign { target, .. } => !is_list(target),
-            Kind::For { target, .. } => !is_list(target) && !matches!(**target, Target::List { .. }),
-            Kind::MultiAssign { before, rest, after, .. } => {
-                let parts = before.iter().chain(rest.iter().flatten().map(|target| &**target)).chain(after);
-                parts.into_iter().all(|part| !is_list(part) && !matches!(part, Target::List { .. }))
-            }
-            Kind::Begin { rescues, .. } => rescues.iter().filter_map(|r| r.binding.as_ref()).all(|b| !is_list(b)),
             Kind::Call(call) => {
                 let on_list = call.receiver.as_ref().is_some_and(|r| matches!(r.kind, Kind::Local(l) if l == list));
                 let changes = call.name.ends_with('!')
@@ -473,7 +487,7 @@ impl<'a> Lower<'a> {
             | Ruby::File(_)
             | Ruby::Line(_) => self.literal(node, span),
             Ruby::Array(a) => self.array(&a.elements, span),
-            Ruby::Hash(h) => self.hash(&h.pairs),
+            Ruby::Hash(h) => self.hash(&h.pairs, span),
             Ruby::Irange(r) => self.range(r.left.as_deref(), r.right.as_deref(), false),
             Ruby::Erange(r) => self.range(r.left.as_deref(), r.right.as_deref(), true),
             Ruby::Splat(s) => self.splat(s),

@@ -262,7 +262,6 @@ fn refusals() {
         ("2ri", "(unsupported \"a Complex of Rationals\")"),
         ("99999999999999999999r", "(unsupported \"this number\")"),
         ("END { 1 }", "(unsupported \"`BEGIN` and `END`\")"),
-        ("{**x}", "(unsupported \"`**` in a Hash literal\")"),
         ("__method__", "(unsupported \"`__method__` in a block\")"),
     ]);
 }
