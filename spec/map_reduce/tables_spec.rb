@@ -64,15 +64,84 @@ RSpec.describe "tables in kernels" do
     expect(1..200).to(reduce_as_ruby(:+) { |x, out| out.emit(1, 1).emit(x, 2).emit(1, 3) })
   end
 
-  it "leave keys of several kinds, and other values, to the host" do
-    mixed = ->(x, out) { out.emit(x.even? ? x : :odd, 1) }
-    floats = ->(x, out) { out.emit(x % 3, x / 2.0) }
-    tuples = ->(x, out) { out.emit([x % 3, x % 2], 1) }
-    [mixed, floats, tuples].each do |block|
+  it "take Floats, nil and keys of several kinds" do
+    floats = [0.0, -0.0, 1.5, -1.5, Float::INFINITY, 1e300, -0.0, 0.0, 5e-324]
+    expect(floats * 3).to(reduce_as_ruby(:+) { |x, out| out.emit(x, 1) })
+    expect(floats.rotate * 3).to(reduce_as_ruby(:+) { |x, out| out.emit(x, 1); out.emit(-x, 2) })
+    blocks = [
+      ->(x, out) { out.emit(x / 4.0, x) },
+      ->(x, out) { out.emit(nil, x) },
+      ->(x, out) { out.emit(x.even? ? x % 5 : :odd, x) },
+      ->(x, out) { out.emit(x.even? ? nil : (x % 3).to_f, x) },
+      ->(x, out) { out.emit(x % 3, 1); out.emit((x % 3).to_f, 2); out.emit(x.even?, 3); out.emit("a", 4); out.emit(:a, 5); out.emit(nil, 6) }
+    ]
+    blocks.each do |block|
+      expect(1..120).to(reduce_as_ruby(:+, &block))
+      backends.each { |backend| expect(in_kernel?(backend, 1..120, &block)).to be true }
+    end
+  end
+
+  it "keep each NaN apart" do
+    block = ->(x, out) { out.emit(x % 3 == 0 ? 0.0 / 0 : x % 3 * 0.5, x) }
+    expect(1..30).to(reduce_as_ruby(:+, &block))
+    expect(1..30).to(reduce_as_ruby(:+) { |x, out| out.emit([x % 3 == 0 ? 0.0 / 0 : 1.0, 2], x) })
+  end
+
+  it "take arrays that the block makes" do
+    words = ["", "a", "ab", "12345678", "\u00fc", "\u00fc".b, "\xff".dup.force_encoding("US-ASCII"), "a".b] * 4
+    {
+      1..120 => [
+        ->(x, out) { out.emit([x % 3, x.even?], x) },
+        ->(x, out) { out.emit([x % 3, [x % 2, [x % 5 * 0.5, -0.0 * (x % 2)]], :q, nil], x) },
+        ->(x, out) { x.even? ? out.emit([x % 3], x) : out.emit(x % 3, x) },
+        ->(x, out) { out.emit([], x); out.emit([[]], x); out.emit([[], []], x) },
+        ->(x, out) { out.emit([x.even? ? nil : x % 3, x % 3 == 0 ? :a : "b"], x) }
+      ],
+      words => [
+        ->(word, out) { out.emit([word, word.size], 1) },
+        ->(word, out) { out.emit([word.byteslice(0, 1), word.bytesize], 1); out.emit(["#{word}!", nil], 2) }
+      ]
+    }.each do |source, blocks|
+      blocks.each do |block|
+        expect(source).to(reduce_as_ruby(:+, &block))
+        backends.each { |backend| expect(in_kernel?(backend, source, &block)).to be true }
+      end
+    end
+  end
+
+  it "leave the Strings in a key the very objects" do
+    words = Array.new(40) { |i| "word #{i % 7}" }
+    backends.each do |backend|
+      found = words.pmap_reduce(:+, backend: backend) { |word, out| out.emit([word, 1], 1) }
+      expect(found.keys.each_with_index.all? { |key, i| key[0].equal?(words[i]) }).to be true
+    end
+  end
+
+  it "find the same groups of 20000 arrays, all alike and all different" do
+    [1, 1009, 20_000].each do |kinds|
+      expected = (0...20_000).each_with_object(Hash.new(0)) { |x, found| found[[x % kinds, x % kinds * 0.5]] += 1 }
+      (backends - %i[reference]).each do |backend|
+        found = (0...20_000).pmap_reduce(:+, backend: backend) { |x, out| out.emit([x % kinds, x % kinds * 0.5], 1) }
+        expect(found.to_a == expected.to_a).to be true
+      end
+    end
+  end
+
+  it "leave other keys and values to the host" do
+    pairs = Array.new(60) { |i| [i % 3, i % 2] }
+    held = pairs.pmap_reduce(:+, backend: :cpu) { |pair, out| out.emit(pair, 1) }
+    expect(held.keys.each_with_index.all? { |key, i| key.equal?(pairs[i]) }).to be true
+    blocks = [
+      ->(x, out) { out.emit(x % 3, x / 2.0) },
+      ->(x, out) { out.emit([x % 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], 1) },
+      ->(x, out) { out.emit(key = [x % 3, 1], 1); key[0] = 5 },
+      ->(x, out) { out.emit(Complex(x % 3, 1), 1) }
+    ]
+    blocks.each do |block|
       expect(1..60).to(reduce_as_ruby(:+, &block))
       backends.each { |backend| expect(in_kernel?(backend, 1..60, &block)).to be false }
     end
-    # the same block, now with Integers only
+    # the same block, with keys of one kind and of several
     same = proc { |x, out| out.emit(x, 1) }
     expect([1, "a", 1]).to(reduce_as_ruby(:+, &same))
     expect([1, 2, 1]).to(reduce_as_ruby(:+, &same))

@@ -329,16 +329,21 @@ impl<'a> Machine<'a> {
                 frame.set(*dst, Value::I64(old));
             }
             Stmt::Emit { key, value, order, text } => {
-                let (key, value, order) = (frame.int(*key)?, frame.int(*value)?, frame.int(*order)?);
+                let (value, order) = (frame.int(*value)?, frame.int(*order)?);
+                let key = key.map(|key| frame.int(key)).transpose()?;
                 let groups = self.groups.as_mut().ok_or("a pair in a launch without groups")?;
-                match text.map(|column| &self.columns[column.index()]) {
-                    None => groups.push(key as u64, value, order as u64),
-                    Some(column) => {
-                        let bytes = column.view::<u8>();
-                        let text = |key: StrWord| &bytes[key.offset() as usize..][..key.length()];
-                        groups.push_text(StrWord(key as u64), value, order as u64, text);
-                    }
+                let bytes = text.map_or(&[][..], |column| self.columns[column.index()].view::<u8>());
+                let of = |key: StrWord| &bytes[key.offset() as usize..][..key.length()];
+                match (key, text) {
+                    (None, _) => groups.push_parts(value, order as u64, of),
+                    (Some(key), None) => groups.push(key as u64, value, order as u64),
+                    (Some(key), Some(_)) => groups.push_text(StrWord(key as u64), value, order as u64, of),
                 }
+            }
+            Stmt::KeyPart { code, word } => {
+                let (code, word) = (frame.int(*code)?, frame.int(*word)?);
+                let groups = self.groups.as_mut().ok_or("a key in a launch without groups")?;
+                groups.push_part(code as u64, word as u64);
             }
             Stmt::Try { .. } => return Err("a rescue that no pass has made branches".into()),
             Stmt::Alloc { .. } => return Err("new rows that no pass has made arithmetic".into()),

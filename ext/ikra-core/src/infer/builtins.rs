@@ -330,6 +330,12 @@ primitives! {
     /// `__emit_pair(key, value, number)`: adds a pair of an element, which has that number, to the groups that the
     /// section gives ([`crate::ir::Stmt::Emit`]).
     Add: (_, "__emit_pair"), 3..=3, Ty::prim(Prims::NIL);
+    /// `__emit_parts(value, number)`: the same, whose key has the parts that were added since the last pair.
+    AddParts: (_, "__emit_parts"), 2..=2, Ty::prim(Prims::NIL);
+    /// `__key_part(value)`: adds a part to the next pair's key.
+    KeyPart: (_, "__key_part"), 1..=1, Ty::prim(Prims::NIL);
+    /// The same for an array, whose elements are further parts. Its length.
+    KeyList: (Atom::Array(_), "__key_list"), 0..=0, Ty::int();
     /// The tick.
     Tick: (_, "__tick"), 0..=0, Ty::int();
     /// KeyError for a missing key.

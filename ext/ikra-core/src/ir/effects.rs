@@ -90,6 +90,7 @@ impl Effects {
                 self.emits = true;
                 text.iter().for_each(|column| self.reads[column.index()] = true);
             }
+            Stmt::KeyPart { .. } => self.emits = true,
             Stmt::Alloc { heap, .. } => self.allocates[heap.index()] = true,
             Stmt::Loop { .. } => self.loops = true,
             Stmt::Call { func, .. } => {

@@ -342,11 +342,17 @@ pub enum Stmt {
         count: Operand,
         site: SiteId,
     },
+    /// Adds a part to the key of the element's next pair: a code of [`crate::types::KeyCode`] and a word, both I64.
+    KeyPart {
+        code: Operand,
+        word: Operand,
+    },
     /// Adds a value (I64) to the group of a key (I64), as the launch says ([`crate::backend::Launch::groups`]). `order`
     /// (I64, read as unsigned) tells the pair from all others. A group is where its first pair is. `text`: keys are
-    /// Strings ([`crate::types::StrWord`]), whose bytes this column has.
+    /// Strings ([`crate::types::StrWord`]), whose bytes this column has. Without a key, it has the parts that came since
+    /// the last pair, and `text` has the bytes of the Strings among them.
     Emit {
-        key: Operand,
+        key: Option<Operand>,
         value: Operand,
         order: Operand,
         text: Option<ColumnId>,
@@ -891,6 +897,15 @@ impl Program {
         let mut found = false;
         for func in &self.funcs {
             walk(&func.body, &mut |s| found |= matches!(s, Stmt::Emit { .. }));
+        }
+        found
+    }
+
+    /// Whether keys of its pairs have parts.
+    pub fn has_key_parts(&self) -> bool {
+        let mut found = false;
+        for func in &self.funcs {
+            walk(&func.body, &mut |s| found |= matches!(s, Stmt::Emit { key: None, .. }));
         }
         found
     }

@@ -549,10 +549,18 @@ impl Parser {
                 Stmt::Store { column, row, value: self.operand(registers)? }
             }
             "emit" => {
-                let [key, value, order] =
-                    self.operands(registers, line)?.try_into().map_err(|_| "a pair takes three operands")?;
+                let (key, value, order) = match *self.operands(registers, line)? {
+                    [key, value, order] => (Some(key), value, order),
+                    [value, order] => (None, value, order),
+                    _ => return Err("a pair takes two or three operands".into()),
+                };
                 let text = if self.takes_word("in") { Some(ColumnId::new(self.id('c')?)) } else { None };
                 Stmt::Emit { key, value, order, text }
+            }
+            "key_part" => {
+                let [code, word] =
+                    self.operands(registers, line)?.try_into().map_err(|_| "a part of a key takes two operands")?;
+                Stmt::KeyPart { code, word }
             }
             "atomic" => {
                 let op = self.one_of(AtomicOp::WORDS)?;

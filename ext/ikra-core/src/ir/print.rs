@@ -234,8 +234,13 @@ impl Printer<'_> {
             }
             Stmt::Emit { key, value, order, text } => {
                 f.write_str("emit")?;
-                self.operands(f, &[*key, *value, *order])?;
+                let key = key.iter();
+                self.operands(f, &key.chain([value, order]).copied().collect::<Vec<_>>())?;
                 text.map_or(Ok(()), |text| write!(f, " in {text}"))
+            }
+            Stmt::KeyPart { code, word } => {
+                f.write_str("key_part")?;
+                self.operands(f, &[*code, *word])
             }
             Stmt::Alloc { dst, heap, count, site } => {
                 self.definition(f, *dst)?;

@@ -388,7 +388,12 @@ impl<'a> Checker<'a> {
                         return Err("the column is of u8, and read".into());
                     }
                 }
-                self.wants(&[*key, *value, *order], &[Scalar::I64; 3])?;
+                key.map_or(Ok(()), |key| self.wants(&[key], &[Scalar::I64]))?;
+                self.wants(&[*value, *order], &[Scalar::I64; 2])?;
+            }
+            Stmt::KeyPart { code, word } => {
+                self.begun()?;
+                self.wants(&[*code, *word], &[Scalar::I64; 2])?;
             }
             Stmt::Alloc { dst, heap, count, site } => {
                 self.begun()?;

@@ -15,7 +15,8 @@ impl Stmt {
                 visit(*row);
                 visit(*value);
             }
-            Stmt::Emit { key, value, order, .. } => [key, value, order].into_iter().for_each(|o| visit(*o)),
+            Stmt::Emit { key, value, order, .. } => key.iter().chain([value, order]).for_each(|o| visit(*o)),
+            Stmt::KeyPart { code, word } => [code, word].into_iter().for_each(|o| visit(*o)),
             Stmt::Alloc { count: value, .. } | Stmt::Meet { value, .. } => visit(*value),
             Stmt::If { cond, .. } => visit(*cond),
             Stmt::Return(values) => values.iter().for_each(|v| visit(*v)),
@@ -43,7 +44,8 @@ impl Stmt {
                 visit(row);
                 visit(value);
             }
-            Stmt::Emit { key, value, order, .. } => [key, value, order].into_iter().for_each(visit),
+            Stmt::Emit { key, value, order, .. } => key.iter_mut().chain([value, order]).for_each(visit),
+            Stmt::KeyPart { code, word } => [code, word].into_iter().for_each(visit),
             Stmt::Alloc { count: value, .. } | Stmt::Meet { value, .. } => visit(value),
             Stmt::If { cond, .. } => visit(cond),
             Stmt::Return(values) => values.iter_mut().for_each(visit),

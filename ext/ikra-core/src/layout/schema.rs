@@ -152,6 +152,8 @@ pub struct Schema {
 pub enum GroupKeys {
     /// All are of this kind, and values are Integers.
     Of(Repr),
+    /// They have parts ([`crate::types::keys`]), and values are Integers.
+    Parts,
     /// Some pairs are others. The program must not run.
     Other,
 }

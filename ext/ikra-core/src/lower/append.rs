@@ -56,6 +56,7 @@ impl Body<'_, '_> {
         let field = self.t.array(self.an, kind)?;
         field.written = true;
         let slot = field.slot.clone();
+        self.t.changed_arrays.insert(kind);
         self.store_slot(&slot, row, val);
         Ok(())
     }

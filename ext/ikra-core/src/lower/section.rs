@@ -9,14 +9,16 @@ use super::value::Val;
 use super::{Lowered, Shared};
 use crate::config::{CodeOptions, Precision};
 use crate::error::Result;
+use crate::id::ArrayKind;
 use crate::infer::{Analysis, Base, Binding, SectionOp, SpecId};
 use crate::ir::stages::Stage;
-use crate::ir::{Cmp, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Space, Stmt, Storage, VarId};
-use crate::layout::schema::{Accumulator, Slot};
+use crate::ir::{Cmp, ColumnId, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Space, Stmt, Storage, VarId};
+use crate::layout::schema::{Accumulator, GroupKeys, Slot};
 use crate::syntax::ast::{LocalId, Pattern};
 use crate::types::combine::Combine;
 use crate::types::{Atom, Prims, Repr, Tag, Ty};
 use crate::world::Root;
+use std::collections::BTreeSet;
 
 /// The properties of a section that the host has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +84,11 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         shared.funcs[t.functions[&spec].index()] = func;
     }
     super::rescue::finish(&mut shared, an, &mut t)?;
+    let changed: BTreeSet<ArrayKind> = t.changed_arrays.iter().map(|kind| an.facts.find(*kind)).collect();
+    if t.key_arrays.iter().any(|kind| changed.contains(&an.facts.find(*kind))) {
+        t.schema.groups = Some(GroupKeys::Other);
+    }
+    complete_keys(&t, &mut shared.funcs);
     t.all_told_apart(an.spec(Analysis::BLOCK).unit.body.span)?;
     // New rows contain arbitrary ids until they are stored.
     for column in t.columns.iter_mut().filter(|c| t.heaps.iter().any(|h| c.space.covers(h.space))) {
@@ -113,6 +120,32 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         rescued: shared.rescued,
     };
     Ok(Lowered { program, schema: t.schema, asks_index: t.asks_index, fuses })
+}
+
+/// Makes keys that are all one part of one kind words. Others get the column of their Strings' bytes. A program that
+/// must not run has no keys.
+fn complete_keys(t: &Tables, funcs: &mut [Func]) {
+    let bytes = t.schema.bytes.filter(|_| t.has_text_keys);
+    let keys = t.schema.groups.unwrap_or(GroupKeys::Other);
+    funcs.iter_mut().for_each(|func| complete_keys_in(&mut func.body, keys, bytes));
+}
+
+fn complete_keys_in(body: &mut Vec<Stmt>, keys: GroupKeys, bytes: Option<ColumnId>) {
+    let mut part = None;
+    body.retain_mut(|stmt| match stmt {
+        Stmt::KeyPart { word, .. } => {
+            part = Some(*word).filter(|_| keys != GroupKeys::Parts);
+            keys == GroupKeys::Parts
+        }
+        Stmt::Emit { key, text, .. } => {
+            (*key, *text) = (part.take(), bytes);
+            keys != GroupKeys::Other
+        }
+        _ => true,
+    });
+    for stmt in body {
+        stmt.bodies_mut().into_iter().flatten().for_each(|body| complete_keys_in(body, keys, bytes));
+    }
 }
 
 /// Lowers one specialisation of a method.

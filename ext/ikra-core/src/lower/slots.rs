@@ -312,6 +312,7 @@ impl Body<'_, '_> {
         field.written = true;
         field.overwritten = true;
         let slot = field.slot.clone();
+        self.t.changed_arrays.insert(kind);
         self.store_slot(&slot, row, val);
         Ok(())
     }

@@ -65,6 +65,11 @@ pub struct Tables {
     pub stages: HashMap<SpecId, (usize, Stage)>,
     pub recursive: BTreeSet<SpecId>,
     pub uses_random: bool,
+    /// Whether keys of pairs are Strings, or have some.
+    pub has_text_keys: bool,
+    /// The kinds of arrays that are keys of pairs, and those whose elements are written after they were made.
+    pub key_arrays: BTreeSet<ArrayKind>,
+    pub changed_arrays: BTreeSet<ArrayKind>,
     /// Whether the block, or a method that it calls, reads `Ikra.index`.
     pub asks_index: bool,
     /// A slot that needs a tag beyond a byte.

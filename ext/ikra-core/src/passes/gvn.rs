@@ -393,7 +393,7 @@ impl<'a> Walker<'a> {
                 }
                 out.push(stmt);
             }
-            Stmt::Emit { .. } | Stmt::Place(_) | Stmt::Poll => out.push(stmt),
+            Stmt::Emit { .. } | Stmt::KeyPart { .. } | Stmt::Place(_) | Stmt::Poll => out.push(stmt),
         }
     }
 

@@ -278,7 +278,7 @@ pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
         | Stmt::Place(_)
         | Stmt::Poll
         | Stmt::Begin { .. } => true,
-        Stmt::FetchAdd { .. } | Stmt::Emit { .. } => true,
+        Stmt::FetchAdd { .. } | Stmt::Emit { .. } | Stmt::KeyPart { .. } => true,
         Stmt::Atomic { site, .. } => site.is_none(),
         Stmt::Call { func, depth, .. } => {
             let callee = &effects[func.index()];

@@ -340,7 +340,12 @@ impl<'a> Walker<'a> {
                 }
             }
             Stmt::Meet { dst, .. } => self.assign(*dst, bounds(Scalar::I64), 0),
-            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Emit { .. } | Stmt::Place(_) | Stmt::Poll => {}
+            Stmt::Store { .. }
+            | Stmt::Atomic { .. }
+            | Stmt::Emit { .. }
+            | Stmt::KeyPart { .. }
+            | Stmt::Place(_)
+            | Stmt::Poll => {}
             Stmt::Begin { index, .. } => self.narrow(*index, (0, self.given.elements)),
         }
         None

@@ -289,6 +289,7 @@ impl Maker {
                 | Stmt::Begin { .. } => out.push(stmt.clone()),
                 Stmt::Atomic { .. }
                 | Stmt::Emit { .. }
+                | Stmt::KeyPart { .. }
                 | Stmt::Alloc { .. }
                 | Stmt::Try { .. }
                 | Stmt::Call { .. }

@@ -97,6 +97,21 @@ class Array
     best
   end
 
+  # Adds the elements to the key of the next pair.
+  def __key_parts
+    size = __key_list
+    i = 0
+    while i < size
+      part = __at(i)
+      if part.is_a?(::Array)
+        part.__key_parts
+      else
+        __key_part(part)
+      end
+      i += 1
+    end
+  end
+
   # Of a literal: each next element is asked.
   def __min
     best = __at(0)

@@ -8,7 +8,14 @@ module Ikra
   def self.__put(list, index, value) = list.__put(index, value)
 
   # Adds a pair of an element to the groups that the section gives.
-  def self.__add(key, value, number) = __emit_pair(key, value, number)
+  def self.__add(key, value, number)
+    if key.is_a?(::Array)
+      key.__key_parts
+      __emit_parts(value, number)
+    else
+      __emit_pair(key, value, number)
+    end
+  end
 
   # A part of a String. The host has made sure that it exists.
   def self.__text(text, from, size) = text.__view(from, size)

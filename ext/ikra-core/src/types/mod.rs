@@ -5,6 +5,7 @@
 //! kind.
 
 pub mod combine;
+pub mod keys;
 pub mod numeric;
 
 use crate::id::{ArrayKind, ClassId, ProcId};

@@ -402,6 +402,10 @@ impl Facts {
         let known = self.lengths.entry(kind).or_insert(Some(length));
         *known = known.filter(|known| *known == length);
     }
+    /// Whether the host has arrays of a kind.
+    pub fn has_any(&self, kind: ArrayKind) -> bool {
+        self.lengths.contains_key(&self.find(kind))
+    }
     /// Whether arrays of a kind are assumed to have a uniform stride in their column. Those that were seen are equally
     /// long, so they do if they were found in the column's order. A launch where they do not needs another program.
     pub fn has_uniform_stride(&self, kind: ArrayKind) -> bool {

@@ -26,6 +26,7 @@ use ikra_core::backend::collective::monitor::{self, Engine, Sample};
 use ikra_core::backend::collective::table::{self, Count, Each, Fed, Fold, Grouping, Groups, Keys, Plan, Seed, Sum};
 use ikra_core::layout::schema::GroupKeys;
 use ikra_core::memory::room;
+use ikra_core::types::keys::{KeyCode, codes};
 use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -363,13 +364,17 @@ pub(super) fn combined(
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
 pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted, backend: &'static str) -> Result<RArray, Error> {
     let ruby = unpacker.ruby;
+    // None: keys have parts
     let repr = match unpacker.schema.groups {
-        Some(GroupKeys::Of(repr)) => repr,
+        Some(GroupKeys::Of(repr)) => Some(repr),
+        Some(GroupKeys::Parts) => None,
         // nothing was emitted
-        _ => Repr::Int,
+        _ => Some(Repr::Int),
     };
-    if repr == Repr::Str {
-        groups.merge_texts(unpacker.bytes());
+    match repr {
+        Some(Repr::Str) => groups.merge_texts(unpacker.bytes()),
+        Some(_) => {}
+        None => groups.merge_parts(unpacker.bytes()),
     }
     let values = integers(ruby, groups.totals.iter().map(|total| i64::try_from(*total).ok()))?;
     let values = values.ok_or_else(|| errors::group_overflow(ruby))?;
@@ -380,11 +385,14 @@ pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted, backend: &'s
         let of = pairs.map(|pairs| format!(" in {pairs} pairs, {split} split by hashes")).unwrap_or_default();
         let why = format!("engine :{engine} in the kernel, {keys} keys found{of}");
         let elements = usize::try_from(pairs.unwrap_or(keys as u64)).unwrap_or(usize::MAX);
-        Step { what: "combining", elements, kind: kind_of(repr), backend, why }
+        Step { what: "combining", elements, kind: repr.map_or("several parts", kind_of), backend, why }
     })?;
     let mut keys = Filling::new(ruby, groups.keys.len());
     for key in &groups.keys {
-        keys.push(unpacker.value_of(repr, *key)?)?;
+        keys.push(match repr {
+            Some(repr) => unpacker.value_of(repr, *key)?,
+            None => key_of_parts(unpacker, groups.parts(*key))?,
+        })?;
     }
     let out = ruby.ary_new();
     out.push(keys.done()?)?;
@@ -392,6 +400,38 @@ pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted, backend: &'s
     out.push(ruby.qnil())?;
     out.push(true)?;
     Ok(out)
+}
+
+/// A key from its words.
+fn key_of_parts(unpacker: &Unpacker<'_>, words: &[u64]) -> Result<Value, Error> {
+    let (head, mut words) = (words[0], words[1..].iter());
+    key_from(unpacker, &mut codes(head), &mut words)
+}
+
+fn key_from(
+    unpacker: &Unpacker<'_>,
+    codes: &mut impl Iterator<Item = u64>,
+    words: &mut std::slice::Iter<'_, u64>,
+) -> Result<Value, Error> {
+    let ruby = unpacker.ruby;
+    let code = codes.next().unwrap_or(KeyCode::NIL);
+    let mut word = |repr| unpacker.value_of(repr, words.next().copied().unwrap_or_default());
+    match code {
+        KeyCode::NIL => Ok(ruby.qnil().as_value()),
+        KeyCode::FALSE => Ok(ruby.qfalse().as_value()),
+        KeyCode::TRUE => Ok(ruby.qtrue().as_value()),
+        KeyCode::INT => word(Repr::Int),
+        KeyCode::FLOAT => word(Repr::Float),
+        KeyCode::SYM => word(Repr::Sym),
+        KeyCode::STR => word(Repr::Str),
+        list => {
+            let elements = ruby.ary_new();
+            for _ in KeyCode::LIST..list {
+                elements.push(key_from(unpacker, codes, words)?)?;
+            }
+            Ok(elements.as_value())
+        }
+    }
 }
 
 fn kind_of(repr: Repr) -> &'static str {

@@ -15,10 +15,12 @@
 
 use super::Workers;
 use super::groups::seed;
+use super::keys::{self, Key, KeyTable, canonical};
 use super::table::{MIN_KNOWN, PARTS, Seed, part};
 use crate::error::Result;
 use crate::memory::{ahead, room};
-use crate::types::{Encoding, StrWord};
+use crate::types::StrWord;
+use crate::types::keys::words_of;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::HashMap;
@@ -53,19 +55,29 @@ impl Grouping {
 #[derive(Debug)]
 pub struct Emitted {
     pub how: Grouping,
+    /// Words, or for keys of several parts places in `words`.
     pub keys: Vec<u64>,
+    /// Keys of several parts.
+    pub words: Vec<u64>,
+    /// Whether several threads may have a group of one such key.
+    pub is_split: bool,
+    /// Whether a key had too many parts. Then groups mean nothing.
+    pub too_long: bool,
     pub totals: Vec<i128>,
     /// How many pairs were emitted. None: not counted.
     pub pairs: Option<u64>,
     /// How many were split by their hashes.
     pub split: u64,
-    /// For tables on devices: how many groups they have room for.
+    /// For tables on devices: how many groups they have room for, and whether keys have parts.
     pub records: u64,
+    pub has_parts: bool,
 }
 
 /// The groups of a table on a device, in columns. Other columns than `keys` are as in `groups.cuh`.
 pub struct Records<'a> {
+    /// Words, or for keys of several parts places in `words`.
     pub keys: &'a [u64],
+    pub words: Option<&'a [u64]>,
     pub firsts: &'a [u64],
     pub lows: &'a [u64],
     pub highs: &'a [u64],
@@ -95,11 +107,11 @@ struct Pair {
 }
 
 #[derive(Clone, Copy)]
-struct Group {
-    key: u64,
+pub(super) struct Group {
+    pub key: u64,
     /// The order of its first pair. [`EMPTY`]: an empty slot.
-    first: u64,
-    total: i128,
+    pub first: u64,
+    pub total: i128,
 }
 
 const EMPTY: u64 = u64::MAX;
@@ -187,7 +199,7 @@ impl Part {
 }
 
 #[inline(always)]
-fn combined(combine: Combine, one: i128, other: i128) -> i128 {
+pub(super) fn combined(combine: Combine, one: i128, other: i128) -> i128 {
     match combine {
         Combine::Sum => one + other,
         Combine::Min => one.min(other),
@@ -258,6 +270,10 @@ pub struct Emitter {
     waits: usize,
     table: Table,
     names: Names,
+    /// The parts of the next pair's key so far.
+    key: Key,
+    keyed: KeyTable,
+    too_long: bool,
     /// By the upper bits of hashes.
     parts: Vec<Part>,
     pairs: u64,
@@ -284,6 +300,9 @@ impl Emitter {
             waits: 0,
             table: Table::with_slots(FIRST_SLOTS),
             names: Names::default(),
+            key: Key::default(),
+            keyed: KeyTable::default(),
+            too_long: false,
             parts: Vec::new(),
             pairs: 0,
             split: 0,
@@ -317,6 +336,27 @@ impl Emitter {
         match catch_unwind(AssertUnwindSafe(|| self.names.of(self.seed, key, &text))) {
             Ok(key) => self.push(key, value, order),
             Err(panic) => self.panic = Some(panic),
+        }
+    }
+
+    /// Adds a part to the key of the next pair.
+    pub fn push_part(&mut self, code: u64, word: u64) {
+        self.key.add(code, word);
+    }
+
+    /// The same as [`Emitter::push`] for the key whose parts came before. `text` gives the bytes of Strings.
+    pub fn push_parts<'t>(&mut self, value: i64, order: u64, text: impl Fn(StrWord) -> &'t [u8]) {
+        let key = std::mem::take(&mut self.key);
+        self.too_long |= key.is_too_long();
+        if self.too_long || self.panic.is_some() {
+            return;
+        }
+        self.pairs += 1;
+        let group = Group { key: 0, first: order, total: value.into() };
+        let text = |word| canonical(text(word), word);
+        let add = || self.keyed.add(self.seed, &key, group, self.how.combine, &text);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(add)) {
+            self.panic = Some(panic);
         }
     }
 
@@ -398,7 +438,19 @@ impl From<Emitter> for Grouped {
 
 impl Emitted {
     pub fn new(how: Grouping) -> Self {
-        Self { how, keys: Vec::new(), totals: Vec::new(), pairs: None, split: 0, records: 0 }
+        let (keys, words, totals) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            how,
+            keys,
+            words,
+            is_split: false,
+            too_long: false,
+            totals,
+            pairs: None,
+            split: 0,
+            records: 0,
+            has_parts: false,
+        }
     }
 
     /// Makes the table on a device larger if its kernel needed more records than it has. Whether that was so.
@@ -426,6 +478,9 @@ impl Emitted {
             let total = if sums { i128::from(high as i64) << 64 | i128::from(low) } else { i128::from(low as i64) };
             groups.push(Group { key: *key, first: records.firsts[at], total });
         }
+        if let Some(words) = records.words {
+            (self.words, self.is_split) = (room::copied(words), true);
+        }
         self.set(on, vec![groups])
     }
 
@@ -434,24 +489,55 @@ impl Emitted {
         let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.totals));
         let mut known = HashMap::new();
         for (key, total) in keys.into_iter().zip(totals) {
-            let word = StrWord(key);
-            let text = &bytes[word.offset() as usize..][..word.length()];
-            // Strings of ASCII are equal in all encodings
-            let encoding = match word.encoding() {
-                _ if text.is_ascii() => Encoding::Ascii,
-                Encoding::Ascii => Encoding::Utf8,
-                other => other,
-            };
+            let (text, encoding) = text_of(bytes)(StrWord(key));
             let next = self.keys.len();
             room::reserve_entry(&mut known);
             let group = *known.entry((text, encoding as u8)).or_insert(next);
-            if group == next {
-                room::push(&mut self.keys, key);
-                room::push(&mut self.totals, total);
-            } else {
-                self.totals[group] = combined(self.how.combine, self.totals[group], total);
-            }
+            self.merge(group, key, total);
         }
+    }
+
+    /// Makes one group of those whose keys of several parts are equal.
+    pub fn merge_parts(&mut self, bytes: &[u8]) {
+        if !self.is_split {
+            return;
+        }
+        let (seed, text) = (seed(), text_of(bytes));
+        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.totals));
+        let mask = (2 * keys.len() + 1).next_power_of_two() - 1;
+        let mut slots: Vec<u32> = room::filled(0, mask + 1);
+        for (key, total) in keys.into_iter().zip(totals) {
+            let own = &self.words[key as usize..];
+            let (mut at, mut group) = (keys::hash_of(seed, own, &text) as usize & mask, self.keys.len());
+            if !keys::is_alone(own) {
+                while slots[at] != 0 {
+                    let known = slots[at] as usize - 1;
+                    if keys::same(own, &self.words[self.keys[known] as usize..], &text) {
+                        group = known;
+                        break;
+                    }
+                    at = (at + 1) & mask;
+                }
+                slots[at] = group as u32 + 1;
+            }
+            self.merge(group, key, total);
+        }
+    }
+
+    /// Adds to a group, or makes it.
+    fn merge(&mut self, group: usize, key: u64, total: i128) {
+        if group == self.keys.len() {
+            room::push(&mut self.keys, key);
+            room::push(&mut self.totals, total);
+        } else {
+            self.totals[group] = combined(self.how.combine, self.totals[group], total);
+        }
+    }
+
+    /// The words of a key of several parts.
+    pub fn parts(&self, key: u64) -> &[u64] {
+        let words = &self.words[key as usize..];
+        &words[..words_of(words[0])]
     }
 
     /// Stores the groups, in order. Nothing where the launch is cancelled.
@@ -479,6 +565,13 @@ impl Emitted {
             emitter.waits = 0;
             self.pairs = Some(self.pairs.unwrap_or(0) + emitter.pairs);
             self.split += emitter.split;
+            self.too_long |= emitter.too_long;
+        }
+        if self.too_long {
+            return Ok(());
+        }
+        if emitters.iter().any(|emitter| !emitter.keyed.groups.is_empty()) {
+            return self.take_parts(on, emitters);
         }
         // what is left of them can be shared
         let grouped: Vec<Grouped> = emitters.into_iter().map(Grouped::from).collect();
@@ -493,6 +586,30 @@ impl Emitted {
         drop(grouped);
         self.set(on, lists)
     }
+}
+
+impl Emitted {
+    /// The same where keys have several parts.
+    fn take_parts(&mut self, on: Workers<'_>, emitters: Vec<Emitter>) -> Result<()> {
+        let mut lists = Vec::new();
+        for Emitter { keyed: KeyTable { mut groups, words, .. }, .. } in emitters {
+            let first = self.words.len() as u64;
+            if first == 0 {
+                self.words = words;
+            } else {
+                self.is_split |= !groups.is_empty();
+                words.iter().for_each(|word| room::push(&mut self.words, *word));
+                groups.iter_mut().for_each(|group| group.key += first);
+            }
+            lists.push(groups);
+        }
+        self.set(on, lists)
+    }
+}
+
+/// Gives what Strings are compared by.
+fn text_of<'t>(bytes: &'t [u8]) -> impl Fn(StrWord) -> keys::Text<'t> {
+    move |word| canonical(&bytes[word.offset() as usize..][..word.length()], word)
 }
 
 /// The groups of all emitters, part by part. None: cancelled.

@@ -28,6 +28,7 @@
 pub mod emitted;
 pub mod exact_sum;
 pub mod groups;
+pub mod keys;
 pub mod monitor;
 #[cfg(feature = "cpu")]
 pub mod product;

@@ -1,6 +1,6 @@
 //! Helpers: functions that generated code calls, for operations that are too long to be generated at each use.
 
-use super::jit::emit_text;
+use super::jit::{emit_parts, emit_text};
 use crate::backend::collective::emitted::Emitter;
 use crate::backend::{libm, philox};
 use crate::ir::MathFn;
@@ -16,6 +16,8 @@ pub enum Helper {
     Random,
     Emit,
     EmitText,
+    EmitParts,
+    KeyPart,
 }
 
 /// The type of a helper's parameter or result.
@@ -42,6 +44,8 @@ impl Helper {
             Helper::Random,
             Helper::Emit,
             Helper::EmitText,
+            Helper::EmitParts,
+            Helper::KeyPart,
         ];
         libm::ALL.into_iter().map(Helper::Math).chain(others).find(|helper| helper.name() == name)
     }
@@ -60,6 +64,8 @@ impl Helper {
             Helper::Random => random as *const u8,
             Helper::Emit => emit as *const u8,
             Helper::EmitText => emit_text as *const u8,
+            Helper::EmitParts => emit_parts as *const u8,
+            Helper::KeyPart => key_part as *const u8,
         }
     }
 
@@ -73,9 +79,9 @@ impl Helper {
                 libm::Function::Exponent(_) => (&[Float, Int], Float),
             },
             Helper::Remainder | Helper::NextAfter => (&[Float, Float], Float),
-            Helper::MulMod | Helper::AddMod => (&[Int, Int, Int], Int),
+            Helper::MulMod | Helper::AddMod | Helper::KeyPart => (&[Int, Int, Int], Int),
             Helper::Random | Helper::EmitText => (&[Int, Int, Int, Int, Int], Int),
-            Helper::Emit => (&[Int, Int, Int, Int], Int),
+            Helper::Emit | Helper::EmitParts => (&[Int, Int, Int, Int], Int),
         }
     }
 }
@@ -95,5 +101,10 @@ extern "C" fn random(seed: u64, section: u64, tick: u64, index: u64, draw: u64) 
 /// No panic leaves it: the emitter keeps one for the caller of the launch.
 extern "C" fn emit(emitter: &mut Emitter, key: u64, value: i64, order: u64) -> u64 {
     emitter.push(key, value, order);
+    0
+}
+
+extern "C" fn key_part(emitter: &mut Emitter, code: u64, word: u64) -> u64 {
+    emitter.push_part(code, word);
     0
 }

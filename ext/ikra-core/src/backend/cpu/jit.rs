@@ -289,6 +289,16 @@ pub extern "C" fn emit_text(emitter: &mut Emitter, key: u64, value: i64, order: 
     0
 }
 
+/// Adds a pair whose key has several parts, as [`emit_text`] does.
+pub extern "C" fn emit_parts(emitter: &mut Emitter, value: i64, order: u64, bytes: *const u8) -> u64 {
+    let text = |key: StrWord| {
+        // SAFETY: as in `emit_text`. Programs with Strings in keys give the address.
+        unsafe { std::slice::from_raw_parts(bytes.add(key.offset() as usize), key.length()) }
+    };
+    emitter.push_parts(value, order, text);
+    0
+}
+
 /// The positions of a program's columns in the layout's buffers.
 pub struct Columns {
     addresses: Vec<Address>,

@@ -733,14 +733,28 @@ impl Lowering<'_, '_> {
             }
             Stmt::Emit { key, value, order, text } => {
                 let groups = self.constant_word(state::GROUPS, types::I64);
-                let [key, value, order] = [key, value, order].map(|operand| self.get(*operand));
-                match text {
-                    None => self.help(Helper::Emit, &[groups, key, value, order])?,
-                    Some(column) => {
+                let [value, order] = [value, order].map(|operand| self.get(*operand));
+                let key = key.map(|key| self.get(key));
+                match (key, text) {
+                    (Some(key), None) => self.help(Helper::Emit, &[groups, key, value, order])?,
+                    (Some(key), Some(column)) => {
                         let (bytes, _) = self.place(*column, Operand::I64(0));
                         self.help(Helper::EmitText, &[groups, key, value, order, bytes])?
                     }
+                    (None, None) => {
+                        let none = self.get(Operand::I64(0));
+                        self.help(Helper::EmitParts, &[groups, value, order, none])?
+                    }
+                    (None, Some(column)) => {
+                        let (bytes, _) = self.place(*column, Operand::I64(0));
+                        self.help(Helper::EmitParts, &[groups, value, order, bytes])?
+                    }
                 };
+            }
+            Stmt::KeyPart { code, word } => {
+                let groups = self.constant_word(state::GROUPS, types::I64);
+                let [code, word] = [code, word].map(|operand| self.get(*operand));
+                self.help(Helper::KeyPart, &[groups, code, word])?;
             }
             Stmt::Alloc { .. } | Stmt::Try { .. } => return Err(unexpanded()),
             Stmt::If { cond, then, otherwise } => return self.branch(*cond, then, otherwise),

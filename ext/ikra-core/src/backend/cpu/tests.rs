@@ -1157,9 +1157,9 @@ fn pairs_are_grouped_as_by_the_interpreter() {
     let program = over_elements(&[("in", Storage::I64, true, false)], |b, job| {
         let x = b.load(Scalar::I64, ColumnId(0), job);
         let order = b.i64(Op::Shl, &[job, Operand::I64(1)]);
-        b.push(Stmt::Emit { key: x, value: job, order, text: None });
+        b.push(Stmt::Emit { key: Some(x), value: job, order, text: None });
         let (half, next) = (b.i64(Op::Shr, &[x, Operand::I64(1)]), b.i64(Op::Or, &[order, Operand::I64(1)]));
-        b.push(Stmt::Emit { key: half, value: x, order: next, text: None });
+        b.push(Stmt::Emit { key: Some(half), value: x, order: next, text: None });
     });
     let reference = ReferenceBackend::default();
     let cpu = CpuBackend::with_threads(3).expect("this host is supported");

@@ -76,8 +76,9 @@ pub struct Emitted {
     pub tile: u64,
     /// Buffers whose reductions blocks of threads privatize, with barriers.
     pub privatized: Vec<usize>,
-    /// Whether it groups the pairs that it emits.
+    /// Whether it groups the pairs that it emits, and whether their keys have parts.
     pub groups: bool,
+    pub key_parts: bool,
     /// Whether each thread runs at most one job, so that a launch needs as many threads as jobs.
     pub once: bool,
     /// How each thread can run several jobs, if threads are fewer than jobs.
@@ -355,8 +356,23 @@ fn emit_bound(
     let privatized =
         shared.privatized.iter().filter_map(|privatized| layout.own_buffer(program, privatized.column)).collect();
     let (indirect, once, groups) = (shared.indirect(), shared.once, shared.groups);
+    let key_parts = shared.key_parts;
     let (kernel, team) = (kernel.to_string(), shared.team.is_some());
-    Emitted { kernel, body, recursive, indirect, epilogue, tile, privatized, groups, once, several, loops, team }
+    Emitted {
+        kernel,
+        body,
+        recursive,
+        indirect,
+        epilogue,
+        tile,
+        privatized,
+        groups,
+        key_parts,
+        once,
+        several,
+        loops,
+        team,
+    }
 }
 
 /// The text without comments. Two texts that differ only in comments are the same code.
@@ -455,6 +471,7 @@ struct Shared<'a> {
     privatized: Vec<Privatized>,
     /// Whether jobs emit pairs.
     groups: bool,
+    key_parts: bool,
     /// Whether each thread runs at most one job.
     once: bool,
     /// Loops that are emitted in two versions.
@@ -488,6 +505,7 @@ impl<'a> Shared<'a> {
             epilogue: None,
             privatized: Vec::new(),
             groups: program.emits(),
+            key_parts: program.has_key_parts(),
             once: false,
             versions: Vec::new(),
             team: None,
@@ -535,7 +553,11 @@ impl<'a> Shared<'a> {
         let head = format!(
             "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const {given} args)"
         );
-        let ctx = "Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};";
+        let ctx = if self.key_parts {
+            "KeyParts key;\n  begin_key(key);\n  Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE, {}, 0, &key};"
+        } else {
+            "Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};"
+        };
         if once {
             // a number of jobs that fits 32 bits is compared in 32 bits
             let few = self.program.funcs[self.program.entry.index()].params.first();

@@ -22,10 +22,12 @@ struct GroupTable {
   u64 *lows;
   u64 *highs;
   u64 records;
-  // How many records were asked for, and how many pairs there were.
+  // How many records were asked for, how many words of keys of several parts, and whether a key had too many parts.
   u64 *asked;
   u64 combine;
   u64 seed;
+  // The keys of several parts, of which a record has the place.
+  u64 *words;
 };
 
 INLINE u64 hash_of(u64 key, u64 seed) {
@@ -74,8 +76,100 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
   }
 }
 
-static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
-  const u64 hash = key_hash(bytes, u64(key), table.seed);
+// A key that is one word.
+struct WordKey {
+  const u8 *bytes;
+  u64 word;
+  __device__ __forceinline__ bool put(const GroupTable &table, u64 record) const {
+    table.keys[record] = word;
+    return true;
+  }
+  __device__ __forceinline__ bool is(const GroupTable &table, u32 record) const {
+    return same_key(bytes, *(volatile u64 *)(table.keys + record), word);
+  }
+};
+
+// A key of several parts: see types/keys.rs. The first word is the head.
+const u32 MAX_PARTS = 12, WORDS_OF_RECORD = 4;
+const u64 CODE_INT = 4, CODE_FLOAT = 5, CODE_STR = 7;
+struct KeyParts {
+  u64 words[MAX_PARTS + 1];
+  u32 len;
+  u32 parts;
+  // A NaN is equal to no other.
+  bool alone;
+};
+
+INLINE void begin_key(KeyParts &key) {
+  key.words[0] = 0;
+  key.len = 1;
+  key.parts = 0;
+  key.alone = false;
+}
+
+INLINE void add_part(void *ctx_key, u64 code, u64 word) {
+  KeyParts &key = *(KeyParts *)ctx_key;
+  if (key.parts < MAX_PARTS) {
+    key.words[0] |= code << (5 * key.parts);
+    if (code >= CODE_INT && code <= CODE_STR) key.words[key.len++] = word;
+    if (code == CODE_FLOAT && word << 1 > 0xffe0000000000000ull) key.alone = true;
+  }
+  ++key.parts;
+}
+
+// Only Strings that kernels made are compared by their bytes, because those of the host stay the very objects in an
+// array. The host makes one group of those that are equal.
+const u64 STR_MADE = 0x80000000ull;
+struct PartsKey {
+  const u8 *bytes;
+  const KeyParts &key;
+  __device__ __forceinline__ bool put(const GroupTable &table, u64 record) const {
+    const u64 at = atomicAdd(table.asked + 1, u64(key.len));
+    if (at + key.len > table.records * WORDS_OF_RECORD) return false;
+    for (u32 i = 0; i < key.len; ++i) table.words[at + i] = key.words[i];
+    table.keys[record] = at;
+    return true;
+  }
+  __device__ __forceinline__ bool is(const GroupTable &table, u32 record) const {
+    const volatile u64 *known = table.words + *(volatile u64 *)(table.keys + record);
+    if (known[0] != key.words[0]) return false;
+    u64 codes = key.words[0];
+    for (u32 i = 1; i < key.len; codes >>= 5) {
+      const u64 code = codes & 31;
+      if (code < CODE_INT || code > CODE_STR) continue;
+      const u64 one = known[i], other = key.words[i];
+      const bool text = code == CODE_STR && (one & other & STR_MADE) != 0;
+      if (one != other && !(text && same_key(bytes, one, other))) return false;
+      ++i;
+    }
+    return true;
+  }
+  __device__ __forceinline__ u64 hash(u64 seed) const {
+    u64 hash = hash_of(key.words[0], seed);
+    u64 codes = key.words[0];
+    for (u32 i = 1; i < key.len; codes >>= 5) {
+      const u64 code = codes & 31;
+      if (code < CODE_INT || code > CODE_STR) continue;
+      const u64 word = key.words[i++];
+      hash = hash_of(hash ^ (code == CODE_STR ? key_hash(bytes, word, seed) : word), seed);
+    }
+    return hash;
+  }
+};
+
+// A record for a new key, plus 1. 0: there is no room.
+template <typename Key>
+static __device__ u64 new_record(const GroupTable &table, const Key &key, i64 value, i64 order) {
+  const u64 record = atomicAdd(table.asked, 1ull);
+  if (record >= table.records || !key.put(table, record)) return 0;
+  table.firsts[record] = u64(order);
+  table.lows[record] = u64(value);
+  table.highs[record] = value < 0 ? ~0ull : 0ull;
+  return record + 1;
+}
+
+template <typename Key>
+static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash, i64 value, i64 order) {
   const u64 print = hash & 0xffffffff00000000ull;
   u64 own = 0;
   u64 at = hash & table.mask;
@@ -83,24 +177,37 @@ static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *
     u64 slot = *(volatile u64 *)(table.slots + at);
     if (slot == 0) {
       if (own == 0) {
-        const u64 record = atomicAdd(table.asked, 1ull);
-        if (record >= table.records) return;
-        table.keys[record] = u64(key);
-        table.firsts[record] = u64(order);
-        table.lows[record] = u64(value);
-        table.highs[record] = value < 0 ? ~0ull : 0ull;
-        own = record + 1;
+        own = new_record(table, key, value, order);
+        if (own == 0) return;
         __threadfence();
       }
       slot = atomicCAS(table.slots + at, 0ull, print | own);
       if (slot == 0) return;
     }
     const u32 record = u32(slot) - 1;
-    if ((slot & 0xffffffff00000000ull) == print && same_key(bytes, *(volatile u64 *)(table.keys + record), u64(key))) {
+    if ((slot & 0xffffffff00000000ull) == print && key.is(table, record)) {
       if (own != 0) table.firsts[own - 1] = NO_RECORD;
       combine_with(table, record, value, u64(order));
       return;
     }
     at = (at + 1) & table.mask;
   }
+}
+
+static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
+  add_to(table, WordKey{bytes, u64(key)}, key_hash(bytes, u64(key), table.seed), value, order);
+}
+
+static __device__ __noinline__ void add_parts(
+    const GroupTable &table, const u8 *bytes, void *ctx_key, i64 value, i64 order) {
+  KeyParts &parts = *(KeyParts *)ctx_key;
+  const PartsKey key = {bytes, parts};
+  if (parts.parts > MAX_PARTS) {
+    table.asked[2] = 1;
+  } else if (parts.alone) {
+    new_record(table, key, value, order);
+  } else {
+    add_to(table, key, key.hash(table.seed), value, order);
+  }
+  begin_key(parts);
 }

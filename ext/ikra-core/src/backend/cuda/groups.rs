@@ -10,9 +10,11 @@ use std::ops::Range;
 /// What kernels with pairs need before the program.
 pub const TEMPLATES: &str = include_str!("groups.cuh");
 /// Words of `struct GroupTable`.
-pub const WORDS: usize = 10;
+pub const WORDS: usize = 11;
 /// Columns of records: keys, orders, and two of totals.
 const COLUMNS: usize = 4;
+/// Words for keys of several parts, for each record.
+const WORDS_OF_RECORD: usize = 4;
 /// Bytes before the slots.
 const HEAD: usize = 256;
 /// The fewest records at first, and the most.
@@ -27,11 +29,34 @@ pub fn first_records(jobs: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     records: usize,
+    /// Whether keys have parts.
+    has_parts: bool,
+}
+
+/// What a kernel asked of its table: the first words of the memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub records: u64,
+    pub words: u64,
+    pub too_long: bool,
+}
+
+impl Asked {
+    pub const WORDS: usize = 3;
+
+    pub fn of([records, words, too_long]: [u64; Self::WORDS]) -> Self {
+        Self { records, words, too_long: too_long != 0 }
+    }
+
+    /// How many records would have been enough.
+    pub fn needed(self) -> u64 {
+        self.records.max(self.words.div_ceil(WORDS_OF_RECORD as u64))
+    }
 }
 
 impl Room {
     pub fn of(groups: &Emitted) -> Self {
-        Self { records: groups.records as usize }
+        Self { records: groups.records as usize, has_parts: groups.has_parts }
     }
 
     /// Slots are at least twice as many as records.
@@ -45,7 +70,14 @@ impl Room {
     }
 
     pub fn bytes(self) -> usize {
-        self.zeroes() + COLUMNS * self.records * 8
+        let words = if self.has_parts { WORDS_OF_RECORD * self.records } else { 0 };
+        self.zeroes() + (COLUMNS * self.records + words) * 8
+    }
+
+    /// Where the first `count` words of keys of several parts are.
+    pub fn words_of_keys(self, count: usize) -> Range<usize> {
+        let from = self.zeroes() + COLUMNS * self.records * 8;
+        from..from + count * 8
     }
 
     /// Where the first `count` rows of each column of records are.
@@ -78,6 +110,7 @@ impl Room {
             address,
             combine,
             seed().hash(0),
+            address + self.words_of_keys(0).start as u64,
         ]
     }
 }

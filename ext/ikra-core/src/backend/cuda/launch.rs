@@ -454,7 +454,7 @@ impl CudaBackend {
         };
         let module = kernel.module()?;
         wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
-        groups.records = first_records(launch.jobs);
+        (groups.records, groups.has_parts) = (first_records(launch.jobs), kernel.emitted.key_parts);
         loop {
             let (again, mut asked) = (launch.again(), 0);
             let jobs = again.jobs;
@@ -462,7 +462,7 @@ impl CudaBackend {
                 let beside = Beside::Groups(&mut *groups, &mut asked);
                 self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, beside))
             }))?;
-            if outcome != Outcome::Done || !groups.grow(asked) {
+            if outcome != Outcome::Done || groups.too_long || !groups.grow(asked) {
                 return Ok(outcome);
             }
         }

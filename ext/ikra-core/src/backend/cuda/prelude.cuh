@@ -302,6 +302,8 @@ struct Ctx {
   u32 site;
   u64 words[4];
   u32 looks;
+  // The parts of the next pair's key: a KeyParts, in kernels that have such keys.
+  void *key;
 };
 #define NO_SITE 0xffffffffu
 

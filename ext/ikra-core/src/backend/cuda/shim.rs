@@ -13,7 +13,7 @@
 
 use super::collective;
 use super::emit::{self, Emitted, Header};
-use super::groups::Room;
+use super::groups::{Asked, Room};
 use super::nvrtc;
 use super::privatization;
 use crate::backend::collective::Workers;
@@ -40,6 +40,7 @@ use std::collections::HashMap;
 use std::ffi::{OsString, c_void};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -576,7 +577,7 @@ impl CudaShim {
         let Some(groups) = launch.groups.take() else {
             return Err(internal("pairs are emitted in a launch without groups".to_owned()));
         };
-        groups.records = FIRST_RECORDS;
+        (groups.records, groups.has_parts) = (FIRST_RECORDS, kernel.emitted.key_parts);
         loop {
             let room = Room::of(groups);
             let memory: Vec<AtomicU64> = (0..room.bytes() / 8)
@@ -590,14 +591,19 @@ impl CudaShim {
             if outcome != Outcome::Done {
                 return Ok(outcome);
             }
-            let asked = memory[0];
-            if groups.grow(asked) {
+            let asked = Asked::of([memory[0], memory[1], memory[2]]);
+            groups.too_long = asked.too_long;
+            if groups.too_long {
+                return Ok(outcome);
+            }
+            if groups.grow(asked.needed()) {
                 continue;
             }
-            let [keys, firsts, lows, highs] =
-                room.columns(asked as usize).map(|column| &memory[column.start / 8..column.end / 8]);
+            let rows = |range: Range<usize>| &memory[range.start / 8..range.end / 8];
+            let [keys, firsts, lows, highs] = room.columns(asked.records as usize).map(rows);
+            let words = groups.has_parts.then(|| rows(room.words_of_keys(asked.words as usize)));
             let on = Workers { threads: &Threads::new(1), cancel: launch.cancel };
-            groups.take_records(on, &Records { keys, firsts, lows, highs })?;
+            groups.take_records(on, &Records { keys, words, firsts, lows, highs })?;
             return Ok(outcome);
         }
     }

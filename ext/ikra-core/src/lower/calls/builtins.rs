@@ -17,6 +17,7 @@ use crate::lower::compare::Asker;
 use crate::lower::numbers;
 use crate::lower::tables::Form;
 use crate::lower::value::Val;
+use crate::types::keys::KeyCode;
 use crate::types::numeric::{Conversion, Kind as Number, Method};
 use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty, Unit};
 use crate::world::well_known;
@@ -452,6 +453,18 @@ impl Body<'_, '_> {
                 self.add_pair(args);
                 Some(Val::NIL)
             }
+            AddParts => {
+                self.add_parts(args);
+                Some(Val::NIL)
+            }
+            KeyPart => {
+                let part = args.first().and_then(|(_, part)| self.key_part(*part));
+                if part.is_none() {
+                    self.other_keys();
+                }
+                Some(Val::NIL)
+            }
+            KeyList => self.key_list(asker.val, asker.reach),
             Position => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[]))),
             KeyError => {
                 let Some(key) = first else { return Ok(None) };
@@ -478,35 +491,88 @@ impl Body<'_, '_> {
         })
     }
 
-    /// Adds a pair to the section's groups. Keys of one kind have words, and values are Integers. The schema tells
-    /// where some are not.
+    /// Adds a pair to the section's groups. The schema tells where some cannot be added.
     fn add_pair(&mut self, args: &[(Atom, Val)]) {
-        let &[(_, key), (_, Val::Int(value)), (_, Val::Int(number))] = args else {
-            self.t.schema.groups = Some(GroupKeys::Other);
-            return;
+        let &[(_, key), value, number] = args else { return self.other_keys() };
+        let keys = match self.key_part(key) {
+            Some(Repr::Float | Repr::Unit(_)) => GroupKeys::Parts,
+            Some(repr) => GroupKeys::Of(repr),
+            None => GroupKeys::Other,
         };
-        let mut text = None;
-        let (repr, key) = match key {
-            Val::Int(key) => (Repr::Int, key),
-            Val::Str(key) => {
-                text = Some(self.t.bytes());
-                (Repr::Str, key)
-            }
-            Val::Sym(key) => (Repr::Sym, key),
-            Val::Bool(key) => (Repr::Bool, self.cx.b.i64(Op::BoolToInt, &[key])),
-            Val::Unit(Unit::True) => (Repr::Bool, Operand::I64(1)),
-            Val::Unit(Unit::False) => (Repr::Bool, Operand::I64(0)),
-            _ => {
-                self.t.schema.groups = Some(GroupKeys::Other);
-                return;
-            }
-        };
-        let keys = GroupKeys::Of(repr);
-        self.t.schema.groups = Some(if self.t.schema.groups.unwrap_or(keys) == keys { keys } else { GroupKeys::Other });
+        self.saw_keys(keys);
+        self.emit_pair(value, number);
+    }
+
+    /// The same for a key of several parts.
+    fn add_parts(&mut self, args: &[(Atom, Val)]) {
+        let &[value, number] = args else { return self.other_keys() };
+        self.saw_keys(GroupKeys::Parts);
+        self.emit_pair(value, number);
+    }
+
+    fn emit_pair(&mut self, (_, value): (Atom, Val), (_, number): (Atom, Val)) {
+        let (Val::Int(value), Val::Int(number)) = (value, number) else { return self.other_keys() };
         let index = self.cx.b.i64(Op::Ctx(Ctx::Index), &[]);
         let index = self.cx.b.i64(Op::Shl, &[index, Operand::I64(32)]);
         let order = self.cx.b.i64(Op::Or, &[index, number]);
-        self.cx.b.push(Stmt::Emit { key, value, order, text });
+        self.cx.b.push(Stmt::Emit { key: None, value, order, text: None });
+    }
+
+    /// Adds a part to the key of the next pair. Its kind, if tables know it.
+    fn key_part(&mut self, key: Val) -> Option<Repr> {
+        let (repr, code, word) = match key {
+            Val::Int(key) => (Repr::Int, KeyCode::INT, key),
+            Val::Float(key) => (Repr::Float, KeyCode::FLOAT, self.cx.b.i64(Op::FloatBits, &[key])),
+            Val::Str(key) => {
+                self.t.bytes();
+                self.t.has_text_keys = true;
+                (Repr::Str, KeyCode::STR, key)
+            }
+            Val::Sym(key) => (Repr::Sym, KeyCode::SYM, key),
+            Val::Unit(Unit::Nil) => (Repr::Unit(Unit::Nil), KeyCode::NIL, Operand::I64(0)),
+            Val::Unit(Unit::True) => (Repr::Bool, KeyCode::TRUE, Operand::I64(1)),
+            Val::Unit(Unit::False) => (Repr::Bool, KeyCode::FALSE, Operand::I64(0)),
+            Val::Bool(key) => {
+                let word = self.cx.b.i64(Op::BoolToInt, &[key]);
+                let code = self.cx.b.i64(Op::Add, &[word, Operand::I64(KeyCode::FALSE as i64)]);
+                self.cx.b.push(Stmt::KeyPart { code, word });
+                return Some(Repr::Bool);
+            }
+            _ => return None,
+        };
+        self.cx.b.push(Stmt::KeyPart { code: Operand::I64(code as i64), word });
+        Some(repr)
+    }
+
+    /// Adds an array to the key of the next pair, and gives its length. Its elements are further parts. Arrays of the
+    /// host stay the very objects in results, and those that change have their last elements. Tables can do neither.
+    fn key_list(&mut self, list: Val, reach: Reach) -> Option<Val> {
+        let Val::Array(kind, packed) = list else { return None };
+        let is_made = reach == Reach::Fresh || !self.an.facts.has_any(kind);
+        if !is_made || self.an.has_room(kind) {
+            self.other_keys();
+        }
+        self.t.key_arrays.insert(kind);
+        let (_, length) = self.array_parts(packed);
+        // one that is longer has too many parts in any case
+        let length_code = self.cx.b.i64(Op::And, &[length, Operand::I64(15)]);
+        let code = self.cx.b.i64(Op::Add, &[length_code, Operand::I64(KeyCode::LIST as i64)]);
+        self.cx.b.push(Stmt::KeyPart { code, word: Operand::I64(0) });
+        Some(Val::Int(length))
+    }
+
+    fn other_keys(&mut self) {
+        self.saw_keys(GroupKeys::Other);
+    }
+
+    fn saw_keys(&mut self, keys: GroupKeys) {
+        let known = &mut self.t.schema.groups;
+        *known = Some(match (*known, keys) {
+            (None, keys) => keys,
+            (Some(known), keys) if known == keys => keys,
+            (Some(GroupKeys::Other), _) | (_, GroupKeys::Other) => GroupKeys::Other,
+            _ => GroupKeys::Parts,
+        });
     }
 
     /// The Integer that Ruby gets by `to_int`. None: that always raises.

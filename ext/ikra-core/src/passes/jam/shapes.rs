@@ -203,6 +203,7 @@ impl Shapes {
                 | Stmt::Meet { .. }
                 | Stmt::Call { .. }
                 | Stmt::Emit { .. }
+                | Stmt::KeyPart { .. }
                 | Stmt::Place(_) => return None,
             }
         }

@@ -496,6 +496,7 @@ impl Looked<'_> {
             Stmt::Poll => self.polls = true,
             Stmt::Atomic { .. }
             | Stmt::Emit { .. }
+            | Stmt::KeyPart { .. }
             | Stmt::FetchAdd { .. }
             | Stmt::Alloc { .. }
             | Stmt::Try { .. }

@@ -41,6 +41,8 @@ pub(super) enum Retry {
     Past,
     /// Memory ran out, and now there may be more.
     Memory,
+    /// Tables do not take the keys that it emitted.
+    Refused,
 }
 
 /// What became of one launch of a section.
@@ -164,6 +166,10 @@ impl Section<'_> {
                 RunOutcome::Retry(Retry::Memory) => policy.evicted += 1,
                 RunOutcome::Retry(Retry::Until(key)) => policy.limit = key,
                 RunOutcome::Retry(Retry::Past) => {}
+                RunOutcome::Retry(Retry::Refused) => {
+                    self.site.state.lock().refuses_tables = true;
+                    return Ok(self.refused());
+                }
             }
         }
         Err(Error::new(

@@ -418,6 +418,9 @@ impl Section<'_> {
         let Launched { outcome, timings, completions, ending, reduced, chosen, groups, residents, moved, span, .. } =
             launched;
         let Launched { jobs, unsplit, share, .. } = launched;
+        if groups.as_ref().is_some_and(|groups| groups.too_long) {
+            return Ok(Err(Retry::Refused));
+        }
         let mut member = None;
         // Only once it is sure that no interrupt makes it run again.
         let ended = match outcome {

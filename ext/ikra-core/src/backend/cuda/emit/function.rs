@@ -469,13 +469,22 @@ impl<'a> Function<'a> {
                 }
             }
             Stmt::Emit { key, value, order, text } => {
-                let [key, value, order] = [key, value, order].map(|operand| self.operand(*operand).text);
+                let key = key.map(|key| self.operand(key).text);
+                let [value, order] = [value, order].map(|operand| self.operand(*operand).text);
                 self.declare(stmt, list, position);
                 let bytes = match text {
                     Some(column) => format!("&{}", self.row(*column, Operand::I64(0))),
                     None => "nullptr".to_owned(),
                 };
-                self.line(&format!("add_pair(args.groups, {bytes}, {key}, {value}, {order});"));
+                self.line(&match key {
+                    Some(key) => format!("add_pair(args.groups, {bytes}, {key}, {value}, {order});"),
+                    None => format!("add_parts(args.groups, {bytes}, ctx.key, {value}, {order});"),
+                });
+            }
+            Stmt::KeyPart { code, word } => {
+                let [code, word] = [code, word].map(|operand| self.operand(*operand).text);
+                self.declare(stmt, list, position);
+                self.line(&format!("add_part(ctx.key, {code}, {word});"));
             }
             Stmt::FetchAdd { dst, column, row, value } => {
                 let slot = self.row(*column, *row);

@@ -11,7 +11,7 @@ use crate::backend::collective::Workers;
 use crate::backend::collective::emitted::{Emitted, Records};
 use crate::backend::cuda::driver::{Device, Event, Module, Stream};
 use crate::backend::cuda::emit::Header;
-use crate::backend::cuda::groups::{self, Room};
+use crate::backend::cuda::groups::{self, Asked, Room};
 use crate::backend::cuda::status::Status;
 use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL_SLOT_BYTES, Staging};
 use crate::backend::threads::Threads;
@@ -255,22 +255,31 @@ impl<'a> GroupMemory<'a> {
     /// # Errors
     /// `Memory`, `Device`.
     fn read(&self, staging: &mut Staging, cancel: &CancelToken, groups: &mut Emitted, asked: &mut u64) -> Result<bool> {
-        let mut word = [0; 8];
-        let download = staging.begin_download(&self.arena, 0..word.len())?;
-        staging.finish_download(&self.arena, download, &mut [(0, &mut word)])?;
-        *asked = u64::from_ne_bytes(word);
-        if *asked > groups.records {
-            return Ok(false);
+        let mut head = HostColumn::zeroed(Storage::I64, Asked::WORDS);
+        let download = staging.begin_download(&self.arena, 0..head.bytes_mut().len())?;
+        staging.finish_download(&self.arena, download, &mut [(0, head.bytes_mut())])?;
+        let &[records, words, too_long] = head.view::<u64>() else { return Ok(false) };
+        let head = Asked::of([records, words, too_long]);
+        (*asked, groups.too_long) = (head.needed(), head.too_long);
+        if groups.too_long || *asked > groups.records {
+            return Ok(groups.too_long);
         }
-        let count = *asked as usize;
+        let count = head.records as usize;
         let mut columns = [(); 4].map(|()| HostColumn::zeroed(Storage::I64, count));
         for (column, range) in columns.iter_mut().zip(self.room.columns(count)) {
             let download = staging.begin_download(&self.arena, range.clone())?;
             staging.finish_download(&self.arena, download, &mut [(range.start, column.bytes_mut())])?;
         }
+        let words = if groups.has_parts { head.words as usize } else { 0 };
+        let (mut words, range) = (HostColumn::zeroed(Storage::I64, words), self.room.words_of_keys(words));
+        if !range.is_empty() {
+            let download = staging.begin_download(&self.arena, range.clone())?;
+            staging.finish_download(&self.arena, download, &mut [(range.start, words.bytes_mut())])?;
+        }
         let [keys, firsts, lows, highs] = columns.each_ref().map(|column| column.view::<u64>());
+        let words = groups.has_parts.then(|| words.view::<u64>());
         let on = Workers { threads: &Threads::new(1), cancel };
-        groups.take_records(on, &Records { keys, firsts, lows, highs })?;
+        groups.take_records(on, &Records { keys, words, firsts, lows, highs })?;
         Ok(true)
     }
 }
