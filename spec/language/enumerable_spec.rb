@@ -123,6 +123,7 @@ RSpec.describe "Enumerable in kernels" do
 
   on_every_backend do
     it "hands a memo along" do
+      expect { |n| [[1, n].each_with_object([]) { |x, list| list = [x] }, n.times.each_with_object([]) { |x, list| list += [x] }] }.to be_same_as_ruby.over(0, 2) # rubocop:disable Lint/ShadowedArgument
       expect { |run| run.peach([[0, 0], [0, 0]]) { |memo| ints.each_with_object(memo) { |y, m| m[y % 2] += y } } }.to be_same_as_ruby
     end
   end

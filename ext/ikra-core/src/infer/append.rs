@@ -224,7 +224,7 @@ impl Walker<'_, '_> {
             plain(name),
             "+" | "*" | "dup" | "upcase" | "downcase" | "reverse" | "%__join1" | "%__join2" | "%__join3" | "%__join4"
         );
-        let of_class = &*name == "new" && matches!(&receiver.kind, Kind::Const(path) if &*path.name == "String");
+        let of_class = name == "new" && matches!(&receiver.kind, Kind::Const(path) if &*path.name == "String");
         let made = of_class
             || is_text(&ty) && (text || literal && name == "+@")
             || ty.only(Prims::INT) && matches!(plain(name), "to_s" | "inspect");

@@ -667,6 +667,7 @@ fn in_order(on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<Option<Vec<Vec<Gr
 mod tests {
     use super::super::testing::{Random, on_host};
     use super::*;
+    use crate::types::Encoding;
 
     const ALL: [Combine; 5] = [Combine::Sum, Combine::Min, Combine::Max, Combine::And, Combine::Or];
 

@@ -903,6 +903,10 @@ fn into_variable(call: &mut Call) -> Option<(LocalId, Node)> {
     if !new || block.breaks || block.numbered > 0 || !block.params.plain() || call.safe || call.receiver.is_none() {
         return None;
     }
+    // Ruby's result is what was given
+    if super::assigns(&block.body, variable) {
+        return None;
+    }
     block.params.required.pop();
     call.name = format!("{PRIMITIVE}list_each_with_object").as_str().into();
     match call.args.pop() {
