@@ -347,10 +347,12 @@ pub enum Stmt {
         code: Operand,
         word: Operand,
     },
-    /// Adds a value (I64) to the group of a key (I64), as the launch says ([`crate::backend::Launch::groups`]). `order`
-    /// (I64, read as unsigned) tells the pair from all others. A group is where its first pair is. `text`: keys are
-    /// Strings ([`crate::types::StrWord`]), whose bytes this column has. Without a key, it has the parts that came since
-    /// the last pair, and `text` has the bytes of the Strings among them.
+    /// Adds a value (I64) to the group of a key (I64), as the launch says
+    /// ([`crate::backend::Launch::groups`]). `order` (I64, read as unsigned) tells the pair from all others. A group is
+    /// where its first pair is.
+    ///
+    /// `text`: keys are Strings ([`crate::types::StrWord`]), whose bytes this column has. Without a key, it has the
+    /// parts that came since the last pair, and `text` has the bytes of the Strings among them.
     Emit {
         key: Option<Operand>,
         value: Operand,
