@@ -157,6 +157,21 @@ RSpec.describe "Hashes that a block makes" do
       expect { |n| { n => 1 }.fetch_values(n, 2) }.to be_same_as_ruby.over(1, 2)
     end
 
+    # Each time a new one of the one before, which must have its class: otherwise types would never reach a fixpoint.
+    it "are made of each other in loops" do
+      expect do |n|
+        a, b, c, d, e = { n => 1 }, { n => 1, 7 => 2 }, { 5 => 2 }, { n => 1 }, Hash.new(0)
+        3.times do |i|
+          a = a.merge({ i => n })
+          b = b.select { |key, _| key > 0 }.transform_values { |value| value * 0.5 }
+          c, d = d.invert, c.reject { |_, value| value > 3 }
+          e = e.dup
+          e[n] += i
+        end
+        [a, b, c, d, e, [1, n, n].reduce({}) { |counts, x| counts.merge({ x => (counts[x] || 0) + 1 }) }]
+      end.to be_same_as_ruby.over(1, 5, 9)
+    end
+
     it "have lists that grow" do
       expect do |n|
         h = {}

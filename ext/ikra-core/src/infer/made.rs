@@ -70,6 +70,9 @@ fn things(ty: &Ty) -> impl Iterator<Item = Thing> {
     ty.objects.iter().map(|c| Thing::Class(*c)).chain(ty.array.map(Thing::Array))
 }
 
+/// So many Hashes that are made of each other, one after the other, have a class each.
+const APART: usize = 3;
+
 impl Analysis<'_> {
     /// Notes that code outside of the job that made the value may see it.
     pub(super) fn escapes(&mut self, ty: &Ty) {
@@ -153,11 +156,42 @@ impl Analysis<'_> {
     /// The class of the Hashes that are made at a position of a body.
     pub fn made_hash(&mut self, spec: SpecId, span: Span) -> ClassId {
         let place = (spec, span);
-        let at = self.made.hashes.iter().position(|known| *known == place).unwrap_or_else(|| {
+        if let Some(at) = self.made.hashes.iter().position(|known| *known == place) {
+            return well_known::made_hash(at);
+        }
+        self.made_again(spec, span).unwrap_or_else(|| {
             self.made.hashes.push(place);
-            self.made.hashes.len() - 1
-        });
-        well_known::made_hash(at)
+            well_known::made_hash(self.made.hashes.len() - 1)
+        })
+    }
+
+    /// The class of a Hash from the same position of the same method, of which that method now makes another one, step
+    /// by step. With a class of its own for each, types would not reach a fixpoint where a loop does this, as
+    /// `h = h.merge(…)`. The first ones have a class each, as their types differ where a program makes a few Hashes of
+    /// each other.
+    fn made_again(&self, spec: SpecId, span: Span) -> Option<ClassId> {
+        let method = self.spec(spec).key.method?;
+        let (mut of, mut before) = (spec, 0);
+        // each step leads to a specialisation that was there before
+        for _ in 0..self.specs.len() {
+            let made = match self.spec(of).key.self_ty.objects[..] {
+                [class] => well_known::made_hash_number(class).map(|number| (class, number)),
+                _ => None,
+            };
+            let Some((class, number)) = made else {
+                of = self.inlinings.iter().find(|(_, inlined)| **inlined == of)?.0.from;
+                continue;
+            };
+            let (maker, made_at) = *self.made.hashes.get(number)?;
+            if made_at == span && self.spec(maker).key.method == Some(method) {
+                before += 1;
+                if before >= APART {
+                    return Some(class);
+                }
+            }
+            of = maker;
+        }
+        None
     }
 
     /// The type of a new Hash of these parts.

@@ -67,6 +67,11 @@ pub mod well_known {
         class.0 >= FIRST_MADE_HASH && class.0 - FIRST_MADE_HASH < MADE_HASHES
     }
 
+    /// Which place makes the objects of this class.
+    pub fn made_hash_number(class: ClassId) -> Option<usize> {
+        is_made_hash(class).then(|| (class.0 - FIRST_MADE_HASH) as usize)
+    }
+
     /// The class that the program knows: Hash for one whose objects kernels make.
     pub const fn known(class: ClassId) -> ClassId {
         if is_made_hash(class) { HASH } else { class }
