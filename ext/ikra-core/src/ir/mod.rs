@@ -342,7 +342,8 @@ pub enum Stmt {
         count: Operand,
         site: SiteId,
     },
-    /// Adds a part to the key of the element's next pair: a code of [`crate::types::KeyCode`] and a word, both I64.
+    /// Adds a part to the key of the element's next pair: a code of
+    /// [`crate::types::keys::KeyCode`] and a word, both I64.
     KeyPart {
         code: Operand,
         word: Operand,
