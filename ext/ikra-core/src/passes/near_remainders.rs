@@ -31,7 +31,7 @@ fn run(mut program: Program) -> Program {
     }
     let seen = ranges::seen(&program);
     for (func, seen) in program.funcs.iter_mut().zip(seen) {
-        let definitions = Definitions { seen, ..Definitions::of(func) };
+        let definitions = Definitions::of(func, seen);
         let mut body = std::mem::take(&mut func.body);
         list(&mut body, func, &definitions);
         func.body = body;
@@ -48,7 +48,7 @@ struct Definitions {
 }
 
 impl Definitions {
-    fn of(func: &Func) -> Self {
+    fn of(func: &Func, seen: Vec<Option<Interval>>) -> Self {
         let (counts, mut found) = (Counts::of(func), HashMap::new());
         walk(&func.body, &mut |stmt| {
             let (dst, op, args) = match stmt {
@@ -61,7 +61,7 @@ impl Definitions {
                 found.insert(*dst, (op, args));
             }
         });
-        Self { found, seen: Vec::new() }
+        Self { found, seen }
     }
 
     fn get(&self, operand: Operand) -> Option<(Op, &[Operand])> {

@@ -16,7 +16,7 @@ pub(super) struct TextRange<'a> {
     exclusive: bool,
 }
 
-/// The methods whose result is the same of a Range and of the array of its elements, whatever they are given.
+/// Methods that give the same for a Range as for the array of its elements, with any arguments.
 const OF_LIST: &[&str] = &[
     "all?",
     "any?",
