@@ -40,6 +40,8 @@ const SCENES: &[Scene] = &[
     ("small_columns_and_large", &[], small_columns_and_large),
     ("columns_that_are_filled", &[], columns_that_are_filled),
     ("ticks_of_their_own", &[], ticks_of_their_own),
+    ("ticks_in_graphs", &[], || ticks_in_graphs(true)),
+    ("ticks_without_graphs", &[("STAND_IN", "without graphs")], || ticks_in_graphs(false)),
     ("fused_ticks", &[], fused_ticks),
     ("traps_and_limits", &[], traps_and_limits),
     ("cancelling", &[], cancelling),
@@ -328,6 +330,36 @@ fn ticks_of_their_own() {
         stand_in("stand_in_copies") - before
     });
     assert!(moved[1] < moved[0], "{moved:?}");
+}
+
+/// Ticks that are a launch each become a few graphs, which are used again with other arguments and by other kernels.
+fn ticks_in_graphs(there_are: bool) {
+    let cuda = open();
+    let kernels = [1, 2].map(|factor| {
+        let digits = entry(|b, index, tick| {
+            let out = b.load(Scalar::I64, OUTPUT, index);
+            let out = b.i64(Op::Mul, &[out, Operand::I64(factor)]);
+            let out = b.i64(Op::Add, &[out, tick]);
+            b.store(OUTPUT, index, out);
+        });
+        (factor, prepare(&cuda, &program(false, vec![digits])))
+    });
+    let mut graphs = Vec::new();
+    for (turn, ticks) in [200, 200, 50, 50, 31, 31, 3, 2, 1, 50, 200].into_iter().enumerate() {
+        for (factor, kernel) in &kernels {
+            let before = stand_in("stand_in_submissions");
+            let mut run = Run::new(0..10 + turn as i64).ticks(ticks);
+            let outcome = run.try_on(&cuda, &**kernel, &CancelToken::default()).unwrap_or_else(|e| panic!("{e}"));
+            let expected = (0..ticks as i64).fold(0i64, |out, tick| out.wrapping_mul(*factor).wrapping_add(tick));
+            assert_eq!((outcome, run.out()), (Outcome::Done, &*vec![expected; 10 + turn]), "{ticks} ticks");
+            graphs.push(stand_in("stand_in_submissions") - before);
+        }
+    }
+    // 200 = 3 × 64 + 8, 50 = 32 + 16 + 2: one submission each
+    let expected = if there_are { [1, 0, 0, 3, 3, 4, 4] } else { [0; 7] };
+    assert!(graphs.ends_with(&expected), "{graphs:?}");
+    drop((kernels, cuda));
+    assert_eq!(stand_in("stand_in_graphs"), 0);
 }
 
 fn fused_ticks() {

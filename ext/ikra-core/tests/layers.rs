@@ -57,6 +57,7 @@ const CORE_UNSAFE: &[&str] = &[
     "backend/cuda/blas.rs",
     "backend/cuda/nvrtc.rs",
     "backend/cuda/driver.rs",
+    "backend/cuda/graph.rs",
     "backend/cuda/storage.rs",
     "backend/cuda/collective/mod.rs",
     "backend/cuda/launch/over.rs",

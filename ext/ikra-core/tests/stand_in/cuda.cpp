@@ -3,8 +3,8 @@
 //
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
-// is wrong with the machine: absent, broken, old, mute (streams write no words), faulty, faulty elsewhere (where another thread than the first launches). STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_running, stand_in_words (written by streams) and stand_in_elsewhere (launches by other threads than the first). Not here: speed.
+// is wrong with the machine: absent, broken, old, mute (streams write no words), faulty, faulty elsewhere (where another thread than the first launches), without graphs. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_running, stand_in_words (written by streams) stand_in_elsewhere (launches by other threads than the first), stand_in_submissions (runs of graphs) and stand_in_graphs. Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -25,7 +26,7 @@
 #include <vector>
 
 typedef int Result;
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, OUT_OF_RESOURCES = 701, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, UNKNOWN = 999 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, OUT_OF_RESOURCES = 701, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_SUPPORTED = 801, UNKNOWN = 999 };
 
 static bool is(const char *what) {
   const char *given = getenv("STAND_IN");
@@ -104,7 +105,7 @@ static size_t total() {
 
 // The host's memory that is page-locked where it is.
 static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
-static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0}, words{0}, running{0};
+static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0}, words{0}, running{0}, graphs{0}, submissions{0};
 
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
@@ -144,6 +145,9 @@ long stand_in_launches() { return launches; }
 // Launches that are not over.
 long stand_in_running() { return running; }
 long stand_in_elsewhere() { return elsewhere; }
+// Runs of graphs, and how many graphs there are.
+long stand_in_submissions() { return submissions; }
+long stand_in_graphs() { return graphs; }
 
 Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
 Result cuInit(unsigned) {
@@ -376,5 +380,52 @@ Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigne
     running--;
   });
   return OK;
+}
+
+struct Node {
+  Module *module;
+  unsigned grid, block;
+  std::vector<uint64_t> args;
+};
+// CUDA_KERNEL_NODE_PARAMS.
+struct NodeParams {
+  Module *module;
+  unsigned grid, grid_y, grid_z, block, block_y, block_z, shared;
+  void **params, **extra, *kernel, *context;
+};
+static void change(Node *node, const NodeParams *params) {
+  Module *module = params->module;
+  *node = {module, params->grid, params->block, std::vector<uint64_t>((module->bytes + 7) / 8)};
+  memcpy(node->args.data(), params->params[0], module->bytes);
+}
+typedef std::vector<Node *> Graph;
+// Here a graph that can run has the nodes of the graph from which it was made.
+Result cuGraphCreate(Graph **graph, unsigned) {
+  if (is("without graphs")) return NOT_SUPPORTED;
+  return *graph = new Graph, OK;
+}
+Result cuGraphAddKernelNode_v2(Node **node, Graph *graph, Node *const *before, size_t count, const NodeParams *params) {
+  // only chains are made
+  if (count != !graph->empty() || (count && before[0] != graph->back())) return INVALID;
+  change(*node = new Node, params);
+  return graph->push_back(*node), OK;
+}
+Result cuGraphInstantiateWithFlags(Graph **executable, Graph *graph, unsigned long long) { return *executable = graph, graphs++, OK; }
+Result cuGraphExecKernelNodeSetParams_v2(Graph *graph, Node *node, const NodeParams *params) {
+  if (std::find(graph->begin(), graph->end(), node) == graph->end()) return INVALID;
+  return change(node, params), OK;
+}
+Result cuGraphLaunch(Graph *graph, Stream *stream) {
+  submissions++;
+  for (Node *node : *graph) {
+    void *params[] = {node->args.data()};
+    if (Result failed = cuLaunchKernel(node->module, node->grid, 1, 1, node->block, 1, 1, 0, stream, params, nullptr)) return failed;
+  }
+  return OK;
+}
+Result cuGraphExecDestroy(Graph *) { return graphs--, OK; }
+Result cuGraphDestroy(Graph *graph) {
+  for (Node *node : *graph) delete node;
+  return delete graph, OK;
 }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// The oldest driver (by its CUDA version) that has all functions that are called here.
 const OLDEST_DRIVER: i32 = 12_000;
 
-/// All functions that are called here and in [`super::storage`]. cudarc panics at the first call of a missing one.
+/// All functions that are called here, in [`super::graph`] and in [`super::storage`]. cudarc panics at the first call of a missing one.
 const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGet cuDeviceGetCount \
     cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetLimit \
     cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
@@ -34,7 +34,9 @@ const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString 
     cuMemsetD8Async cuStreamCreate \
     cuStreamSynchronize cuStreamWaitValue32_v2 cuStreamWriteValue32_v2 cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize \
     cuEventDestroy_v2 cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute \
-    cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel";
+    cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel \
+    cuGraphCreate cuGraphAddKernelNode_v2 cuGraphInstantiateWithFlags cuGraphExecKernelNodeSetParams_v2 cuGraphLaunch \
+    cuGraphExecDestroy cuGraphDestroy";
 
 /// Facts about the device that need no context.
 #[derive(Clone, Debug)]
@@ -690,6 +692,14 @@ impl Module {
             let none = std::ptr::null_mut();
             sys::cuLaunchKernel(self.kernel, grid, 1, 1, block, 1, 1, 0, stream.raw, params.as_mut_ptr(), none)
         };
+        self.launched("cuLaunchKernel", status)
+    }
+
+    /// How a launch was answered, which runs this kernel.
+    ///
+    /// # Errors
+    /// As [`Module::launch`].
+    pub fn launched(&self, what: &str, status: CUresult) -> Result<()> {
         if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             let facts = &self.device.facts;
             return Err(Error::Memory {
@@ -699,7 +709,7 @@ impl Module {
                 advice: "end what else uses the GPU, or use backend: :cpu",
             });
         }
-        self.device.check("cuLaunchKernel", status)
+        self.device.check(what, status)
     }
 }
 
@@ -709,6 +719,41 @@ impl Drop for Module {
         if self.device.is_ours() && self.device.enter().is_ok() {
             // SAFETY: the module is alive and not used afterwards. Launches hold it until they are done.
             let _ = unsafe { sys::cuModuleUnload(self.raw) };
+        }
+    }
+}
+
+/// Code, and the numbers of blocks and threads that run it.
+pub struct Spread {
+    pub module: Arc<Module>,
+    pub grid: u32,
+    pub block: u32,
+}
+
+impl Spread {
+    /// Queues a run on the stream. `args` are the words of the kernel's only parameter.
+    ///
+    /// # Errors
+    /// As [`Module::launch`]. The context must be current.
+    pub fn launch(&self, stream: &Stream, args: &mut [u64]) -> Result<()> {
+        self.module.launch(stream, self.grid, self.block, args)
+    }
+
+    /// A run as a node of a graph. `params` has the address of the kernel's parameter.
+    pub fn node(&self, params: &mut [*mut c_void; 1]) -> sys::CUDA_KERNEL_NODE_PARAMS {
+        sys::CUDA_KERNEL_NODE_PARAMS {
+            func: self.module.kernel,
+            gridDimX: self.grid,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: self.block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: params.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod blas;
 pub mod collective;
 pub mod driver;
 pub mod emit;
+pub mod graph;
 pub mod groups;
 pub mod launch;
 pub mod nvrtc;

@@ -14,9 +14,9 @@ mod submission;
 mod ticks;
 
 pub use completion::{Length, Mark, Pending};
-pub use ticks::{Spread, Tick};
+pub use ticks::Tick;
 
-use super::driver::{Device, Event, Stream};
+use super::driver::{Device, Event, Spread, Stream};
 use super::status::CompletionSlot;
 use super::storage::Block;
 use crate::error::Result;

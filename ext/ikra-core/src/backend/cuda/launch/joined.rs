@@ -6,7 +6,7 @@
 use super::emit;
 use super::kernel::{BLOCK, CudaKernel, Maker};
 use crate::backend::cuda::background;
-use crate::backend::cuda::queue::Spread;
+use crate::backend::cuda::driver::Spread;
 use crate::backend::{FusedTicks, Launch};
 use crate::config::CodeOptions;
 use crate::error::Result;

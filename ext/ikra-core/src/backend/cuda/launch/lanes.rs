@@ -3,6 +3,7 @@
 //! Here: [`Lanes`], the pool of unused ones, and [`Lane`]. Not here: the work on them.
 
 use crate::backend::cuda::driver::{Device, Event, Stream};
+use crate::backend::cuda::graph::Chains;
 use crate::backend::cuda::storage::{HostLocker, PageLockedBuffer, Staging};
 use crate::error::Result;
 use crate::memory::pool::Pool;
@@ -71,6 +72,7 @@ impl Lanes {
             page_locked: PageLockedBuffer::new(device, SLOTS)?,
             batches: [event()?, event()?],
             marks: [event()?, event()?, event()?, event()?],
+            chains: Chains::default(),
         })
     }
 }
@@ -88,6 +90,8 @@ pub(super) struct Lane {
     pub(super) batches: [Event; 2],
     /// Events at the start, and behind the upload, the kernels and the download.
     pub(super) marks: [Event; 4],
+    /// Submits ticks that are a launch each.
+    pub(super) chains: Chains,
 }
 
 pub(super) const ZERO_SLOT: usize = 2;

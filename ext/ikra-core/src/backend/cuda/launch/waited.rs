@@ -9,8 +9,9 @@ use super::memory::address_of;
 use super::plan::{Plan, Use, runs};
 use crate::backend::collective::Workers;
 use crate::backend::collective::emitted::{Emitted, Records};
-use crate::backend::cuda::driver::{Device, Event, Module, Stream};
+use crate::backend::cuda::driver::{Device, Event, Module, Spread, Stream};
 use crate::backend::cuda::emit::Header;
+use crate::backend::cuda::graph::{Chains, Launches};
 use crate::backend::cuda::groups::{self, Asked, Room};
 use crate::backend::cuda::status::Status;
 use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL_SLOT_BYTES, Staging};
@@ -21,6 +22,7 @@ use crate::ir::Storage;
 use crate::memory::column::HostColumn;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -32,9 +34,9 @@ const MAX_LAUNCHES: u64 = 384;
 /// Runs all ticks of a launch over the layout's buffers. `jobs`: the program's jobs, while those of the launch may be
 /// groups of them.
 pub(super) fn run(
-    device: &Device,
+    device: &Arc<Device>,
     kernel: &CudaKernel,
-    module: &Module,
+    module: &Arc<Module>,
     lane: &mut Lane,
     jobs: u64,
     launch: Launch<'_>,
@@ -46,7 +48,7 @@ pub(super) fn run(
     let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
     let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
     let Shape { grid, block, cells } = kernel.shape(module, &launch)?;
-    let Lane { stream, beside: other, staging, page_locked, batches, marks } = lane;
+    let Lane { stream, beside: other, staging, page_locked, batches, marks, chains } = lane;
     let (epilogue, mut table) = match beside {
         Beside::Epilogue(words) => (words, None),
         Beside::Groups(groups, asked) => (&[][..], Some((GroupMemory::new(device, stream, groups)?, groups, asked))),
@@ -82,8 +84,9 @@ pub(super) fn run(
     };
     let mut args = kernel.emitted.arguments(&header, &buffers, &[&params], arena.address + plan.arguments as u64);
     args.extend_from_slice(epilogue);
+    let code = Spread { module: module.clone(), grid, block };
     let mut ticks =
-        Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
+        Ticks { device, kernel, stream, chains, code, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
     let mut watch = Watch {
         cancel: launch.cancel,
         stop_sent: None,
@@ -127,6 +130,7 @@ pub(super) fn run(
     let small = table.is_none() && plan.end - plan.written <= SMALL_SLOT_BYTES;
     let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
     let mut download = None;
+    let mut last = 0;
     let mut bytes = initial;
     let ended = (|| {
         let mut stopped = false;
@@ -135,6 +139,7 @@ pub(super) fn run(
             if !stopped && under_way.len() < depth && !ticks.are_over() {
                 let range = ticks.queue_batch()?;
                 let slot = turn % batches.len();
+                last = slot;
                 if ticks.are_over() {
                     marks[2].record(stream)?;
                 }
@@ -211,12 +216,16 @@ pub(super) fn run(
             staging.finish_download(&arena, download, &mut run)?;
         }
     }
-    marks[3].record(stream)?;
-    marks[3].wait()?;
+    // nothing follows a download that was queued with the last batch
+    let end = if came_back { &batches[last] } else { &marks[3] };
+    if !came_back {
+        end.record(stream)?;
+        end.wait()?;
+    }
     launch.timings.upload += marks[1].since(&marks[0]);
     let kernel_time = marks[2].since(&marks[1]);
     launch.timings.kernel += kernel_time;
-    launch.timings.download += marks[3].since(&marks[2]);
+    launch.timings.download += end.since(&marks[2]);
     if outcome == Outcome::Done {
         let pace = kernel_time.as_nanos() as f64 / (launch.jobs as f64 * launch.ticks as f64);
         kernel.pace.store(pace.to_bits(), Ordering::Relaxed);
@@ -286,11 +295,11 @@ impl<'a> GroupMemory<'a> {
 
 /// The ticks of a launch, in batches.
 struct Ticks<'a> {
+    device: &'a Arc<Device>,
     kernel: &'a CudaKernel,
-    module: &'a Module,
     stream: &'a Stream,
-    grid: u32,
-    block: u32,
+    chains: &'a mut Chains,
+    code: Spread,
     args: Vec<u64>,
     total: u64,
     next: u64,
@@ -310,13 +319,9 @@ impl Ticks<'_> {
             self.batch = self.first_batch();
         }
         let range = self.next..self.total.min(self.next + self.batch);
-        let launches = if self.kernel.fused_ticks { range.end - range.start } else { 1 };
-        let mut tick = range.start;
-        while tick < range.end {
-            (self.args[Header::TICK_BEGIN], self.args[Header::TICK_END]) = (tick, tick + launches);
-            self.module.launch(self.stream, self.grid, self.block, &mut self.args)?;
-            tick += launches;
-        }
+        let Self { device, kernel, stream, chains, code, args, .. } = self;
+        let each = if kernel.fused_ticks { range.end - range.start } else { 1 };
+        chains.submit(device, stream, &mut Batch { range: range.clone(), each, code, args })?;
         self.next = range.end;
         Ok(range)
     }
@@ -345,6 +350,26 @@ impl Ticks<'_> {
         } else if took > SLICE {
             self.batch = (self.batch / 2).max(1);
         }
+    }
+}
+
+/// A batch of ticks, as launches.
+struct Batch<'a> {
+    range: Range<u64>,
+    /// Ticks of a launch.
+    each: u64,
+    code: &'a Spread,
+    args: &'a mut [u64],
+}
+
+impl Launches for Batch<'_> {
+    fn count(&self) -> usize {
+        (self.range.end - self.range.start).div_ceil(self.each) as usize
+    }
+    fn at(&mut self, index: usize) -> (&Spread, &mut [u64]) {
+        let tick = self.range.start + index as u64 * self.each;
+        (self.args[Header::TICK_BEGIN], self.args[Header::TICK_END]) = (tick, tick + self.each);
+        (self.code, self.args)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A launch takes two to four microseconds of the thread that calls the driver, more than all other steps of a warm
 //! call. When short launches follow each other and no thread waits for one, the launcher's thread makes these calls, in
-//! order. The caller goes on meanwhile.
+//! order. The caller goes on meanwhile. Launches that came during one call are submitted by the next as one chain.
 //!
 //! Here: [`Launcher`], which decides when that thread is awake, and [`Step`], what it does. Not here: which steps it
 //! gets ([`super`]). While it has steps left, no other thread may put work on the stream, but has to wait for it first
@@ -15,9 +15,9 @@
 //! - A fork: the child has no such thread, and does not use its parent's device.
 //! - The process ends: before the driver's own end, it finishes its current call, and makes no other.
 
-use super::ticks::Spread;
 use super::{Mark, Stream};
-use crate::backend::cuda::driver::{Device, Event, before_the_end};
+use crate::backend::cuda::driver::{Device, Event, Spread, before_the_end};
+use crate::backend::cuda::graph::Chains;
 use crate::error::Result;
 use parking_lot::{Condvar, Mutex};
 use std::num::NonZero;
@@ -207,6 +207,8 @@ impl Shared {
     /// The thread's main loop.
     fn work(&self) {
         let mut steps = Vec::new();
+        let mut row = Vec::new();
+        let mut chains = Chains::default();
         loop {
             {
                 let mut todo = self.todo.lock();
@@ -227,13 +229,26 @@ impl Shared {
             }
             // after a fault this is an error, and nothing is launched
             let entered = self.device.enter();
-            for step in steps.drain(..) {
-                if entered.is_ok()
-                    && let Err(error) = step.run(&self.stream)
-                {
+            let mut steps = steps.drain(..).peekable();
+            while let Some(step) = steps.next() {
+                let (count, run) = match step {
+                    Step::Launch(code, args) => {
+                        row.push((code, args));
+                        if matches!(steps.peek(), Some(Step::Launch(..))) {
+                            continue;
+                        }
+                        let run = match entered {
+                            Ok(()) => chains.submit(&self.device, &self.stream, row.as_mut_slice()),
+                            Err(_) => Ok(()),
+                        };
+                        (row.drain(..).len(), run)
+                    }
+                    record => (1, if entered.is_ok() { record.run(&self.stream) } else { Ok(()) }),
+                };
+                if let Err(error) = run {
                     self.device.lose(&error.to_string());
                 }
-                self.done.fetch_add(1, Ordering::Release);
+                self.done.fetch_add(count as u64, Ordering::Release);
             }
         }
     }

@@ -8,28 +8,11 @@
 //! Here: [`Tick`], a launch of one tick; [`Ticks`], which of them wait. Not here: when waiting ticks must be launched
 //! ([`super`]): before any other work is queued, and when a thread waits for them.
 
-use crate::backend::cuda::driver::{Device, Event, Module, Stream};
+use crate::backend::cuda::driver::{Device, Event, Module, Spread, Stream};
 use crate::backend::cuda::emit::Header;
 use crate::error::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Code, and the numbers of blocks and threads that run it.
-pub struct Spread {
-    pub module: Arc<Module>,
-    pub grid: u32,
-    pub block: u32,
-}
-
-impl Spread {
-    /// Queues a run on the stream.
-    ///
-    /// # Errors
-    /// `Device`. The context must be current.
-    pub fn launch(&self, stream: &Stream, args: &mut [u64]) -> Result<()> {
-        self.module.launch(stream, self.grid, self.block, args)
-    }
-}
 
 /// A launch of one tick.
 pub struct Tick {
