@@ -412,6 +412,12 @@ impl Device {
         let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         // SAFETY: the pool is the device's own, and this attribute is a 64-bit number.
         let set = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) };
+        self.check("cuMemPoolSetAttribute", set)?;
+        // else a stream might wait for another one, whose memory it gets
+        let mut waits: c_int = 0;
+        let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+        // SAFETY: as above, and this attribute is an int.
+        let set = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut waits).cast::<c_void>()) };
         self.check("cuMemPoolSetAttribute", set)
     }
 

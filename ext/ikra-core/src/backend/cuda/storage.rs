@@ -18,6 +18,7 @@ use crate::memory::column::HostColumn;
 use crate::memory::pool::{Locked, Locker};
 use cudarc::driver::sys::{self, CUresult};
 use rayon::prelude::*;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -44,13 +45,24 @@ pub struct Region<'a> {
     device: &'a Device,
 }
 
-/// The memory of one launch. It is returned to the pool when dropped, in the order of its stream.
-pub struct Arena<'a>(Region<'a>);
+/// The memory of one launch. It is returned to the pool when dropped, in the order of its stream. That, and to allocate
+/// it again, keeps other streams from running meanwhile. So small memory is kept for later launches, where all work on
+/// it is done.
+pub struct Arena<'a> {
+    region: Region<'a>,
+    /// Bytes that were allocated.
+    room: usize,
+    /// Whether all work on it is done.
+    is_done: Cell<bool>,
+}
+
+/// Arenas up to this size are kept.
+const MAX_KEPT_ARENA: usize = 1 << 20;
 
 impl<'a> Deref for Arena<'a> {
     type Target = Region<'a>;
     fn deref(&self) -> &Region<'a> {
-        &self.0
+        &self.region
     }
 }
 
@@ -109,7 +121,18 @@ impl<'a> Arena<'a> {
     /// `Memory` when the device has too little memory even after its pool was emptied, or the limit of the process is
     /// reached; `Device`. The context must be current.
     pub fn new(device: &'a Device, stream: &'a Stream, bytes: usize) -> Result<Self> {
-        Ok(Self(Region { address: allocate(device, stream, bytes)?, bytes, stream, device }))
+        let room = rounded(bytes);
+        let kept = if room <= MAX_KEPT_ARENA { device.ledger.take(room) } else { None };
+        let address = match kept {
+            Some(address) => address,
+            None => allocate(device, stream, room)?,
+        };
+        Ok(Self { region: Region { address, bytes, stream, device }, room, is_done: Cell::new(false) })
+    }
+
+    /// Says that the stream has passed all work on it, and that no other stream has any.
+    pub fn is_done(&self) {
+        self.is_done.set(true);
     }
 }
 
@@ -211,8 +234,13 @@ pub unsafe fn fill(device: &Device, stream: &Stream, address: u64, length: usize
 
 impl Drop for Arena<'_> {
     fn drop(&mut self) {
-        if self.device.is_ours() {
-            self.device.ledger.remove(self.bytes);
+        if !self.device.is_ours() {
+            return;
+        }
+        if self.is_done.get() && self.room <= MAX_KEPT_ARENA {
+            self.device.ledger.drop_later(self.address, self.room);
+        } else {
+            self.device.ledger.remove(self.room);
             // SAFETY: the memory is alive, and the stream frees it after all earlier work.
             let _ = unsafe { sys::cuMemFreeAsync(self.address, self.stream.raw) };
         }

@@ -222,6 +222,8 @@ pub(super) fn run(
         end.record(stream)?;
         end.wait()?;
     }
+    arena.is_done();
+    table.iter().for_each(|(memory, ..)| memory.arena.is_done());
     launch.timings.upload += marks[1].since(&marks[0]);
     let kernel_time = marks[2].since(&marks[1]);
     launch.timings.kernel += kernel_time;
