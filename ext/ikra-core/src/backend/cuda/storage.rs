@@ -490,8 +490,14 @@ impl PageLockedBuffer {
         status == CUresult::CUDA_SUCCESS
     }
 
+    /// Whether the stream has written this number to a slot, or a later one. Numbers wrap around after 2³², and fewer
+    /// than half as many are pending at a time.
+    pub fn has_come(&self, slot: usize, number: u32) -> bool {
+        is_at(self.signalled(slot), number)
+    }
+
     /// The number that the stream wrote last; 0: none yet.
-    pub fn signalled(&self, slot: usize) -> u32 {
+    fn signalled(&self, slot: usize) -> u32 {
         // SAFETY: the slot is within the allocation, and aligned. Only the device writes it, a whole word at a time.
         let word = unsafe { (self.address(slot) as *const u32).read_volatile() };
         fence(Ordering::Acquire);
@@ -532,6 +538,10 @@ impl PageLockedBuffer {
         };
         region.device.check("cuMemcpyHtoDAsync", status)
     }
+}
+
+fn is_at(written: u32, number: u32) -> bool {
+    (written.wrapping_sub(number) as i32) >= 0
 }
 
 /// A held stream. Dropping the gate lets it continue, also after an error.
@@ -722,4 +732,15 @@ fn copy_all(copiers: &rayon::ThreadPool, copies: Vec<(&mut [u8], &[u8])>) {
     let pieces: Vec<_> =
         copies.into_iter().flat_map(|(to, from)| to.chunks_mut(PIECE).zip(from.chunks(PIECE))).collect();
     copiers.install(|| pieces.into_par_iter().for_each(|(to, from)| to.copy_from_slice(from)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_at;
+
+    #[test]
+    fn a_number_comes_by_itself_and_by_those_after_it_also_around_the_end() {
+        assert!(is_at(5, 5) && is_at(6, 5) && !is_at(4, 5) && !is_at(0, 1));
+        assert!(is_at(0, u32::MAX) && is_at(3, u32::MAX - 1) && !is_at(u32::MAX, 2));
+    }
 }

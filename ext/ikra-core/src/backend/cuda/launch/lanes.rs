@@ -70,6 +70,7 @@ impl Lanes {
             beside: Stream::new(device)?,
             staging: Staging::new(device, self.copiers.clone())?,
             page_locked: PageLockedBuffer::new(device, SLOTS)?,
+            batch: 0,
             batches: [event()?, event()?],
             marks: [event()?, event()?, event()?, event()?],
             chains: Chains::default(),
@@ -83,9 +84,11 @@ pub(super) struct Lane {
     /// A stream for overwriting the stop key while the other one is busy.
     pub(super) beside: Stream,
     pub(super) staging: Staging,
-    /// Two slots for the status of batches under way, one that stays zero ([`ZERO_SLOT`]), and one that holds the
-    /// stream ([`GATE_SLOT`]).
+    /// Two slots for the status of batches under way, one that stays zero ([`ZERO_SLOT`]), one that holds the stream
+    /// ([`GATE_SLOT`]), and one in which the stream counts batches ([`FLAG_SLOT`]).
     pub(super) page_locked: PageLockedBuffer,
+    /// How many batches there were.
+    pub(super) batch: u32,
     /// The events behind the batches under way.
     pub(super) batches: [Event; 2],
     /// Events at the start, and behind the upload, the kernels and the download.
@@ -96,7 +99,8 @@ pub(super) struct Lane {
 
 pub(super) const ZERO_SLOT: usize = 2;
 pub(super) const GATE_SLOT: usize = 3;
-pub(super) const SLOTS: usize = 4;
+pub(super) const FLAG_SLOT: usize = 4;
+pub(super) const SLOTS: usize = 5;
 
 /// Threads that copy to and from page-locked memory. They are a pool of their own, because the global one hangs in
 /// forked processes.

@@ -4,7 +4,7 @@
 //! ([`crate::backend::cuda::queue`]), and the places of columns in the arena ([`super::plan`]).
 
 use super::kernel::{CudaKernel, Shape};
-use super::lanes::{GATE_SLOT, Lane, ZERO_SLOT};
+use super::lanes::{FLAG_SLOT, GATE_SLOT, Lane, ZERO_SLOT};
 use super::memory::address_of;
 use super::plan::{Plan, Use, runs};
 use crate::backend::collective::Workers;
@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Fused ticks run for about so long before the host checks for a stop.
 const SLICE: Duration = Duration::from_millis(100);
+/// How often a thread that waits asks the driver whether the device failed.
+const ASK_EVERY: Duration = Duration::from_millis(2);
 /// The most launches of single ticks between two checks of the status. CUDA queues more before it blocks.
 const MAX_LAUNCHES: u64 = 384;
 
@@ -48,7 +50,7 @@ pub(super) fn run(
     let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
     let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
     let Shape { grid, block, cells } = kernel.shape(module, &launch)?;
-    let Lane { stream, beside: other, staging, page_locked, batches, marks, chains } = lane;
+    let Lane { stream, beside: other, staging, page_locked, batch, batches, marks, chains } = lane;
     let (epilogue, mut table) = match beside {
         Beside::Epilogue(words) => (words, None),
         Beside::Groups(groups, asked) => (&[][..], Some((GroupMemory::new(device, stream, groups)?, groups, asked))),
@@ -128,7 +130,7 @@ pub(super) fn run(
     // A launch with too small a table runs again. Nothing that it has written may come back, so the table is read
     // first.
     let small = table.is_none() && plan.end - plan.written <= SMALL_SLOT_BYTES;
-    let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
+    let mut under_way: VecDeque<(Range<u64>, usize, Option<u32>, Instant)> = VecDeque::new();
     let mut download = None;
     let mut last = 0;
     let mut bytes = initial;
@@ -150,13 +152,15 @@ pub(super) fn run(
                     page_locked.fetch(slot, &arena, plan.status)?;
                 }
                 batches[slot].record(stream)?;
-                under_way.push_back((range, slot, Instant::now()));
+                *batch = batch.wrapping_add(1);
+                let number = page_locked.signal(FLAG_SLOT, *batch, stream).then_some(*batch);
+                under_way.push_back((range, slot, number, Instant::now()));
                 if under_way.len() < depth && !ticks.are_over() {
                     continue;
                 }
             }
-            let Some((range, slot, queued)) = under_way.pop_front() else { break };
-            watch.wait(&batches[slot])?;
+            let Some((range, slot, number, queued)) = under_way.pop_front() else { break };
+            watch.wait(&batches[slot], number)?;
             if download.is_none() || !under_way.is_empty() || !ticks.are_over() {
                 bytes = page_locked.read(slot);
                 // later ticks do not start after the launch was stopped
@@ -387,19 +391,28 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Spins at first, because most kernels are short. Then sleeps, longer and longer.
-    fn wait(&mut self, event: &Event) -> Result<()> {
+    /// Waits for a batch: for the event behind it, and the number that the stream writes. Looks at that number, because
+    /// several threads that ask the driver delay each other, and every launch. Spins at first, because most kernels are
+    /// short. Then sleeps, longer and longer.
+    fn wait(&mut self, event: &Event, number: Option<u32>) -> Result<()> {
         let start = Instant::now();
+        let mut asked = start;
         loop {
-            if event.is_past()? {
-                return Ok(());
+            match number {
+                Some(number) if self.page_locked.has_come(FLAG_SLOT, number) => return event.wait(),
+                // after a fault the number never comes
+                Some(_) if asked.elapsed() < ASK_EVERY => {}
+                _ if event.is_past()? => return Ok(()),
+                _ => asked = Instant::now(),
             }
             // Sent repeatedly: the upload may still be under way and overwrite the stop key.
             if self.cancel.is_cancelled() && self.stop_sent.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
                 self.stop()?;
             }
             match start.elapsed() {
-                t if t < Duration::from_millis(2) => std::hint::spin_loop(),
+                t if t < Duration::from_micros(50) => (0..16).for_each(|_| std::hint::spin_loop()),
+                // other sections may need the processor
+                t if t < Duration::from_millis(2) => std::thread::yield_now(),
                 t if t < Duration::from_millis(50) => std::thread::sleep(Duration::from_micros(20)),
                 _ => std::thread::sleep(Duration::from_micros(200)),
             }

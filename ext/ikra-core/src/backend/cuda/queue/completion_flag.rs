@@ -59,7 +59,7 @@ impl Signal<'_> {
         let began = Instant::now();
         loop {
             for _ in 0..64 {
-                if is_at(self.word.signalled(0), self.number) {
+                if self.word.has_come(0, self.number) {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -68,22 +68,5 @@ impl Signal<'_> {
                 return false;
             }
         }
-    }
-}
-
-/// Whether the number written last is this one or a later one. Numbers wrap around after 2³², and fewer than half as
-/// many signals are pending at a time.
-fn is_at(written: u32, number: u32) -> bool {
-    (written.wrapping_sub(number) as i32) >= 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_at;
-
-    #[test]
-    fn a_number_is_reached_by_itself_and_by_those_after_it_also_around_the_end() {
-        assert!(is_at(5, 5) && is_at(6, 5) && !is_at(4, 5) && !is_at(0, 1));
-        assert!(is_at(0, u32::MAX) && is_at(3, u32::MAX - 1) && !is_at(u32::MAX, 2));
     }
 }
