@@ -132,7 +132,8 @@ RSpec.describe "tables in kernels" do
     held = pairs.pmap_reduce(:+, backend: :cpu) { |pair, out| out.emit(pair, 1) }
     expect(held.keys.each_with_index.all? { |key, i| key.equal?(pairs[i]) }).to be true
     blocks = [
-      ->(x, out) { out.emit(x % 3, x / 2.0) },
+      ->(x, out) { out.emit(x % 3, x.even? ? x : x / 2.0) },
+      ->(x, out) { out.emit(x % 3, x); out.emit(1, x / 2.0) },
       ->(x, out) { out.emit([x % 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], 1) },
       ->(x, out) { out.emit(key = [x % 3, 1], 1); key[0] = 5 },
       ->(x, out) { out.emit(Complex(x % 3, 1), 1) }
@@ -145,6 +146,83 @@ RSpec.describe "tables in kernels" do
     same = proc { |x, out| out.emit(x, 1) }
     expect([1, "a", 1]).to(reduce_as_ruby(:+, &same))
     expect([1, 2, 1]).to(reduce_as_ruby(:+, &same))
+  end
+
+  # A new block, of which nothing is known yet.
+  def float_block = eval("proc { |x, out| out.emit(1, x) }", binding, __FILE__, __LINE__) # rubocop:disable Style/EvalWithLocation
+
+  # The operators that combine these Floats in the kernel, on all backends alike.
+  def operators_in_kernels(values)
+    %i[+ min max].select do |operator|
+      expect(values).to(reduce_as_ruby(operator, &float_block))
+      found = backends.map { |backend| in_kernel?(backend, values, operator, &float_block) }.uniq
+      expect(found.size).to eq 1
+      found.first
+    end
+  end
+
+  it "combine Floats, which are added exactly" do
+    values = [0.1, 0.2, 0.3, -1e9, 1e-9, 7.25, 3.0, -0.3, 1e13, -2.0**-96, Math::PI]
+    blocks = [
+      ->(x, out) { out.emit(x % 7, values[x % 11] * (x - 90) + 0.001) },
+      ->(x, out) { out.emit("key #{x % 5}", Math.sqrt(x)) },
+      ->(x, out) { out.emit([x % 3, x % 2 * 0.5], x / 7.0); out.emit([1, 0.5], -x / 3.0) },
+      ->(x, out) { out.emit(x.even? ? nil : 0.0 / 0, values[x % 11]) }
+    ]
+    blocks.product(%i[+ min max]) do |block, operator|
+      expect(0...200).to(reduce_as_ruby(operator, &block))
+      backends.each { |backend| expect(in_kernel?(backend, 0...200, operator, &block)).to be true }
+    end
+  end
+
+  it "leave Floats to the host whose totals they cannot tell" do
+    infinity = Float::INFINITY
+    [
+      [[1.5, -1.5], %i[+ min max]],
+      [[2.0**50, 2.0**-96, -2.0**50], %i[+ min max]],
+      [[1e308, 1.0, -1e308], %i[min max]],
+      [[5e-324, -5e-324, 2.2250738585072014e-308], %i[min max]],
+      [[2.0**-97], %i[min max]],
+      [[2.0**51], %i[min max]],
+      [[infinity, 1.0], %i[min max]],
+      [[infinity, -infinity], %i[min max]],
+      [[0.0, 0.0], %i[+ min max]],
+      [[-0.0, -0.0], []],
+      [[0.0, -0.0], []],
+      [[-0.0, 0.0], []],
+      [[-0.0, 1.0], %i[+ max]],
+      [[-1.0, -0.0], %i[+ min]]
+    ].each { |values, operators| expect([values, operators_in_kernels(values)]).to eq [values, operators] }
+    expect([1.0, Float::NAN]).to(reduce_as_ruby(:+, &float_block))
+    %i[min max].product(backends) do |operator, backend|
+      expect { [1.0, Float::NAN].pmap_reduce(operator, backend: backend, &float_block) }.to raise_error(ArgumentError, "comparison of Float with 1.0 failed")
+    end
+    expect([1.0, 2.0]).to(reduce_as_ruby(:&) { |x, out| out.emit(x, x) })
+  end
+
+  it "round sums of Floats once, whatever their order" do
+    random = Random.new(7)
+    scales = [-60..-50, -96..-60, -20..20, -48..-2, 0..0]
+    lists = scales.map { |scale| Array.new(60) { random.rand(-2**53..2**53) * 2.0**random.rand(scale) } }
+    lists << (lists[0] + lists[0].map { |x| -x * (1 + Float::EPSILON) }) << Array.new(60) { |i| i.even? ? 1.0 : 2.0**-53 }
+    lists << Array.new(80) { |i| [1e308, 1.0, -1e308, 5e-324][i % 4] } << Array.new(30) { [random.rand(2**64)].pack("Q").unpack1("D") }
+    lists.each do |list|
+      expect(list).to(reduce_as_ruby(:+) { |x, out| out.emit(1, x); out.emit(x > 0, -x) })
+      expect(list.shuffle(random: random)).to(reduce_as_ruby(:+) { |x, out| out.emit(x < 0.25, x) })
+    end
+  end
+
+  it "add Floats of 20000 keys" do
+    [1000, 1_000_003].each do |kinds|
+      list = keys(40_000, kinds, false)
+      groups = list.each_with_object({}) { |x, found| (found[x] ||= []) << x * 0.1 }
+      expected = groups.transform_values { |values| values.sum(0r, &:to_r).to_f }
+      (backends - %i[reference]).each do |backend|
+        block = ->(x, out) { out.emit(x, x * 0.1) }
+        expect(list.pmap_reduce(:+, backend: backend, &block).to_a == expected.to_a).to be true
+        expect(in_kernel?(backend, list, &block)).to be true
+      end
+    end
   end
 
   it "count in 128 bits, and raise where a total leaves 64" do

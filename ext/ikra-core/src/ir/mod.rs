@@ -348,7 +348,7 @@ pub enum Stmt {
         code: Operand,
         word: Operand,
     },
-    /// Adds a value (I64) to the group of a key (I64), as the launch says
+    /// Adds a value (I64, an Integer or the bits of a Float) to the group of a key (I64), as the launch says
     /// ([`crate::backend::Launch::groups`]). `order` (I64, read as unsigned) tells the pair from all others. A group is
     /// where its first pair is.
     ///

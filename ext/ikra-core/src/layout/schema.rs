@@ -143,6 +143,8 @@ pub struct Schema {
     pub asks_frozen: bool,
     /// The keys of the pairs that the program adds to groups. None: it adds none.
     pub groups: Option<GroupKeys>,
+    /// Whether their values are Floats. If not, they are Integers.
+    pub groups_floats: Option<bool>,
     /// String literals of the program's text, in the order of their bytes.
     pub literals: Vec<StringLiteral>,
 }
@@ -150,9 +152,9 @@ pub struct Schema {
 /// The keys of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupKeys {
-    /// All are of this kind, and values are Integers.
+    /// All are of this kind.
     Of(Repr),
-    /// They have parts ([`crate::types::keys`]), and values are Integers.
+    /// They have parts ([`crate::types::keys`]).
     Parts,
     /// Some pairs are others. The program must not run.
     Other,

@@ -262,6 +262,14 @@ fn integers(ruby: &Ruby, numbers: impl ExactSizeIterator<Item = Option<i64>>) ->
     out.done().map(Some)
 }
 
+fn floats(ruby: &Ruby, numbers: Vec<f64>) -> Result<RArray, Error> {
+    let mut out = Filling::new(ruby, numbers.len());
+    for number in numbers {
+        out.push(ruby.into_value(number))?;
+    }
+    out.done()
+}
+
 /// `Ikra.__paired(keys, values)`: a Hash of them, as `Hash#[]=` makes it.
 ///
 /// # Errors
@@ -376,8 +384,12 @@ pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted, backend: &'s
         Some(_) => {}
         None => groups.merge_parts(unpacker.bytes()),
     }
-    let values = integers(ruby, groups.totals.iter().map(|total| i64::try_from(*total).ok()))?;
-    let values = values.ok_or_else(|| errors::group_overflow(ruby))?;
+    let values = if groups.how.floats {
+        floats(ruby, groups.floats())?
+    } else {
+        let values = integers(ruby, groups.totals.iter().map(|total| i64::try_from(*total).ok()))?;
+        values.ok_or_else(|| errors::group_overflow(ruby))?
+    };
     Clock::start(ruby).step(ruby, || {
         let Emitted { pairs, split, keys, .. } = &groups;
         let engine = if pairs.is_none() || *split > 0 { Engine::Hash } else { Engine::Small };
@@ -509,9 +521,5 @@ fn exact_sums(ruby: &Ruby, grouped: &Grouped, value: impl Fn(u32) -> f64 + Sync)
             room::collect(bounds.iter().map(|bounds| sum(bounds)))
         })
     })?;
-    let mut out = Filling::new(ruby, bounds.len());
-    for sum in sums.into_iter().flatten() {
-        out.push(ruby.into_value(sum))?;
-    }
-    out.done()
+    floats(ruby, room::concat(&sums))
 }

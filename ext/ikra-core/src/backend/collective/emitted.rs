@@ -14,6 +14,7 @@
 //! least one of a group decides where the group is.
 
 use super::Workers;
+use super::float_totals::{FixedSum, Seen, ordered};
 use super::groups::seed;
 use super::keys::{self, Key, KeyTable, canonical};
 use super::table::{MIN_KNOWN, PARTS, Seed, part};
@@ -41,13 +42,20 @@ pub enum Combine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grouping {
     pub combine: Combine,
+    /// Whether values are the bits of Floats, and not Integers. Their bits are not combined by `&` and `|`.
+    pub floats: bool,
     /// The most groups of a thread's own table.
     pub private: usize,
 }
 
 impl Grouping {
     pub fn new(combine: Combine) -> Self {
-        Self { combine, private: MOST_OWN }
+        Self { combine, floats: false, private: MOST_OWN }
+    }
+
+    /// Whether totals are sums of Floats, which have more words than others.
+    pub fn has_sums(self) -> bool {
+        self.floats && self.combine == Combine::Sum
     }
 }
 
@@ -61,9 +69,11 @@ pub struct Emitted {
     pub words: Vec<u64>,
     /// Whether several threads may have a group of one such key.
     pub is_split: bool,
-    /// Whether a key had too many parts. Then groups mean nothing.
-    pub too_long: bool,
+    /// Whether a key had too many parts, or tables cannot tell the total of some Floats. Then groups mean nothing.
+    pub refused: bool,
     pub totals: Vec<i128>,
+    /// The same for sums of Floats.
+    sums: Vec<FixedSum>,
     /// How many pairs were emitted. None: not counted.
     pub pairs: Option<u64>,
     /// How many were split by their hashes.
@@ -81,6 +91,10 @@ pub struct Records<'a> {
     pub firsts: &'a [u64],
     pub lows: &'a [u64],
     pub highs: &'a [u64],
+    /// The third words of sums of Floats.
+    pub tops: Option<&'a [u64]>,
+    /// Whether -0.0 was among the values.
+    pub negative_zero: bool,
 }
 
 /// The factor by which a table on a device grows.
@@ -100,49 +114,136 @@ const FIRST_SLOTS: usize = 1 << 9;
 const MIN_MERGED: usize = 1 << 12;
 
 #[derive(Clone, Copy, Default)]
-struct Pair {
+pub(super) struct Pair {
     key: u64,
     value: i64,
     order: u64,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Group {
+pub(super) struct Group<T> {
     pub key: u64,
     /// The order of its first pair. [`EMPTY`]: an empty slot.
     pub first: u64,
-    pub total: i128,
+    pub total: T,
 }
 
 const EMPTY: u64 = u64::MAX;
 
-impl Default for Group {
+impl<T: Default> Default for Group<T> {
     fn default() -> Self {
-        Self { key: 0, first: EMPTY, total: 0 }
+        Self { key: 0, first: EMPTY, total: T::default() }
     }
 }
 
-impl From<Pair> for Group {
+impl<T: Total> From<Pair> for Group<T> {
     fn from(pair: Pair) -> Self {
-        Self { key: pair.key, first: pair.order, total: pair.value.into() }
+        Self { key: pair.key, first: pair.order, total: T::of(pair.value) }
+    }
+}
+
+/// What the values of a group combine to.
+pub(super) trait Total: Copy + Default + Send + Sync {
+    fn of(value: i64) -> Self;
+
+    fn merge(&mut self, other: Self, combine: Combine);
+
+    fn is_zero(self) -> bool;
+
+    /// Adds the pairs that wait.
+    fn add_all(own: &mut Own<Self>, seed: &Seed, pairs: &[Pair], how: Grouping);
+
+    /// The totals of groups.
+    fn all(groups: &mut Emitted) -> &mut Vec<Self>;
+
+    /// The tables of a thread, which are of this kind.
+    fn own(tables: Tables) -> Option<Own<Self>>;
+}
+
+/// Integers, and least and greatest Floats.
+impl Total for i128 {
+    fn of(value: i64) -> Self {
+        value.into()
+    }
+
+    #[inline(always)]
+    fn merge(&mut self, other: Self, combine: Combine) {
+        *self = match combine {
+            Combine::Sum => *self + other,
+            Combine::Min => (*self).min(other),
+            Combine::Max => (*self).max(other),
+            Combine::And => *self & other,
+            Combine::Or => *self | other,
+        };
+    }
+
+    fn is_zero(self) -> bool {
+        self == 0
+    }
+
+    fn add_all(own: &mut Own<Self>, seed: &Seed, pairs: &[Pair], how: Grouping) {
+        match how.combine {
+            Combine::Sum => own.add(seed, pairs, how, |total, value| *total += i128::from(value)),
+            Combine::Min => own.add(seed, pairs, how, |total, value| *total = (*total as i64).min(value).into()),
+            Combine::Max => own.add(seed, pairs, how, |total, value| *total = (*total as i64).max(value).into()),
+            Combine::And => own.add(seed, pairs, how, |total, value| *total = (*total as i64 & value).into()),
+            Combine::Or => own.add(seed, pairs, how, |total, value| *total = (*total as i64 | value).into()),
+        }
+    }
+
+    fn all(groups: &mut Emitted) -> &mut Vec<Self> {
+        &mut groups.totals
+    }
+
+    fn own(tables: Tables) -> Option<Own<Self>> {
+        if let Tables::Words(own) = tables { Some(own) } else { None }
+    }
+}
+
+/// Sums of Floats.
+impl Total for FixedSum {
+    /// The launch is refused where there is none.
+    fn of(value: i64) -> Self {
+        FixedSum::of(value).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn merge(&mut self, other: Self, _combine: Combine) {
+        self.add(other);
+    }
+
+    fn is_zero(self) -> bool {
+        FixedSum::is_zero(self)
+    }
+
+    fn add_all(own: &mut Own<Self>, seed: &Seed, pairs: &[Pair], how: Grouping) {
+        own.add(seed, pairs, how, |total, value| total.add(Total::of(value)));
+    }
+
+    fn all(groups: &mut Emitted) -> &mut Vec<Self> {
+        &mut groups.sums
+    }
+
+    fn own(tables: Tables) -> Option<Own<Self>> {
+        if let Tables::Sums(own) = tables { Some(own) } else { None }
     }
 }
 
 /// A hash table with open addressing.
 #[derive(Default)]
-struct Table {
-    slots: Vec<Group>,
+struct Table<T> {
+    slots: Vec<Group<T>>,
     len: usize,
 }
 
-impl Table {
+impl<T: Total> Table<T> {
     fn with_slots(slots: usize) -> Self {
         Self { slots: room::filled(Group::default(), slots.next_power_of_two()), len: 0 }
     }
 
     /// The slot of a key, or the empty one where it belongs.
     #[inline(always)]
-    fn slot(&mut self, key: u64, hash: u64) -> &mut Group {
+    fn slot(&mut self, key: u64, hash: u64) -> &mut Group<T> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         while self.slots[at].first != EMPTY && self.slots[at].key != key {
@@ -155,7 +256,7 @@ impl Table {
         if self.len * 2 < self.slots.len() {
             return;
         }
-        let larger = Table::with_slots(self.slots.len() * 4);
+        let larger = Self::with_slots(self.slots.len() * 4);
         let before = std::mem::replace(&mut self.slots, larger.slots);
         for group in before.into_iter().filter(|group| group.first != EMPTY) {
             *self.slot(group.key, seed.hash(group.key)) = group;
@@ -163,11 +264,11 @@ impl Table {
     }
 
     /// Adds a group, for whose key there may be one.
-    fn merge(&mut self, seed: &Seed, group: Group, combine: Combine) {
+    fn merge(&mut self, seed: &Seed, group: Group<T>, combine: Combine) {
         let slot = self.slot(group.key, seed.hash(group.key));
         if slot.first != EMPTY {
             slot.first = slot.first.min(group.first);
-            slot.total = combined(combine, slot.total, group.total);
+            slot.total.merge(group.total, combine);
             return;
         }
         *slot = group;
@@ -175,19 +276,19 @@ impl Table {
         self.grow_if_full(seed);
     }
 
-    fn groups(&self) -> impl Iterator<Item = &Group> {
+    fn groups(&self) -> impl Iterator<Item = &Group<T>> {
         self.slots.iter().filter(|group| group.first != EMPTY)
     }
 }
 
 /// A part of all hashes.
 #[derive(Default)]
-struct Part {
+struct Part<T> {
     waiting: Vec<Pair>,
-    table: Table,
+    table: Table<T>,
 }
 
-impl Part {
+impl<T: Total> Part<T> {
     fn add_waiting(&mut self, seed: &Seed, combine: Combine) {
         if self.table.slots.is_empty() {
             self.table = Table::with_slots(2 * PART_BATCH);
@@ -195,17 +296,6 @@ impl Part {
         for pair in self.waiting.drain(..) {
             self.table.merge(seed, pair.into(), combine);
         }
-    }
-}
-
-#[inline(always)]
-pub(super) fn combined(combine: Combine, one: i128, other: i128) -> i128 {
-    match combine {
-        Combine::Sum => one + other,
-        Combine::Min => one.min(other),
-        Combine::Max => one.max(other),
-        Combine::And => one & other,
-        Combine::Or => one | other,
     }
 }
 
@@ -268,23 +358,98 @@ pub struct Emitter {
     seed: &'static Seed,
     waiting: [Pair; BATCH],
     waits: usize,
-    table: Table,
     names: Names,
     /// The parts of the next pair's key so far.
     key: Key,
-    keyed: KeyTable,
-    too_long: bool,
-    /// By the upper bits of hashes.
-    parts: Vec<Part>,
+    /// `refused`: also where a key was too long.
+    seen: Seen,
+    tables: Tables,
     pairs: u64,
+    /// Why it had to end, if it had to.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+pub(super) enum Tables {
+    Words(Own<i128>),
+    Sums(Own<FixedSum>),
+}
+
+/// The tables of one thread.
+pub(super) struct Own<T> {
+    table: Table<T>,
+    keyed: KeyTable<T>,
+    /// By the upper bits of hashes.
+    parts: Vec<Part<T>>,
     split: u64,
     /// How many pairs the full table knew, and how many it did not, since the last look.
     known: usize,
     unknown: usize,
     /// Whether it is not asked any more.
     given_up: bool,
-    /// Why it had to end, if it had to.
-    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl<T: Total> Own<T> {
+    fn new(how: Grouping) -> Self {
+        Self {
+            table: Table::with_slots(FIRST_SLOTS),
+            keyed: KeyTable::default(),
+            parts: Vec::new(),
+            split: 0,
+            known: 0,
+            unknown: 0,
+            given_up: how.private == 0,
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, seed: &Seed, pairs: &[Pair], how: Grouping, combine: impl Fn(&mut T, i64)) {
+        let mut hashes = [0; BATCH];
+        for (hash, pair) in hashes.iter_mut().zip(pairs) {
+            *hash = seed.hash(pair.key);
+        }
+        let hashes = &hashes[..pairs.len()];
+        // a small table is in the cache anyway
+        if !self.given_up && self.table.slots.len() > FIRST_SLOTS {
+            let mask = self.table.slots.len() - 1;
+            hashes.iter().for_each(|hash| ahead::to_read(&raw const self.table.slots[*hash as usize & mask]));
+        }
+        for (hash, pair) in hashes.iter().copied().zip(pairs.iter().copied()) {
+            if self.given_up {
+                self.set_apart(seed, pair, hash, how.combine);
+                continue;
+            }
+            let full = self.table.len >= how.private;
+            let slot = self.table.slot(pair.key, hash);
+            if slot.first != EMPTY {
+                slot.first = slot.first.min(pair.order);
+                combine(&mut slot.total, pair.value);
+                self.known += usize::from(full);
+            } else if full {
+                self.unknown += 1;
+                self.set_apart(seed, pair, hash, how.combine);
+            } else {
+                *slot = pair.into();
+                self.table.len += 1;
+                self.table.grow_if_full(seed);
+            }
+        }
+        if self.known + self.unknown > STRETCH {
+            self.given_up = self.unknown > self.known * (MIN_KNOWN - 1);
+            (self.known, self.unknown) = (0, 0);
+        }
+    }
+
+    fn set_apart(&mut self, seed: &Seed, pair: Pair, hash: u64, combine: Combine) {
+        if self.parts.is_empty() {
+            self.parts = room::collect((0..PARTS).map(|_| Part::default()));
+        }
+        self.split += 1;
+        let part = &mut self.parts[part(hash, PARTS)];
+        room::push(&mut part.waiting, pair);
+        if part.waiting.len() == PART_BATCH {
+            part.add_waiting(seed, combine);
+        }
+    }
 }
 
 impl Emitter {
@@ -298,17 +463,11 @@ impl Emitter {
             seed,
             waiting: [Pair::default(); BATCH],
             waits: 0,
-            table: Table::with_slots(FIRST_SLOTS),
             names: Names::default(),
             key: Key::default(),
-            keyed: KeyTable::default(),
-            too_long: false,
-            parts: Vec::new(),
+            seen: Seen::default(),
+            tables: if how.has_sums() { Tables::Sums(Own::new(how)) } else { Tables::Words(Own::new(how)) },
             pairs: 0,
-            split: 0,
-            known: 0,
-            unknown: 0,
-            given_up: how.private == 0,
             panic: None,
         }
     }
@@ -347,105 +506,62 @@ impl Emitter {
     /// The same as [`Emitter::push`] for the key whose parts came before. `text` gives the bytes of Strings.
     pub fn push_parts<'t>(&mut self, value: i64, order: u64, text: impl Fn(StrWord) -> &'t [u8]) {
         let key = std::mem::take(&mut self.key);
-        self.too_long |= key.is_too_long();
-        if self.too_long || self.panic.is_some() {
+        let value = if self.how.floats { self.seen.word(self.how.combine, value) } else { value };
+        self.seen.refused |= key.is_too_long();
+        if self.seen.refused || self.panic.is_some() {
             return;
         }
         self.pairs += 1;
-        let group = Group { key: 0, first: order, total: value.into() };
+        let (seed, combine, pair) = (self.seed, self.how.combine, Pair { key: 0, value, order });
         let text = |word| canonical(text(word), word);
-        let add = || self.keyed.add(self.seed, &key, group, self.how.combine, &text);
+        let add = || match &mut self.tables {
+            Tables::Words(own) => own.keyed.add(seed, &key, pair.into(), combine, &text),
+            Tables::Sums(own) => own.keyed.add(seed, &key, pair.into(), combine, &text),
+        };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(add)) {
             self.panic = Some(panic);
         }
     }
 
     fn add_waiting(&mut self) {
-        match self.how.combine {
-            Combine::Sum => self.add(|total, value| total + i128::from(value)),
-            Combine::Min => self.add(|total, value| i128::from((total as i64).min(value))),
-            Combine::Max => self.add(|total, value| i128::from((total as i64).max(value))),
-            Combine::And => self.add(|total, value| i128::from(total as i64 & value)),
-            Combine::Or => self.add(|total, value| i128::from(total as i64 | value)),
+        let pairs = &mut self.waiting[..self.waits];
+        if self.how.floats {
+            pairs.iter_mut().for_each(|pair| pair.value = self.seen.word(self.how.combine, pair.value));
         }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, combine: impl Fn(i128, i64) -> i128) {
-        let mut hashes = [0; BATCH];
-        let waits = self.waits;
-        self.pairs += waits as u64;
-        for (hash, pair) in hashes.iter_mut().zip(&self.waiting[..waits]) {
-            *hash = self.seed.hash(pair.key);
+        if self.seen.refused {
+            return;
         }
-        // a small table is in the cache anyway
-        if !self.given_up && self.table.slots.len() > FIRST_SLOTS {
-            let mask = self.table.slots.len() - 1;
-            hashes[..waits].iter().for_each(|hash| ahead::to_read(&raw const self.table.slots[*hash as usize & mask]));
-        }
-        for (hash, at) in hashes[..waits].iter().copied().zip(0..) {
-            let pair = self.waiting[at];
-            if self.given_up {
-                self.set_apart(pair, hash);
-                continue;
-            }
-            let full = self.table.len >= self.how.private;
-            let slot = self.table.slot(pair.key, hash);
-            if slot.first != EMPTY {
-                slot.first = slot.first.min(pair.order);
-                slot.total = combine(slot.total, pair.value);
-                self.known += usize::from(full);
-            } else if full {
-                self.unknown += 1;
-                self.set_apart(pair, hash);
-            } else {
-                *slot = pair.into();
-                self.table.len += 1;
-                self.table.grow_if_full(self.seed);
-            }
-        }
-        if self.known + self.unknown > STRETCH {
-            self.given_up = self.unknown > self.known * (MIN_KNOWN - 1);
-            (self.known, self.unknown) = (0, 0);
-        }
-    }
-
-    fn set_apart(&mut self, pair: Pair, hash: u64) {
-        if self.parts.is_empty() {
-            self.parts = room::collect((0..PARTS).map(|_| Part::default()));
-        }
-        self.split += 1;
-        let part = &mut self.parts[part(hash, PARTS)];
-        room::push(&mut part.waiting, pair);
-        if part.waiting.len() == PART_BATCH {
-            part.add_waiting(self.seed, self.how.combine);
+        self.pairs += pairs.len() as u64;
+        match &mut self.tables {
+            Tables::Words(own) => Total::add_all(own, self.seed, pairs, self.how),
+            Tables::Sums(own) => Total::add_all(own, self.seed, pairs, self.how),
         }
     }
 }
 
 /// What an emitter has grouped.
-struct Grouped {
-    seed: &'static Seed,
-    table: Table,
-    parts: Vec<Mutex<Part>>,
+struct Grouped<T> {
+    table: Table<T>,
+    parts: Vec<Mutex<Part<T>>>,
 }
 
-impl From<Emitter> for Grouped {
-    fn from(Emitter { seed, table, parts, .. }: Emitter) -> Self {
-        Self { seed, table, parts: room::collect(parts.into_iter().map(Mutex::new)) }
+impl<T> From<Own<T>> for Grouped<T> {
+    fn from(Own { table, parts, .. }: Own<T>) -> Self {
+        Self { table, parts: room::collect(parts.into_iter().map(Mutex::new)) }
     }
 }
 
 impl Emitted {
     pub fn new(how: Grouping) -> Self {
-        let (keys, words, totals) = (Vec::new(), Vec::new(), Vec::new());
+        let (keys, words, totals, sums) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self {
             how,
             keys,
             words,
             is_split: false,
-            too_long: false,
+            refused: false,
             totals,
+            sums,
             pairs: None,
             split: 0,
             records: 0,
@@ -467,26 +583,62 @@ impl Emitted {
     /// # Errors
     /// `Device` when the system cannot start threads.
     pub fn take_records(&mut self, on: Workers<'_>, records: &Records<'_>) -> Result<()> {
-        let sums = self.how.combine == Combine::Sum;
-        let mut groups = room::with_capacity(records.keys.len());
-        for (at, key) in records.keys.iter().enumerate() {
-            // two threads inserted it at the same time
-            if records.firsts[at] == EMPTY {
-                continue;
-            }
-            let (low, high) = (records.lows[at], records.highs[at]);
-            let total = if sums { i128::from(high as i64) << 64 | i128::from(low) } else { i128::from(low as i64) };
-            groups.push(Group { key: *key, first: records.firsts[at], total });
-        }
         if let Some(words) = records.words {
             (self.words, self.is_split) = (room::copied(words), true);
+        }
+        let &Records { lows, highs, negative_zero, .. } = records;
+        match records.tops {
+            Some(tops) => self.take_totals(on, records, |at| FixedSum([lows[at], highs[at], tops[at]]))?,
+            None if self.how.combine == Combine::Sum => {
+                self.take_totals(on, records, |at| i128::from(highs[at] as i64) << 64 | i128::from(lows[at]))?;
+            }
+            None => self.take_totals(on, records, |at| i128::from(lows[at] as i64))?,
+        }
+        self.look_for_zeros(negative_zero);
+        Ok(())
+    }
+
+    fn take_totals<T: Total>(
+        &mut self,
+        on: Workers<'_>,
+        records: &Records<'_>,
+        total: impl Fn(usize) -> T,
+    ) -> Result<()> {
+        let mut groups = room::with_capacity(records.keys.len());
+        for ((at, key), first) in records.keys.iter().enumerate().zip(records.firsts) {
+            // two threads inserted it at the same time
+            if *first != EMPTY {
+                groups.push(Group { key: *key, first: *first, total: total(at) });
+            }
         }
         self.set(on, vec![groups])
     }
 
+    /// Refuses groups where tables do not know the sign of a zero.
+    fn look_for_zeros(&mut self, negative_zero: bool) {
+        let are_zero = self.totals.iter().map(|total| Total::is_zero(*total));
+        self.refused |= negative_zero && are_zero.chain(self.sums.iter().map(|sum| sum.is_zero())).any(|is| is);
+    }
+
+    /// The totals of Floats, of which some may be refused.
+    pub fn floats(&self) -> Vec<f64> {
+        let float = |total: &i128| f64::from_bits(ordered(*total as i64) as u64);
+        match self.how.has_sums() {
+            true => room::collect(self.sums.iter().map(|sum| sum.rounded())),
+            false => room::collect(self.totals.iter().map(float)),
+        }
+    }
+
     /// Makes one group of those whose keys are equal Strings, of which each thread may have one, and each encoding.
     pub fn merge_texts(&mut self, bytes: &[u8]) {
-        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.totals));
+        match self.how.has_sums() {
+            true => self.merge_texts_with::<FixedSum>(bytes),
+            false => self.merge_texts_with::<i128>(bytes),
+        }
+    }
+
+    fn merge_texts_with<T: Total>(&mut self, bytes: &[u8]) {
+        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(T::all(self)));
         let mut known = HashMap::new();
         for (key, total) in keys.into_iter().zip(totals) {
             let (text, encoding) = text_of(bytes)(StrWord(key));
@@ -499,11 +651,16 @@ impl Emitted {
 
     /// Makes one group of those whose keys of several parts are equal.
     pub fn merge_parts(&mut self, bytes: &[u8]) {
-        if !self.is_split {
-            return;
+        match self.how.has_sums() {
+            _ if !self.is_split => {}
+            true => self.merge_parts_with::<FixedSum>(bytes),
+            false => self.merge_parts_with::<i128>(bytes),
         }
+    }
+
+    fn merge_parts_with<T: Total>(&mut self, bytes: &[u8]) {
         let (seed, text) = (seed(), text_of(bytes));
-        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.totals));
+        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(T::all(self)));
         let mask = (2 * keys.len() + 1).next_power_of_two() - 1;
         let mut slots: Vec<u32> = room::filled(0, mask + 1);
         for (key, total) in keys.into_iter().zip(totals) {
@@ -525,12 +682,13 @@ impl Emitted {
     }
 
     /// Adds to a group, or makes it.
-    fn merge(&mut self, group: usize, key: u64, total: i128) {
+    fn merge<T: Total>(&mut self, group: usize, key: u64, total: T) {
+        let combine = self.how.combine;
         if group == self.keys.len() {
             room::push(&mut self.keys, key);
-            room::push(&mut self.totals, total);
+            room::push(T::all(self), total);
         } else {
-            self.totals[group] = combined(self.how.combine, self.totals[group], total);
+            T::all(self)[group].merge(total, combine);
         }
     }
 
@@ -541,14 +699,15 @@ impl Emitted {
     }
 
     /// Stores the groups, in order. Nothing where the launch is cancelled.
-    fn set(&mut self, on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<()> {
+    fn set<T: Total>(&mut self, on: Workers<'_>, lists: Vec<Vec<Group<T>>>) -> Result<()> {
         let Some(lists) = in_order(on, lists)? else { return Ok(()) };
         let count = lists.iter().map(Vec::len).sum();
-        (self.keys, self.totals) = (room::with_capacity(count), room::with_capacity(count));
+        let (mut keys, mut totals) = (room::with_capacity(count), room::with_capacity(count));
         for group in lists.iter().flatten() {
-            self.keys.push(group.key);
-            self.totals.push(group.total);
+            keys.push(group.key);
+            totals.push(group.total);
         }
+        (self.keys, *T::all(self)) = (keys, totals);
         Ok(())
     }
 
@@ -557,6 +716,7 @@ impl Emitted {
     /// # Errors
     /// `Device` when the system cannot start threads.
     pub fn take(&mut self, on: Workers<'_>, mut emitters: Vec<Emitter>) -> Result<()> {
+        let mut seen = Seen::default();
         for emitter in &mut emitters {
             if let Some(panic) = emitter.panic.take() {
                 resume_unwind(panic);
@@ -564,21 +724,31 @@ impl Emitted {
             emitter.add_waiting();
             emitter.waits = 0;
             self.pairs = Some(self.pairs.unwrap_or(0) + emitter.pairs);
-            self.split += emitter.split;
-            self.too_long |= emitter.too_long;
+            seen.merge(emitter.seen);
         }
-        if self.too_long {
-            return Ok(());
+        let Some(seed) = emitters.first().map(|emitter| emitter.seed) else { return Ok(()) };
+        self.refused = seen.refused;
+        match self.how.has_sums() {
+            _ if self.refused => return Ok(()),
+            true => self.take_tables::<FixedSum>(on, seed, emitters)?,
+            false => self.take_tables::<i128>(on, seed, emitters)?,
         }
-        if emitters.iter().any(|emitter| !emitter.keyed.groups.is_empty()) {
-            return self.take_parts(on, emitters);
+        self.look_for_zeros(seen.negative_zero);
+        Ok(())
+    }
+
+    fn take_tables<T: Total>(&mut self, on: Workers<'_>, seed: &Seed, emitters: Vec<Emitter>) -> Result<()> {
+        let tables: Vec<Own<T>> = emitters.into_iter().filter_map(|emitter| T::own(emitter.tables)).collect();
+        self.split += tables.iter().map(|own| own.split).sum::<u64>();
+        if tables.iter().any(|own| !own.keyed.groups.is_empty()) {
+            return self.take_parts(on, tables);
         }
         // what is left of them can be shared
-        let grouped: Vec<Grouped> = emitters.into_iter().map(Grouped::from).collect();
+        let grouped: Vec<Grouped<T>> = tables.into_iter().map(Grouped::from).collect();
         let mut filled = grouped.iter().filter(|one| one.table.len > 0);
         let lists = match (filled.next(), filled.next()) {
             (Some(only), None) if self.split == 0 => vec![room::collect(only.table.groups().copied())],
-            _ => match merged(on, self.how.combine, &grouped)? {
+            _ => match merged(on, seed, self.how.combine, &grouped)? {
                 Some(lists) => lists,
                 None => return Ok(()),
             },
@@ -586,13 +756,11 @@ impl Emitted {
         drop(grouped);
         self.set(on, lists)
     }
-}
 
-impl Emitted {
     /// The same where keys have several parts.
-    fn take_parts(&mut self, on: Workers<'_>, emitters: Vec<Emitter>) -> Result<()> {
+    fn take_parts<T: Total>(&mut self, on: Workers<'_>, tables: Vec<Own<T>>) -> Result<()> {
         let mut lists = Vec::new();
-        for Emitter { keyed: KeyTable { mut groups, words, .. }, .. } in emitters {
+        for Own { keyed: KeyTable { mut groups, words, .. }, .. } in tables {
             let first = self.words.len() as u64;
             if first == 0 {
                 self.words = words;
@@ -613,13 +781,17 @@ fn text_of<'t>(bytes: &'t [u8]) -> impl Fn(StrWord) -> keys::Text<'t> {
 }
 
 /// The groups of all emitters, part by part. None: cancelled.
-fn merged(on: Workers<'_>, combine: Combine, all: &[Grouped]) -> Result<Option<Vec<Vec<Group>>>> {
-    let Some(seed) = all.first().map(|one| one.seed) else { return Ok(Some(Vec::new())) };
+fn merged<T: Total>(
+    on: Workers<'_>,
+    seed: &Seed,
+    combine: Combine,
+    all: &[Grouped<T>],
+) -> Result<Option<Vec<Vec<Group<T>>>>> {
     let groups: usize = all.iter().map(|one| one.table.len).sum();
     let is_split = all.iter().any(|one| !one.parts.is_empty());
     let parts = if is_split { PARTS } else { (groups / MIN_MERGED).next_power_of_two().min(PARTS) };
-    let split = |one: &Grouped| {
-        let mut split: Vec<Vec<Group>> = room::filled(Vec::new(), parts);
+    let split = |one: &Grouped<T>| {
+        let mut split: Vec<Vec<Group<T>>> = room::filled(Vec::new(), parts);
         for group in one.table.groups() {
             room::push(&mut split[part(seed.hash(group.key), parts)], *group);
         }
@@ -627,8 +799,8 @@ fn merged(on: Workers<'_>, combine: Combine, all: &[Grouped]) -> Result<Option<V
     };
     let tables = on.several(all.len(), |at| split(&all[at]))?;
     on.each(parts, |p| {
-        let own = |one: &Grouped| one.parts.get(p).map(|part| std::mem::take(&mut *part.lock()));
-        let mut split: Vec<Part> = all.iter().filter_map(own).collect();
+        let own = |one: &Grouped<T>| one.parts.get(p).map(|part| std::mem::take(&mut *part.lock()));
+        let mut split: Vec<Part<T>> = all.iter().filter_map(own).collect();
         // the others go into the largest table
         split.sort_by_key(|part| part.table.len);
         let groups = tables.iter().map(|table| table[p].len()).max().unwrap_or(0);
@@ -647,17 +819,17 @@ fn merged(on: Workers<'_>, combine: Combine, all: &[Grouped]) -> Result<Option<V
 }
 
 /// The same groups in lists that follow each other, in the order of first pairs. None: cancelled.
-fn in_order(on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<Option<Vec<Vec<Group>>>> {
+fn in_order<T: Total>(on: Workers<'_>, lists: Vec<Vec<Group<T>>>) -> Result<Option<Vec<Vec<Group<T>>>>> {
     let count: usize = lists.iter().map(Vec::len).sum();
     let firsts = || lists.iter().flatten().map(|group| group.first);
     let (Some(least), Some(greatest)) = (firsts().min(), firsts().max()) else { return Ok(Some(Vec::new())) };
     let parts = (count / MIN_MERGED + 1).min(PARTS) as u128;
     let width = u128::from(greatest - least) + 1;
-    let mut ordered: Vec<Vec<Group>> = room::filled(Vec::new(), parts as usize);
+    let mut ordered: Vec<Vec<Group<T>>> = room::filled(Vec::new(), parts as usize);
     for group in lists.into_iter().flatten() {
         room::push(&mut ordered[(u128::from(group.first - least) * parts / width) as usize], group);
     }
-    on.all(ordered, |mut list: Vec<Group>| {
+    on.all(ordered, |mut list: Vec<Group<T>>| {
         list.sort_unstable_by_key(|group| group.first);
         list
     })
@@ -665,6 +837,7 @@ fn in_order(on: Workers<'_>, lists: Vec<Vec<Group>>) -> Result<Option<Vec<Vec<Gr
 
 #[cfg(test)]
 mod tests {
+    use super::super::exact_sum::ExactSum;
     use super::super::testing::{Random, on_host};
     use super::*;
     use crate::types::Encoding;
@@ -680,7 +853,7 @@ mod tests {
                 keys.push(*key);
                 totals.push(i128::from(*value));
             } else {
-                totals[group] = combined(combine, totals[group], (*value).into());
+                Total::merge(&mut totals[group], i128::from(*value), combine);
             }
         }
         (keys, totals)
@@ -714,7 +887,7 @@ mod tests {
                     (0..n).map(|_| (key(random.word()), random.word() as i64 >> (random.word() & 63))).collect();
                 for private in [0, 1, 7, MOST_OWN] {
                     for combine in if n > 1001 { &ALL[..1] } else { &ALL[..] } {
-                        let how = Grouping { combine: *combine, private };
+                        let how = Grouping { private, ..Grouping::new(*combine) };
                         check(&pairs, how, seed(), &format!("{n} of {kinds}"));
                     }
                 }
@@ -728,7 +901,7 @@ mod tests {
         assert_eq!(alike.hash(5), alike.hash(6));
         for private in [0, 1, 40, MOST_OWN] {
             let pairs: Vec<(u64, i64)> = (0..2000).map(|i| (i * i % 97, i as i64)).collect();
-            check(&pairs, Grouping { combine: Combine::Sum, private }, alike, "equal hashes");
+            check(&pairs, Grouping { private, ..Grouping::new(Combine::Sum) }, alike, "equal hashes");
         }
     }
 
@@ -764,6 +937,72 @@ mod tests {
         }
         assert_eq!(found.keys, expected.iter().map(|known| known.1).collect::<Vec<_>>());
         assert_eq!(found.totals, expected.iter().map(|known| known.2).collect::<Vec<_>>());
+    }
+
+    /// The totals of Floats, which several emitters add in turn. None: they are refused.
+    fn floats(pairs: &[(u64, f64)], combine: Combine, private: usize) -> Option<(Vec<u64>, Vec<u64>)> {
+        let how = Grouping { floats: true, private, ..Grouping::new(combine) };
+        let mut emitters: Vec<Emitter> = (0..3).map(|_| Emitter::new(how)).collect();
+        for (order, (key, value)) in pairs.iter().enumerate() {
+            emitters[order / 70 % 3].push(*key, value.to_bits() as i64, order as u64);
+        }
+        let mut found = Emitted::new(how);
+        on_host(|on| found.take(on, emitters).map(Some));
+        let totals = found.floats().into_iter().map(f64::to_bits).collect();
+        (!found.refused).then_some((found.keys, totals))
+    }
+
+    #[test]
+    fn floats_are_combined_as_one_after_the_other() {
+        for n in [1, 127, 1000, 50_000] {
+            for kinds in [1, 100, u64::MAX] {
+                let mut random = Random(n ^ kinds);
+                let value = |word: u64| (word as i64 >> 11) as f64 * 2f64.powi((word % 60) as i32 - 70);
+                let pairs: Vec<(u64, f64)> = (0..n).map(|_| (random.word() % kinds, value(random.word()))).collect();
+                let (mut known, mut keys, mut values) = (HashMap::new(), Vec::new(), Vec::<Vec<f64>>::new());
+                for (key, value) in &pairs {
+                    let group = *known.entry(*key).or_insert(keys.len());
+                    if group == keys.len() {
+                        keys.push(*key);
+                        values.push(Vec::new());
+                    }
+                    values[group].push(*value);
+                }
+                let sum = |values: &Vec<f64>| {
+                    let mut sum = ExactSum::default();
+                    values.iter().for_each(|value| sum.add(*value));
+                    sum.rounded()
+                };
+                let least = |values: &Vec<f64>| values.iter().copied().fold(f64::INFINITY, f64::min);
+                let greatest = |values: &Vec<f64>| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let of = |total: &dyn Fn(&Vec<f64>) -> f64| {
+                    Some((keys.clone(), values.iter().map(|values| total(values).to_bits()).collect()))
+                };
+                for private in [0, 7, MOST_OWN] {
+                    assert!(floats(&pairs, Combine::Sum, private) == of(&sum), "sums, {n} of {kinds}");
+                    assert!(floats(&pairs, Combine::Min, private) == of(&least), "least, {n} of {kinds}");
+                    assert!(floats(&pairs, Combine::Max, private) == of(&greatest), "greatest, {n} of {kinds}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_of_unknown_sign_are_refused() {
+        for (values, known) in [
+            ([0.0, 0.0], [true; 3]),
+            ([-0.0, 0.0], [false; 3]),
+            ([-0.0, 1.0], [true, false, true]),
+            ([-1.0, -0.0], [true, true, false]),
+            ([-0.0, f64::NAN], [false; 3]),
+            ([5e-324, 1.0], [false, true, true]),
+        ] {
+            let pairs = values.map(|value| (1, value));
+            let all = [Combine::Sum, Combine::Min, Combine::Max];
+            assert_eq!(all.map(|combine| floats(&pairs, combine, MOST_OWN).is_some()), known, "{values:?}");
+        }
+        let apart = floats(&[(1, -0.0), (1, 2.0), (2, 3.0)], Combine::Sum, MOST_OWN);
+        assert_eq!(apart, Some((vec![1, 2], vec![2f64.to_bits(), 3f64.to_bits()])));
     }
 
     #[test]

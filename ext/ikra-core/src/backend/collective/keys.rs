@@ -5,7 +5,7 @@
 //!
 //! Invariant: a group has the words of its first pair. A key with a NaN is equal to no other.
 
-use super::emitted::{Combine, Group, combined};
+use super::emitted::{Combine, Group, Total};
 use super::table::Seed;
 use crate::memory::room;
 use crate::types::keys::{CODE_BITS, KeyCode, MAX_PARTS, MAX_WORDS, codes, words_of};
@@ -52,23 +52,23 @@ impl Key {
 
 /// A hash table with open addressing, in front of a list of groups.
 #[derive(Default)]
-pub(super) struct KeyTable {
+pub(super) struct KeyTable<T> {
     /// The upper half has a hash, the lower one the number of a group plus 1.
     slots: Vec<u64>,
     /// Their keys are places in `words`.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<Group<T>>,
     pub words: Vec<u64>,
 }
 
 const FIRST_SLOTS: usize = 1 << 9;
 
-impl KeyTable {
+impl<T: Total> KeyTable<T> {
     /// Adds a group with this key, for which there may be one. `text` gives the bytes of Strings.
     pub(super) fn add<'t>(
         &mut self,
         seed: &Seed,
         key: &Key,
-        group: Group,
+        group: Group<T>,
         combine: Combine,
         text: &impl Fn(StrWord) -> Text<'t>,
     ) {
@@ -89,7 +89,7 @@ impl KeyTable {
             let known = &mut self.groups[slot as u32 as usize - 1];
             let words = &mut self.words[known.key as usize..];
             if (slot >> 32) as u32 == hash && same(own, words, text) {
-                known.total = combined(combine, known.total, group.total);
+                known.total.merge(group.total, combine);
                 if group.first < known.first {
                     known.first = group.first;
                     words[..own.len()].copy_from_slice(own);
@@ -100,7 +100,7 @@ impl KeyTable {
         }
     }
 
-    fn put(&mut self, words: &[u64], group: Group) {
+    fn put(&mut self, words: &[u64], group: Group<T>) {
         let key = self.words.len() as u64;
         words.iter().for_each(|word| room::push(&mut self.words, *word));
         room::push(&mut self.groups, Group { key, ..group });
@@ -211,7 +211,7 @@ mod tests {
         let mut table = KeyTable::default();
         for round in 0..2 {
             for (at, parts) in alike.iter().flat_map(|line| line.iter()).enumerate() {
-                let group = Group { key: 0, first: (round * 100 + at) as u64, total: 1 };
+                let group = Group { key: 0, first: (round * 100 + at) as u64, total: 1_i128 };
                 table.add(seed(), &key(parts), group, Combine::Sum, &text);
             }
         }
@@ -223,7 +223,7 @@ mod tests {
     fn a_group_has_the_words_of_its_first_pair() {
         let mut table = KeyTable::default();
         for (first, x) in [(7, 0.0), (3, -0.0), (5, 0.0)] {
-            let group = Group { key: 0, first, total: 1 };
+            let group = Group { key: 0, first, total: 1_i128 };
             table.add(seed(), &key(&[float(x)]), group, Combine::Sum, &text);
         }
         assert_eq!((table.groups[0].first, table.words[1]), (3, (-0.0_f64).to_bits()));
@@ -234,7 +234,7 @@ mod tests {
         let mut table = KeyTable::default();
         for first in 0..6000 {
             let parts = [(KeyCode::LIST + 2, 0), (KeyCode::INT, first % 3000), (KeyCode::SYM, first % 7)];
-            let group = Group { key: 0, first, total: 1 };
+            let group = Group { key: 0, first, total: 1_i128 };
             table.add(seed(), &key(&parts), group, Combine::Sum, &text);
         }
         // 3000 is no multiple of 7

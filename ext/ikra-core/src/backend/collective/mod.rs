@@ -27,6 +27,7 @@
 
 pub mod emitted;
 pub mod exact_sum;
+pub mod float_totals;
 pub mod groups;
 pub mod keys;
 pub mod monitor;

@@ -1175,7 +1175,7 @@ fn pairs_are_grouped_as_by_the_interpreter() {
             (0..20_000).map(|i: i64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) % kinds).collect();
         for combine in [Combine::Sum, Combine::Min] {
             for private in [3, 1 << 15] {
-                let how = Grouping { combine, private };
+                let how = Grouping { private, ..Grouping::new(combine) };
                 let grouped = |backend: &dyn Backend| {
                     let mut groups = Emitted::new(how);
                     let outcome = on(backend, &input, Some(&mut groups)).expect("the machine works");

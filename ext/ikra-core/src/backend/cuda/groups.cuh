@@ -10,7 +10,7 @@
 
 // The order of a record whose key another record has: two threads inserted it at the same time.
 const u64 NO_RECORD = 0xffffffffffffffffull;
-const u64 COMBINE_SUM = 0, COMBINE_MIN = 1, COMBINE_MAX = 2, COMBINE_AND = 3;
+const u64 COMBINE_SUM = 0, COMBINE_MIN = 1, COMBINE_MAX = 2, COMBINE_AND = 3, COMBINE_FLOATS = 5;
 
 struct GroupTable {
   // A power of two of them, all 0 before the launch.
@@ -22,13 +22,73 @@ struct GroupTable {
   u64 *lows;
   u64 *highs;
   u64 records;
-  // How many records were asked for, how many words of keys of several parts, and whether a key had too many parts.
+  // How many records were asked for, how many words of keys of several parts, whether some pair is not for tables, and
+  // whether a value was -0.0.
   u64 *asked;
   u64 combine;
   u64 seed;
   // The keys of several parts, of which a record has the place.
   u64 *words;
+  // For sums of Floats: the third word of each.
+  u64 *tops;
+  // Whether values are bits of Floats. Then how sums are kept: see collective/float_totals.rs.
+  u64 floats;
+  i64 first_exponent;
+  i64 max_shift;
 };
+
+INLINE void refuse(const GroupTable &table) { *(volatile u64 *)(table.asked + 2) = 1; }
+
+// A sum of Floats in fixed point, in two's complement: the lowest word is the first one.
+const u32 SUM_WORDS = 3;
+struct FixedSum {
+  u64 words[SUM_WORDS];
+};
+
+// Whether all bits of a Float are in the words.
+INLINE bool fixed_of(const GroupTable &table, i64 bits, FixedSum &sum) {
+  for (u32 i = 0; i < SUM_WORDS; ++i) sum.words[i] = 0;
+  const i64 exponent = bits >> 52 & 0x7ff;
+  u64 number = u64(bits) & 0xfffffffffffffull;
+  if (exponent == 0) return number == 0;
+  number |= 1ull << 52;
+  i64 shift = exponent - table.first_exponent;
+  if (shift < 0) {
+    if (shift < -52 || (number & ((1ull << -shift) - 1)) != 0) return false;
+    number >>= -shift;
+    shift = 0;
+  }
+  if (shift > table.max_shift) return false;
+  const u32 first = u32(shift >> 6), place = u32(shift & 63);
+  for (u32 i = 0; i < SUM_WORDS; ++i) {
+    if (i == first) sum.words[i] = number << place;
+    if (i == first + 1 && place > 0) sum.words[i] = number >> (64 - place);
+  }
+  if (bits < 0) {
+    u64 carry = 1;
+    for (u32 i = 0; i < SUM_WORDS; ++i) {
+      sum.words[i] = ~sum.words[i] + carry;
+      carry = carry != 0 && sum.words[i] == 0 ? 1 : 0;
+    }
+  }
+  return true;
+}
+
+// The word in which the table has a value. -0.0 counts as 0.0. Least and greatest Floats are Integers of their order.
+INLINE i64 word_of(const GroupTable &table, i64 value) {
+  if (table.floats == 0) return value;
+  if (u64(value) == 0x8000000000000000ull) {
+    *(volatile u64 *)(table.asked + 3) = 1;
+    return 0;
+  }
+  FixedSum sum;
+  if (table.combine == COMBINE_FLOATS) {
+    if (!fixed_of(table, value, sum)) refuse(table);
+    return value;
+  }
+  if (u64(value) << 1 > 0xffe0000000000000ull) refuse(table);
+  return value ^ (value >> 63 & 0x7fffffffffffffffll);
+}
 
 INLINE u64 hash_of(u64 key, u64 seed) {
   key = (key ^ key >> 32 ^ seed) * 0xd6e8feb86659fd93ull;
@@ -60,7 +120,19 @@ INLINE bool same_key(const u8 *bytes, u64 known, u64 key) {
 INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 order) {
   if (order < *(volatile u64 *)(table.firsts + record)) atomicMin(table.firsts + record, order);
   u64 *low = table.lows + record;
-  if (table.combine == COMBINE_SUM) {
+  if (table.combine == COMBINE_FLOATS) {
+    FixedSum sum;
+    fixed_of(table, value, sum);
+    u64 *const columns[SUM_WORDS] = {table.lows, table.highs, table.tops};
+    u64 carry = 0;
+    for (u32 i = 0; i < SUM_WORDS; ++i) {
+      const u64 more = sum.words[i] + carry;
+      carry = more < carry ? 1 : 0;
+      if (more == 0) continue;
+      const u64 before = atomicAdd(columns[i] + record, more);
+      if (before + more < before) carry = 1;
+    }
+  } else if (table.combine == COMBINE_SUM) {
     const u64 before = atomicAdd(low, u64(value));
     const u64 carry = before + u64(value) < before ? 1 : 0;
     const u64 more = carry + (value < 0 ? ~0ull : 0ull);
@@ -163,6 +235,14 @@ static __device__ u64 new_record(const GroupTable &table, const Key &key, i64 va
   const u64 record = atomicAdd(table.asked, 1ull);
   if (record >= table.records || !key.put(table, record)) return 0;
   table.firsts[record] = u64(order);
+  if (table.combine == COMBINE_FLOATS) {
+    FixedSum sum;
+    fixed_of(table, value, sum);
+    table.lows[record] = sum.words[0];
+    table.highs[record] = sum.words[1];
+    table.tops[record] = sum.words[2];
+    return record + 1;
+  }
   table.lows[record] = u64(value);
   table.highs[record] = value < 0 ? ~0ull : 0ull;
   return record + 1;
@@ -195,15 +275,17 @@ static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash,
 }
 
 static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
-  add_to(table, WordKey{bytes, u64(key)}, key_hash(bytes, u64(key), table.seed), value, order);
+  const u64 hash = key_hash(bytes, u64(key), table.seed);
+  add_to(table, WordKey{bytes, u64(key)}, hash, word_of(table, value), order);
 }
 
 static __device__ __noinline__ void add_parts(
     const GroupTable &table, const u8 *bytes, void *ctx_key, i64 value, i64 order) {
   KeyParts &parts = *(KeyParts *)ctx_key;
   const PartsKey key = {bytes, parts};
+  value = word_of(table, value);
   if (parts.parts > MAX_PARTS) {
-    table.asked[2] = 1;
+    refuse(table);
   } else if (parts.alone) {
     new_record(table, key, value, order);
   } else {

@@ -4,13 +4,14 @@
 //! allocation of that memory, and the launch, which runs again with more room where there was too little.
 
 use crate::backend::collective::emitted::{Combine, Emitted};
+use crate::backend::collective::float_totals::{FIRST_EXPONENT, MAX_SHIFT};
 use crate::backend::collective::groups::seed;
 use std::ops::Range;
 
 /// What kernels with pairs need before the program.
 pub const TEMPLATES: &str = include_str!("groups.cuh");
 /// Words of `struct GroupTable`.
-pub const WORDS: usize = 11;
+pub const WORDS: usize = 15;
 /// Columns of records: keys, orders, and two of totals.
 const COLUMNS: usize = 4;
 /// Words for keys of several parts, for each record.
@@ -31,6 +32,8 @@ pub struct Room {
     records: usize,
     /// Whether keys have parts.
     has_parts: bool,
+    /// Whether totals are sums of Floats, which have one more word.
+    has_sums: bool,
 }
 
 /// What a kernel asked of its table: the first words of the memory.
@@ -38,14 +41,16 @@ pub struct Room {
 pub struct Asked {
     pub records: u64,
     pub words: u64,
-    pub too_long: bool,
+    /// Whether a key had too many parts, or a Float is not for tables.
+    pub refused: bool,
+    pub negative_zero: bool,
 }
 
 impl Asked {
-    pub const WORDS: usize = 3;
+    pub const WORDS: usize = 4;
 
-    pub fn of([records, words, too_long]: [u64; Self::WORDS]) -> Self {
-        Self { records, words, too_long: too_long != 0 }
+    pub fn of([records, words, refused, negative_zero]: [u64; Self::WORDS]) -> Self {
+        Self { records, words, refused: refused != 0, negative_zero: negative_zero != 0 }
     }
 
     /// How many records would have been enough.
@@ -56,7 +61,7 @@ impl Asked {
 
 impl Room {
     pub fn of(groups: &Emitted) -> Self {
-        Self { records: groups.records as usize, has_parts: groups.has_parts }
+        Self { records: groups.records as usize, has_parts: groups.has_parts, has_sums: groups.how.has_sums() }
     }
 
     /// Slots are at least twice as many as records.
@@ -70,8 +75,14 @@ impl Room {
     }
 
     pub fn bytes(self) -> usize {
+        self.tops(if self.has_sums { self.records } else { 0 }).end
+    }
+
+    /// Where the first `count` words of the last column are: the third words of sums of Floats.
+    pub fn tops(self, count: usize) -> Range<usize> {
         let words = if self.has_parts { WORDS_OF_RECORD * self.records } else { 0 };
-        self.zeroes() + (COLUMNS * self.records + words) * 8
+        let from = self.words_of_keys(words).end;
+        from..from + count * 8
     }
 
     /// Where the first `count` words of keys of several parts are.
@@ -91,6 +102,7 @@ impl Room {
     /// The words of `struct GroupTable`, for memory at this address.
     pub fn words(self, address: u64, groups: &Emitted) -> [u64; WORDS] {
         let combine = match groups.how.combine {
+            Combine::Sum if groups.how.floats => 5,
             Combine::Sum => 0,
             Combine::Min => 1,
             Combine::Max => 2,
@@ -111,6 +123,10 @@ impl Room {
             combine,
             seed().hash(0),
             address + self.words_of_keys(0).start as u64,
+            address + self.tops(0).start as u64,
+            groups.how.floats.into(),
+            FIRST_EXPONENT as u64,
+            MAX_SHIFT as u64,
         ]
     }
 }

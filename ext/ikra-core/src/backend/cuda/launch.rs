@@ -462,7 +462,7 @@ impl CudaBackend {
                 let beside = Beside::Groups(&mut *groups, &mut asked);
                 self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, beside))
             }))?;
-            if outcome != Outcome::Done || groups.too_long || !groups.grow(asked) {
+            if outcome != Outcome::Done || groups.refused || !groups.grow(asked) {
                 return Ok(outcome);
             }
         }

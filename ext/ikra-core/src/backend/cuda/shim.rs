@@ -591,9 +591,9 @@ impl CudaShim {
             if outcome != Outcome::Done {
                 return Ok(outcome);
             }
-            let asked = Asked::of([memory[0], memory[1], memory[2]]);
-            groups.too_long = asked.too_long;
-            if groups.too_long {
+            let asked = Asked::of([memory[0], memory[1], memory[2], memory[3]]);
+            groups.refused = asked.refused;
+            if groups.refused {
                 return Ok(outcome);
             }
             if groups.grow(asked.needed()) {
@@ -603,7 +603,9 @@ impl CudaShim {
             let [keys, firsts, lows, highs] = room.columns(asked.records as usize).map(rows);
             let words = groups.has_parts.then(|| rows(room.words_of_keys(asked.words as usize)));
             let on = Workers { threads: &Threads::new(1), cancel: launch.cancel };
-            groups.take_records(on, &Records { keys, words, firsts, lows, highs })?;
+            let tops = groups.how.has_sums().then(|| rows(room.tops(asked.records as usize)));
+            let negative_zero = asked.negative_zero;
+            groups.take_records(on, &Records { keys, words, firsts, lows, highs, tops, negative_zero })?;
             return Ok(outcome);
         }
     }

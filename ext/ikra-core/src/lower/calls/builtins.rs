@@ -511,7 +511,18 @@ impl Body<'_, '_> {
     }
 
     fn emit_pair(&mut self, (_, value): (Atom, Val), (_, number): (Atom, Val)) {
-        let (Val::Int(value), Val::Int(number)) = (value, number) else { return self.other_keys() };
+        let Val::Int(number) = number else { return self.other_keys() };
+        let (value, is_float) = match value {
+            Val::Int(value) => (value, false),
+            // in 32 bits, values are rounded where they are stored
+            Val::Float(value) if self.cx.shared.options.precision != Precision::Single => {
+                (self.cx.b.i64(Op::FloatBits, &[value]), true)
+            }
+            _ => return self.other_keys(),
+        };
+        if *self.t.schema.groups_floats.get_or_insert(is_float) != is_float {
+            self.other_keys();
+        }
         let index = self.cx.b.i64(Op::Ctx(Ctx::Index), &[]);
         let index = self.cx.b.i64(Op::Shl, &[index, Operand::I64(32)]);
         let order = self.cx.b.i64(Op::Or, &[index, number]);

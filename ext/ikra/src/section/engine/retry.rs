@@ -16,11 +16,12 @@ use crate::report::explain;
 use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
+use ikra_core::backend::collective::emitted::Combine;
 use ikra_core::backend::resident::Resident;
 use ikra_core::backend::{CancelToken, Key, Outcome, TrapRecord};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::ir::Trap;
-use ikra_core::layout::schema::GroupKeys;
+use ikra_core::layout::schema::{GroupKeys, Schema};
 use ikra_core::memory::buffer::Buffer;
 use magnus::prelude::*;
 use magnus::{Error, Value};
@@ -41,7 +42,7 @@ pub(super) enum Retry {
     Past,
     /// Memory ran out, and now there may be more.
     Memory,
-    /// Tables do not take the keys that it emitted.
+    /// Tables do not take the pairs that it emitted.
     Refused,
 }
 
@@ -94,7 +95,13 @@ impl Section<'_> {
         flags.has(Flag::Only) && !(variant.fold.is_some() || properties.looks)
             || flags.has(Flag::Piece) && !properties.divisible
             || flags.has(Flag::Pure) && !properties.pure
-            || flags.has(Flag::Tables) && variant.lowered.schema.groups == Some(GroupKeys::Other)
+            || flags.has(Flag::Tables) && self.has_other_pairs(&variant.lowered.schema)
+    }
+
+    /// Whether a section emits pairs that are not for tables. Floats have no operators of bits.
+    fn has_other_pairs(&self, schema: &Schema) -> bool {
+        let are_bits = matches!(self.table_combine(), Some(Combine::And | Combine::Or));
+        schema.groups == Some(GroupKeys::Other) || are_bits && schema.groups_floats == Some(true)
     }
 
     /// The value of a section that is not run.
@@ -111,7 +118,7 @@ impl Section<'_> {
         let mut attempts = 0;
         // known before anything is packed
         if self.request.settings.flags.has(Flag::Tables)
-            && (!self.backend.groups() || self.grouping().is_none() || self.site.state.lock().refuses_tables)
+            && (!self.backend.groups() || self.table_combine().is_none() || self.site.state.lock().refuses_tables)
         {
             return Ok(self.refused());
         }

@@ -23,7 +23,7 @@ use crate::ruby::deferred_error::DeferredError;
 use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
-use ikra_core::backend::collective::emitted::{Emitted, Grouping};
+use ikra_core::backend::collective::emitted::{Combine, Emitted, Grouping};
 use ikra_core::backend::collective::reduce::Reduced;
 use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
@@ -32,6 +32,7 @@ use ikra_core::backend::resources::Share;
 use ikra_core::backend::{Backend, CancelToken, Ending, Executable, Fresh, Key, Launch, Outcome, Timings};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::ir::{Column, Program, Site as Raise};
+use ikra_core::layout::schema::Schema;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::completion::Completion;
@@ -375,7 +376,7 @@ impl Section<'_> {
             plain: variant.executable.clone(),
             fold: variant.fold,
             compaction: variant.compaction,
-            grouping: self.grouping(),
+            grouping: self.grouping(&variant.lowered.schema),
             moved: bytes_to_move(&variant.lowered.program, &packed.columns),
             columns: std::mem::take(&mut packed.columns),
             biases: std::mem::take(&mut packed.biases),
@@ -400,10 +401,15 @@ impl Section<'_> {
     }
 
     /// How kernels group pairs, where they do.
-    pub(super) fn grouping(&self) -> Option<Grouping> {
+    pub(super) fn grouping(&self, schema: &Schema) -> Option<Grouping> {
+        let floats = schema.groups_floats == Some(true);
+        self.table_combine().map(|combine| Grouping { floats, ..Grouping::new(combine) })
+    }
+
+    /// What tables in kernels combine values to, where they do.
+    pub(super) fn table_combine(&self) -> Option<Combine> {
         let settings = &self.request.settings;
-        let combine = settings.combine.filter(|_| settings.flags.has(Flag::Tables))?;
-        combine.in_kernels().map(Grouping::new)
+        settings.combine.filter(|_| settings.flags.has(Flag::Tables))?.in_kernels()
     }
 
     /// What is left to do after a launch, or why the section runs again.
@@ -418,7 +424,7 @@ impl Section<'_> {
         let Launched { outcome, timings, completions, ending, reduced, chosen, groups, residents, moved, span, .. } =
             launched;
         let Launched { jobs, unsplit, share, .. } = launched;
-        if groups.as_ref().is_some_and(|groups| groups.too_long) {
+        if groups.as_ref().is_some_and(|groups| groups.refused) {
             return Ok(Err(Retry::Refused));
         }
         let mut member = None;

@@ -273,11 +273,11 @@ impl<'a> GroupMemory<'a> {
         let mut head = HostColumn::zeroed(Storage::I64, Asked::WORDS);
         let download = staging.begin_download(&self.arena, 0..head.bytes_mut().len())?;
         staging.finish_download(&self.arena, download, &mut [(0, head.bytes_mut())])?;
-        let &[records, words, too_long] = head.view::<u64>() else { return Ok(false) };
-        let head = Asked::of([records, words, too_long]);
-        (*asked, groups.too_long) = (head.needed(), head.too_long);
-        if groups.too_long || *asked > groups.records {
-            return Ok(groups.too_long);
+        let &[records, words, refused, negative_zero] = head.view::<u64>() else { return Ok(false) };
+        let head = Asked::of([records, words, refused, negative_zero]);
+        (*asked, groups.refused) = (head.needed(), head.refused);
+        if groups.refused || *asked > groups.records {
+            return Ok(groups.refused);
         }
         let count = head.records as usize;
         let mut columns = [(); 4].map(|()| HostColumn::zeroed(Storage::I64, count));
@@ -285,16 +285,22 @@ impl<'a> GroupMemory<'a> {
             let download = staging.begin_download(&self.arena, range.clone())?;
             staging.finish_download(&self.arena, download, &mut [(range.start, column.bytes_mut())])?;
         }
-        let words = if groups.has_parts { head.words as usize } else { 0 };
-        let (mut words, range) = (HostColumn::zeroed(Storage::I64, words), self.room.words_of_keys(words));
-        if !range.is_empty() {
-            let download = staging.begin_download(&self.arena, range.clone())?;
-            staging.finish_download(&self.arena, download, &mut [(range.start, words.bytes_mut())])?;
-        }
+        let mut read = |range: Range<usize>| {
+            let mut column = HostColumn::zeroed(Storage::I64, range.len() / 8);
+            if !range.is_empty() {
+                let download = staging.begin_download(&self.arena, range.clone())?;
+                staging.finish_download(&self.arena, download, &mut [(range.start, column.bytes_mut())])?;
+            }
+            Ok::<_, Error>(column)
+        };
+        let words = read(self.room.words_of_keys(if groups.has_parts { head.words as usize } else { 0 }))?;
+        let tops = read(self.room.tops(if groups.how.has_sums() { count } else { 0 }))?;
         let [keys, firsts, lows, highs] = columns.each_ref().map(|column| column.view::<u64>());
         let words = groups.has_parts.then(|| words.view::<u64>());
         let on = Workers { threads: &Threads::new(1), cancel };
-        groups.take_records(on, &Records { keys, words, firsts, lows, highs })?;
+        let tops = groups.how.has_sums().then(|| tops.view::<u64>());
+        let negative_zero = head.negative_zero;
+        groups.take_records(on, &Records { keys, words, firsts, lows, highs, tops, negative_zero })?;
         Ok(true)
     }
 }
