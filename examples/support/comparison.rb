@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "ikra"
+require "tmpdir"
+require_relative "plain_map_reduce"
 
 # Runs a program twice, with Ikra and as plain Ruby, where its calls have no `p`, and compares the results.
 module Comparison
@@ -17,32 +19,49 @@ module Comparison
   class << self
     # The block's value, with `pmap` as `map` and `peach` as `each`.
     def sequentially
-      ikra = replace(Sequential.instance_methods.map { |name| Sequential.instance_method(name) })
+      ikra = { Ikra::Parallel => Sequential, Ikra.singleton_class => PlainMapReduce }.to_h { |owner, plain| [owner, replace(owner, methods_of(plain))] }
       yield
     ensure
-      replace(ikra)
+      ikra.each { |owner, methods| replace(owner, methods) }
     end
 
     # Runs the program with the size given on the command line, and prints how long it took.
     # @return what the program returned
     def run(size)
       size = Integer(ARGV.first) if ARGV.first
-      profile = Ikra.profile { timed("Ikra") { yield size } }
-      result = profile.value
-      puts format("%-24s %8.3f s", "  of that compiling", profile.phases.values_at(:source, :infer, :compile).sum)
-      expected = timed("Sequential Ruby (#{jit})") { sequentially { yield size } }
-      puts same?(result, expected) ? "The results are the same." : "THE RESULTS DIFFER."
-      result
+      compare { yield size }
+    end
+
+    # Runs the program with the files given on the command line, or else with those that it makes.
+    # @return what the program returned
+    def run_on_files(program, size)
+      return compare { program.run(ARGV) } if ARGV.any?
+
+      Dir.mktmpdir do |directory|
+        files = program.generate(directory, size)
+        compare { program.run(files) }
+      end
     end
 
     private
 
+    def compare(&program)
+      profile = Ikra.profile { timed("Ikra", &program) }
+      result = profile.value
+      puts format("%-24s %8.3f s", "  of that compiling", profile.phases.values_at(:source, :infer, :compile).sum)
+      expected = timed("Sequential Ruby (#{jit})") { sequentially(&program) }
+      puts same?(result, expected) ? "The results are the same." : "THE RESULTS DIFFER."
+      result
+    end
+
+    def methods_of(mod) = mod.instance_methods.map { |name| mod.instance_method(name) }
+
     # Replaces Ikra's methods by these. Gives the methods before.
-    def replace(methods)
+    def replace(owner, methods)
       methods.map do |method|
-        Ikra::Parallel.instance_method(method.name).tap do
-          Ikra::Parallel.remove_method(method.name)
-          Ikra::Parallel.define_method(method.name, method)
+        owner.instance_method(method.name).tap do
+          owner.remove_method(method.name)
+          owner.define_method(method.name, method)
         end
       end
     end

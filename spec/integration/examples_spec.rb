@@ -39,12 +39,51 @@ RSpec.describe "the examples" do
     end
   end
 
+  # Those without `generate` take a size, the others files.
+  {
+    bigrams: ["Bigrams", 30], billion_rows: ["BillionRows", 60], grep: ["Grep", 3], histogram: ["Histogram", 50], inverted_index: ["InvertedIndex", 4],
+    kmeans: ["KMeansInPasses", 40], matrix_product: ["MatrixProductInPairs", 8], page_views: ["PageViews", 60], word_count: ["WordCount", 30]
+  }.each do |file, (name, size)|
+    describe "mapreduce/#{file}" do
+      let(:program) do
+        require File.join(directory, "mapreduce/#{file}.rb")
+        Object.const_get(name)
+      end
+
+      on_every_backend do
+        it "gives what it gives in plain Ruby" do
+          before = Ikra.config.backend
+          Ikra.config.backend = backend
+          Dir.mktmpdir do |there|
+            input = program.respond_to?(:generate) ? program.generate(there, size) : size
+            expected = Comparison.sequentially { program.run(input) }
+            expect(expected).not_to be_empty
+            expect(Marshal.dump(program.run(input))).to eq(Marshal.dump(expected))
+          end
+        ensure
+          Ikra.config.backend = before
+        end
+      end
+    end
+  end
+
   it "have a list in the README, and are all run here" do
     here = File.read(__FILE__)
     readme = File.read(File.join(directory, "../README.md"))
-    programs = Dir[File.join(directory, "*.rb")].map { |path| File.basename(path, ".rb") }
+    programs = Dir[File.join(directory, "{.,mapreduce}", "*.rb")].map { |path| path.delete_prefix("#{directory}/").delete_prefix("./").delete_suffix(".rb") }
+    expect(programs).to include("sudoku", "mapreduce/grep")
     expect(programs).to all(satisfy { |name| readme.include?("examples/#{name}.rb") })
-    expect(programs - ["traffic"]).to all(satisfy { |name| here.include?("#{name}: [") })
+    expect(programs - ["traffic"]).to all(satisfy { |name| here.include?("#{File.basename(name)}: [") })
+  end
+
+  it "take files on the command line" do
+    Dir.mktmpdir do |there|
+      File.write(File.join(there, "a.txt"), "The cat, the dog\n")
+      File.write(File.join(there, "b.txt"), "a CAT")
+      command = [RbConfig.ruby, "-I#{File.join(directory, "../lib")}", File.join(directory, "mapreduce/word_count.rb"), "a.txt", "b.txt"]
+      output = IO.popen({ "IKRA_BACKEND" => "cpu" }, command, chdir: there, &:read)
+      expect(output).to end_with("The results are the same.\n4 words, most often:\n  the: 2\n  cat: 2\n  dog: 1\n  a: 1\n")
+    end
   end
 
   it "say on the command line what they found, how long it took, and that Ruby finds the same" do
