@@ -16,7 +16,8 @@ module Ikra
   #   without a block do not change.
   # [+check+] +nil+, +:races+ or +:associative+. +:races+ runs sections in the interpreter. It raises a RaceError where
   #   two elements of one tick touch the same slot, and one of them writes it. +:associative+ tries blocks of +preduce+
-  #   and +pscan+ on some elements in both orders first. It raises an ArgumentError where that makes a difference.
+  #   and +pscan+, and the +combine+ of +pmap_reduce+, on some elements in both orders first. It raises an ArgumentError
+  #   where that makes a difference.
   # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a
   #   warning.
   # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result.

@@ -190,7 +190,23 @@ module Ikra
 
     def combined(values, starts)
       sums = (Ikra.__group_sums(values, starts) if @combine == :+ && Ikra.__own?(:+))
-      sums || section(OWN.fetch(@combine) { @combine.to_proc }, 0...(starts.size - 1), [:group, values, starts])
+      return sums if sums
+
+      combine = OWN.fetch(@combine) { @combine.to_proc }
+      try_associativity(combine, values, starts)
+      section(combine, 0...(starts.size - 1), [:group, values, starts])
+    end
+
+    # Combines the first three values of some groups from either end. Raises where that makes a difference.
+    def try_associativity(combine, values, starts)
+      return unless @options.fetch(:check, Ikra.config.check).to_s == "associative"
+
+      starts, values = [starts, values].map { |list| Reducing.list(list) }
+      threes = starts.each_cons(2).filter_map { |from, to| values[from, 3] if to - from > 2 }.first(Operation::SAMPLES)
+      return if threes.empty?
+
+      tried = section(combine, 0...threes.size, [:both_ways, threes.flatten(1), 3])
+      Operation.check_associativity("combine", tried) { |at| threes[at] }
     end
 
     # Runs a section within methods of the prelude. A `break` in the user's block ends the call with its value.
@@ -376,7 +392,7 @@ module Ikra
 
   class << self
     # @api private
-    def __add(_key, _value, _number) = raise(NotImplementedError, "only kernels group pairs while they are emitted")
+    def __add(_key, _value, _number) = raise(ArgumentError, "emit is called outside of the block")
 
     # @api private
     def __map_reduce(base, combine, reduce, order, lazy, options, block)

@@ -20,6 +20,21 @@ module Ikra
     MAX_NEIGHBOURS = 32
 
     class << self
+      # Raises where values that were combined from either end differ. `yield` gives the three for an index.
+      def check_associativity(name, tried)
+        at = tried.index { |left, right| !alike?(left, right) } or return
+        raise ArgumentError, "#{name} is not associative: of #{yield(at).map(&:inspect).join(", ")} " \
+                             "it makes #{tried[at][0].inspect} from the left and #{tried[at][1].inspect} from the right"
+      end
+
+      # Objects that do not define == are not compared.
+      def alike?(one, other)
+        return (one - other).abs <= [one.abs, other.abs].max * 1e-9 if one.is_a?(Float) && other.is_a?(Float) && one.finite? && other.finite?
+        return one.size == other.size && one.zip(other).all? { |x, y| alike?(x, y) } if one.is_a?(Array) && other.is_a?(Array)
+
+        one == other || (one.is_a?(Float) && one.nan?) || one.method(:==).owner == BasicObject
+      end
+
       # Runs an operation with a block. With +offset+ the block also gets an index, from there on. `yield` gives the
       # result after +break+.
       def call(base, name, options, block, *args, offset: nil, &left)
@@ -373,19 +388,9 @@ module Ikra
 
       step = [(list.size - 2) / SAMPLES, 1].max
       tried = section(:map, [:both_ways, list, step], base: 0...[(list.size - 2 + step - 1) / step, SAMPLES].min)
-      at = tried.index { |left, right| !alike?(left, right) } or return
-      three = Array.new(3) { |offset| list.is_a?(Range) ? list.begin + (at * step) + offset : list[(at * step) + offset] }
-      message = "the block of #{@name} is not associative: of #{three.map(&:inspect).join(", ")} " \
-                "it makes #{tried[at][0].inspect} from the left and #{tried[at][1].inspect} from the right"
-      raise ArgumentError, message
-    end
-
-    # Objects that do not define == are not compared.
-    def alike?(one, other)
-      return (one - other).abs <= [one.abs, other.abs].max * 1e-9 if one.is_a?(Float) && other.is_a?(Float) && one.finite? && other.finite?
-      return one.size == other.size && one.zip(other).all? { |x, y| alike?(x, y) } if one.is_a?(Array) && other.is_a?(Array)
-
-      one == other || (one.is_a?(Float) && one.nan?) || one.method(:==).owner == BasicObject
+      Operation.check_associativity("the block of #{@name}", tried) do |at|
+        Array.new(3) { |offset| list.is_a?(Range) ? list.begin + (at * step) + offset : list[(at * step) + offset] }
+      end
     end
 
     def chunks(list) = (list.size + CHUNK - 1) / CHUNK

@@ -59,6 +59,9 @@ module Ikra
     def each_input
       @inputs.each do |input|
         path = input.is_a?(String) || !input.respond_to?(:external_encoding)
+        # File.open would take an Integer for a descriptor, and close it.
+        raise TypeError, "#{input.class} is neither a path nor an input" if input.is_a?(Integer)
+
         path ? File.open(input) { |file| yield(check(file)) } : yield(check(input))
       end
     end
