@@ -6,6 +6,9 @@
 #
 #   ruby -Ilib benchmark/concurrency.rb      # IKRA_BENCH_BACKENDS=cpu,cuda
 
+# Sections that share one of CUDA's connections to the device wait for each other. By default there are 8.
+ENV["CUDA_DEVICE_MAX_CONNECTIONS"] ||= "32"
+
 require "ikra"
 require_relative "harness"
 

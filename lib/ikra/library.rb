@@ -4,10 +4,6 @@
 # The source of files that were loaded before is read again.
 RubyVM.keep_script_lines = true
 
-# Streams of CUDA that share a connection wait for each other. By default there are 8 connections for all sections that
-# run at once. The driver looks at this when the process first uses it.
-ENV["CUDA_DEVICE_MAX_CONNECTIONS"] ||= "32"
-
 # Runs plain Ruby blocks over Arrays and Ranges on a GPU, or on all cores.
 module Ikra
 end

@@ -26,12 +26,13 @@ use std::time::Duration;
 /// The oldest driver (by its CUDA version) that has all functions that are called here.
 const OLDEST_DRIVER: i32 = 12_000;
 
-/// All functions that are called here, in [`super::graph`] and in [`super::storage`]. cudarc panics at the first call of a missing one.
+/// All functions that are called here, in [`super::graph`] and in [`super::storage`]. cudarc panics at the first call of
+/// a missing one.
 const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGet cuDeviceGetCount \
     cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetLimit \
     cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
-    cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemHostRegister_v2 cuMemHostUnregister cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 \
-    cuMemsetD8Async cuStreamCreate \
+    cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemHostRegister_v2 cuMemHostUnregister cuMemcpyHtoDAsync_v2 \
+    cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuStreamCreate \
     cuStreamSynchronize cuStreamWaitValue32_v2 cuStreamWriteValue32_v2 cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize \
     cuEventDestroy_v2 cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute \
     cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel \
@@ -412,12 +413,6 @@ impl Device {
         let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         // SAFETY: the pool is the device's own, and this attribute is a 64-bit number.
         let set = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) };
-        self.check("cuMemPoolSetAttribute", set)?;
-        // else a stream might wait for another one, whose memory it gets
-        let mut waits: c_int = 0;
-        let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
-        // SAFETY: as above, and this attribute is an int.
-        let set = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut waits).cast::<c_void>()) };
         self.check("cuMemPoolSetAttribute", set)
     }
 
