@@ -26,8 +26,8 @@ use std::time::Duration;
 /// The oldest driver (by its CUDA version) that has all functions that are called here.
 const OLDEST_DRIVER: i32 = 12_000;
 
-/// All functions that are called here, in [`super::graph`] and in [`super::storage`]. cudarc panics at the first call of
-/// a missing one.
+/// All functions that are called here, in [`super::graph`] and in [`super::storage`]. At the first call of a missing
+/// one, cudarc panics.
 const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGet cuDeviceGetCount \
     cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetLimit \
     cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
