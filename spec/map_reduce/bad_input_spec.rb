@@ -1,20 +1,10 @@
 # frozen_string_literal: true
 
-require "tempfile"
 require "zlib"
 
 # What goes wrong with MapReduce: Ruby's answer or its exception, or an error that says why.
 RSpec.describe "MapReduce of bad input" do
   include ReduceAsRuby::Examples
-
-  def file(contents)
-    Tempfile.create("ikra") do |file|
-      file.binmode
-      file.write(contents)
-      file.close
-      yield file.path
-    end
-  end
 
   words = ->(line, out) { line.split.each { |word| out.emit(word, 1) } }
 
@@ -129,6 +119,8 @@ RSpec.describe "MapReduce of bad input" do
   it "raises what combining raises in Ruby" do
     expect(1..6).to(reduce_as_ruby(:+) { |x, out| out.emit(0, x.odd? ? 1 : "a") })
     expect(1..6).to(reduce_as_ruby(:+) { |x, out| out.emit(0, x == 3 ? nil : x) })
+    expect { (1..6).pmap_reduce(:max, backend: :cpu) { |x, out| out.emit(x % 2, x == 3 ? nil : x) } }
+      .to raise_error(ArgumentError, "comparison of NilClass with 1 failed") # that of [1, nil].max
     expect(1..6).to(reduce_as_ruby(->(a) { a }) { |x, out| out.emit(x % 2, x) })
     raising = lambda do |a, b|
       raise IOError, "pair #{a} #{b}" if b == 4

@@ -65,6 +65,16 @@ RSpec.describe "the engines of pmap_reduce" do
       .to raise_error(Ikra::IntegerOverflow, /sum of a group/)
   end
 
+  it "combine Integers also after the block has met values of several kinds" do
+    greatest = ->(a, b) { [a, b].max }
+    # values of one kind are a buffer, and only a block that emits no others has such values
+    expect(1..6).to(reduce_as_ruby(greatest, engine: :group) { |x, out| out.emit(x % 2, x == 3 ? nil : x) })
+    expect(1..20).to(reduce_as_ruby(greatest, engine: :group) { |x, out| out.emit(x % 3, -x) })
+    expect(1..20).to(reduce_as_ruby(greatest, engine: :group) { |x, out| out.emit(x % 3, x * 0.5) })
+    expect(1..20).to(reduce_as_ruby(greatest, engine: :group) { |x, out| out.emit(x % 3, x.odd? ? x : x * 0.5) })
+    expect(1..20).to(reduce_as_ruby(greatest, engine: :group) { |x, out| out.emit(x % 3, x * x) })
+  end
+
   it "find what monitoring did not see" do
     sorted = Array.new(60_000) { |i| i / 3 }
     behind = Array.new(60_000) { |i| i.between?(400, 900) ? i + 1_000_000 : 3 }

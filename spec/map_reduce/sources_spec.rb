@@ -2,19 +2,9 @@
 
 require "pathname"
 require "stringio"
-require "tempfile"
 
 RSpec.describe "Ikra.lines, Ikra.bytes" do
   include ReduceAsRuby::Examples
-
-  def file(contents)
-    Tempfile.create("ikra") do |file|
-      file.binmode
-      file.write(contents)
-      file.close
-      yield file.path
-    end
-  end
 
   texts = ["", "\n", "a", "a\n", "a\nb", "a\r\nb\rc\r", "\n\na\n\n\nb\n\n", "ü\nßx\n", "a\xFFb\n\x80\n", "one\0two\nthree"]
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "tempfile"
+
 # The oracle of `pmap_reduce`: what it means, in plain Ruby.
 #
 #   expect(words).to reduce_as_ruby(:+) { |word, out| out.emit(word, 1) }
@@ -97,5 +99,15 @@ module ReduceAsRuby
   # For examples.
   module Examples
     def reduce_as_ruby(combine = nil, on: backends, **more, &block) = Matcher.new(Array(on), combine, more, block)
+
+    # Gives the path of a file with these bytes.
+    def file(contents)
+      Tempfile.create("ikra") do |file|
+        file.binmode
+        file.write(contents)
+        file.close
+        yield file.path
+      end
+    end
   end
 end

@@ -698,9 +698,10 @@ impl<'a> Packer<'a> {
             let Some(column) = slot.value else { continue };
             let storage = program.columns[column.index()].storage;
             let write = if kind.written { Write::Some } else { Write::None };
-            // The bytes may be Integers, or true and false.
-            let as_it_is =
-                |dtype: Dtype, buffer: &Buffer| buffer.storage() == storage && slot.prims.contains(dtype.prims());
+            // The bytes may be Integers, or true and false. A buffer has no tags for elements of several kinds.
+            let as_it_is = |dtype: Dtype, buffer: &Buffer| {
+                slot.tag.is_none() && buffer.storage() == storage && slot.prims.contains(dtype.prims())
+            };
             match self.tables.sole_buffer(at).filter(|(dtype, buffer)| as_it_is(*dtype, buffer)) {
                 Some((_, buffer)) => residents.push(Resident { column, buffer, write }),
                 // With other arrays in the column, the buffer would be copied, and copies are not written back.
