@@ -4,7 +4,7 @@
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
 // is wrong with the machine: absent, broken, old, mute (streams write no words), faulty, faulty elsewhere (where another thread than the first launches), without graphs. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_running, stand_in_words (written by streams) stand_in_elsewhere (launches by other threads than the first), stand_in_submissions (runs of graphs) and stand_in_graphs. Not here: speed.
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_running, stand_in_words (written by streams), stand_in_elsewhere (launches by other threads than the first), stand_in_submissions (runs of graphs) and stand_in_graphs. Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
