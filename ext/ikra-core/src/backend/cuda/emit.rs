@@ -41,6 +41,11 @@ const ARGUMENT_BYTES: usize = 4_096;
 /// A function that is called several times is inlined everywhere up to this size, in statements, with all that is
 /// inlined into it.
 const INLINE_SIZE: usize = 2_000;
+/// A program with more statements, all inlined, is large. NVRTC's time grows faster than the size of a function: 42 s for
+/// 9700 statements, 8 s if functions are not inlined and it optimises less.
+const LARGE: usize = 2_500;
+/// Functions of large programs are inlined up to this size.
+const INLINE_SIZE_LARGE: usize = 40;
 /// Words of `struct ReduceArgs`.
 const REDUCE_WORDS: usize = 5;
 /// Threads of a block of a kernel with an epilogue.
@@ -87,6 +92,8 @@ pub struct Emitted {
     loops: Option<Loops>,
     /// Whether a team of threads runs each job, with barriers.
     pub team: bool,
+    /// Whether it is so large that a compiler should optimise it less.
+    pub large: bool,
 }
 
 /// Another kernel function for the same program.
@@ -292,7 +299,7 @@ fn emit_bound(
         passes::run_given(passes::CUDA, Versioned::from(program.clone())).unwrap_or_else(|broken| panic!("{broken}"));
     let program = &program;
     let order = callees_first(program);
-    let (inline, sizes) = inlined(program, &order);
+    let Inlining { inlined: inline, sizes, large } = Inlining::of(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
     shared.epilogue = epilogue;
     shared.versions = versions;
@@ -372,6 +379,7 @@ fn emit_bound(
         several,
         loops,
         team,
+        large,
     }
 }
 
@@ -420,34 +428,50 @@ fn callees_first(program: &Program) -> Vec<FuncId> {
     order
 }
 
-/// Whether each function is inlined into its callers: all but recursive ones, and large ones with several calls. Also
-/// its size with all that is inlined into it.
-fn inlined(program: &Program, order: &[FuncId]) -> (Vec<bool>, Vec<usize>) {
-    let mut size = vec![0usize; program.funcs.len()];
-    let mut calls = vec![0usize; program.funcs.len()];
-    for &f in order {
-        walk(&program.funcs[f.index()].body, &mut |s| {
-            if let Stmt::Call { func, .. } = s {
-                calls[func.index()] += 1;
+/// Which functions are inlined into their callers.
+struct Inlining {
+    inlined: Vec<bool>,
+    /// For each function, the number of statements, with those of all that is inlined into it.
+    sizes: Vec<usize>,
+    /// Whether the program is larger than [`LARGE`].
+    large: bool,
+}
+
+impl Inlining {
+    /// All but recursive functions are inlined, and large ones with several calls.
+    fn of(program: &Program, order: &[FuncId]) -> Self {
+        let mut calls = vec![0usize; program.funcs.len()];
+        for &f in order {
+            walk(&program.funcs[f.index()].body, &mut |s| {
+                if let Stmt::Call { func, .. } = s {
+                    calls[func.index()] += 1;
+                }
+            });
+        }
+        let limited = |most: usize, most_called_once: usize| {
+            let mut sizes = vec![0usize; program.funcs.len()];
+            let mut inlined = vec![true; program.funcs.len()];
+            for &f in order {
+                let mut total = 0usize;
+                walk(&program.funcs[f.index()].body, &mut |s| {
+                    total += 1;
+                    if let Stmt::Call { func, .. } = s
+                        && inlined[func.index()]
+                    {
+                        total += sizes[func.index()];
+                    }
+                });
+                sizes[f.index()] = total;
+                let most = if calls[f.index()] <= 1 { most_called_once } else { most };
+                inlined[f.index()] = f == program.entry || !program.funcs[f.index()].recursive && total <= most;
             }
-        });
+            (inlined, sizes)
+        };
+        let (inlined, sizes) = limited(INLINE_SIZE, usize::MAX);
+        let large = sizes[program.entry.index()] > LARGE;
+        let (inlined, sizes) = if large { limited(INLINE_SIZE_LARGE, INLINE_SIZE_LARGE) } else { (inlined, sizes) };
+        Self { inlined, sizes, large }
     }
-    let mut inline = vec![true; program.funcs.len()];
-    for &f in order {
-        let mut total = 0usize;
-        walk(&program.funcs[f.index()].body, &mut |s| {
-            total += 1;
-            if let Stmt::Call { func, .. } = s
-                && inline[func.index()]
-            {
-                total += size[func.index()];
-            }
-        });
-        size[f.index()] = total;
-        let func = &program.funcs[f.index()];
-        inline[f.index()] = f == program.entry || !func.recursive && (total <= INLINE_SIZE || calls[f.index()] <= 1);
-    }
-    (inline, size)
 }
 
 /// What is common to the functions of a program.
@@ -463,7 +487,7 @@ struct Shared<'a> {
     single: Vec<Vec<bool>>,
     listens: bool,
     written: Vec<bool>,
-    /// For each function, the number of statements, those of its callees included.
+    /// For each function, the number of statements, with those of all that is inlined into it.
     sizes: Vec<usize>,
     /// The epilogue, if a column's elements go to one instead of to memory.
     epilogue: Option<Epilogue>,

@@ -553,7 +553,8 @@ impl Backend for CudaBackend {
     fn spread(&self) -> Result<Option<(u32, u32)>> {
         self.device.enter()?;
         let all = self.device.facts.multiprocessors.max(1);
-        let compiled = nvrtc::compile(SPREAD, self.device.facts.capability, &CodeOptions::default(), false)?;
+        let compiled =
+            nvrtc::compile(SPREAD, self.device.facts.capability, &CodeOptions::default(), nvrtc::How::default())?;
         let module = Module::load(&self.device, compiled.code.bytes(), "ikra_spread")?;
         let memory = self.upload(all as usize * size_of::<u32>(), None)?;
         let address = over::cuda(&memory)?.block.address();

@@ -170,17 +170,29 @@ pub fn flags(nvrtc: &Nvrtc, architecture: &str, options: &CodeOptions) -> Vec<St
     flags
 }
 
+/// How a source is compiled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Whether the log says what each function needs.
+    pub verbose: bool,
+    /// Whether less is optimised, where the library allows that: for sources whose compilation would take long.
+    pub quick: bool,
+}
+
 /// Compiles a kernel for a device with compute capability `capability`, such as 90.
 ///
 /// # Errors `Device` when the compiler is missing or cannot work. `Internal`, with its log and the source, when it
 /// rejects the source.
-pub fn compile(source: &str, capability: u32, options: &CodeOptions, verbose: bool) -> Result<Compiled> {
+pub fn compile(source: &str, capability: u32, options: &CodeOptions, how: How) -> Result<Compiled> {
     let nvrtc = load()?;
     let known = nvrtc.architectures.contains(&capability);
     let architecture = if known { format!("sm_{capability}") } else { portable(nvrtc, capability)? };
     let mut flags = flags(nvrtc, &architecture, options);
-    if verbose {
+    if how.verbose {
         flags.push("--ptxas-options=-v".to_string());
+    }
+    if how.quick && nvrtc.version >= (13, 0) {
+        flags.push("--Ofast-compile=mid".to_string());
     }
     let text = CString::new(source).map_err(|e| internal(e.to_string(), source))?;
     let program = run(&text, source, &flags)?;

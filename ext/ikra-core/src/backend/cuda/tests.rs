@@ -481,6 +481,43 @@ fn fibonacci() -> Program {
     ])
 }
 
+/// `out = in + n + n + …`, checked, by so many functions that are called once, each of 50 additions.
+fn sums(functions: u32) -> Program {
+    let sum = |number| {
+        let mut f = Builder::new(format!("sum{number}").into(), vec![Scalar::I64]);
+        let mut x: Operand = f.param(Scalar::I64, Some("x".into())).into();
+        for _ in 0..50 {
+            let n = f.i64(Op::Param(ParamId(0)), &[]);
+            x = f.checked(CheckedOp::Add, x, n, OVERFLOW);
+        }
+        f.push(Stmt::Return(vec![x]));
+        f.finish()
+    };
+    let all = entry(|b, index| {
+        let mut x = b.load(Scalar::I64, INPUT, index);
+        for f in 1..=functions {
+            x = b.call(FuncId(f), vec![x], &[Scalar::I64], None)[0];
+        }
+        b.store(OUTPUT, index, x);
+    });
+    program(std::iter::once(all).chain((1..=functions).map(sum)).collect())
+}
+
+#[test]
+fn functions_of_large_programs_are_not_inlined() {
+    let emitted = |functions| {
+        let program = sums(functions);
+        let emitted = emit(&program, &Layout::structure_of_arrays(&program), &kernel_name(&program));
+        (emitted.large, emitted.body.contains("__noinline__"))
+    };
+    assert_eq!((emitted(3), emitted(60)), ((false, false), (true, true)));
+    assert_eq!(run(&sums(60), &[0, 7], 2).out(), [6000, 6007]);
+    let Outcome::Trapped(record) = run(&sums(60), &[0, i64::MAX - 1], 1).outcome else {
+        panic!("the sum is too large")
+    };
+    assert_eq!((record.key, record.site), (Key::new(0, 1), OVERFLOW));
+}
+
 #[test]
 fn recursion_has_results_and_a_depth() {
     assert_eq!(run(&fibonacci(), &[0, 1, 2, 3, 10], 0).out(), [1000, 1001, 2001, 3002, 89055]);
@@ -778,7 +815,8 @@ fn nvrtc_accepts(source: &str) -> Vec<super::nvrtc::Compiled> {
         eprintln!("SKIPPED: generated CUDA C++ is not checked by NVRTC: {e}");
         return Vec::new();
     }
-    let compile = |capability| super::nvrtc::compile(source, capability, &CodeOptions::default(), true);
+    let how = nvrtc::How { verbose: true, quick: false };
+    let compile = |capability| super::nvrtc::compile(source, capability, &CodeOptions::default(), how);
     super::shim::CHECKED_ARCHITECTURES.map(|c| compile(c).unwrap_or_else(|e| panic!("{e}"))).into()
 }
 
@@ -798,7 +836,8 @@ fn nvrtc_compiles_what_is_emitted() {
 #[test]
 fn nvrtc_says_what_it_refuses() {
     if super::nvrtc::load().is_ok() {
-        let refused = super::nvrtc::compile("__global__ void k() { oops; }", 90, &CodeOptions::default(), false);
+        let refused =
+            super::nvrtc::compile("__global__ void k() { oops; }", 90, &CodeOptions::default(), nvrtc::How::default());
         let message = refused.expect_err("that is no program").to_string();
         assert!(message.contains("\"oops\" is undefined") && message.contains("   1 __global__"), "{message}");
     }

@@ -221,7 +221,7 @@ impl Collectives {
         if let Some(code) = known {
             return Ok(code);
         }
-        let code = nvrtc::compile(&source, facts.capability, &options, false)?.code;
+        let code = nvrtc::compile(&source, facts.capability, &options, nvrtc::How::default())?.code;
         self.cache.save(&key, &[&[code.kind()], code.bytes()].concat());
         Ok(code)
     }

@@ -8,7 +8,7 @@ use super::plan::Use;
 use crate::backend::cuda::collective;
 use crate::backend::cuda::driver::{Device, KernelFacts, Module};
 use crate::backend::cuda::emit::{self, Emitted};
-use crate::backend::cuda::nvrtc::{self, Code};
+use crate::backend::cuda::nvrtc::{self, Code, How};
 use crate::backend::cuda::privatization::Cells;
 use crate::backend::epilogue::Epilogue;
 use crate::backend::{Executable, FusedTicks, Key, Launch};
@@ -165,7 +165,8 @@ impl Maker {
         if let Some(artifact) = self.cache.load(&key).and_then(|bytes| Artifact::decode(&bytes)) {
             return Ok((artifact, true));
         }
-        let compiled = nvrtc::compile(&source, self.device.facts.capability, options, emitted.recursive)?;
+        let how = How { verbose: emitted.recursive, quick: emitted.large };
+        let compiled = nvrtc::compile(&source, self.device.facts.capability, options, how)?;
         // the log has no frames for PTX
         let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
         let artifact = Artifact { code: compiled.code, frame };
