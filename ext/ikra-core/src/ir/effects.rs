@@ -36,6 +36,11 @@ impl Program {
     /// Whether a run changes only these columns, apart from rows that it made itself, and draws nothing; then it may
     /// run again. `overwritten`: columns in which the program changes rows that it did not make.
     pub fn changes_only(&self, wanted: &[ColumnId], overwritten: &[ColumnId]) -> bool {
+        !self.emits() && self.emits_or_changes_only(wanted, overwritten)
+    }
+
+    /// The same, if it may also emit pairs.
+    pub fn emits_or_changes_only(&self, wanted: &[ColumnId], overwritten: &[ColumnId]) -> bool {
         let made = |id: ColumnId, column: &Column| {
             let own = self.heaps.iter().any(|heap| heap.taken == id || column.space.covers(heap.space));
             own && !overwritten.contains(&id)
@@ -44,8 +49,9 @@ impl Program {
             let id = ColumnId::new(at);
             !column.written || wanted.contains(&id) || made(id, column)
         };
-        !self.uses_random && !self.emits() && self.columns.iter().enumerate().all(kept)
+        !self.uses_random && self.columns.iter().enumerate().all(kept)
     }
+
     /// For each function, the effects of a call of it.
     pub fn effects(&self) -> Vec<Effects> {
         let none = vec![false; self.columns.len()];

@@ -629,6 +629,11 @@ impl Emitted {
         }
     }
 
+    /// Sums of Floats that are not rounded ([`FixedSum::parts`]).
+    pub fn float_parts(&self) -> impl ExactSizeIterator<Item = Vec<f64>> {
+        self.sums.iter().map(|sum| sum.parts())
+    }
+
     /// Makes one group of those whose keys are equal Strings, of which each thread may have one, and each encoding.
     pub fn merge_texts(&mut self, bytes: &[u8]) {
         match self.how.has_sums() {

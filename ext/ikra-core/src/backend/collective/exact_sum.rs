@@ -7,6 +7,8 @@
 //! Source: U. Kulisch and W. Miranker, *The arithmetic of the digital computer: a new approach* (1986): the long
 //! accumulator. Cost: three additions for a term, [`WORDS`] words for a sum.
 
+use crate::memory::room;
+
 /// The payload of a word. The other bits are carries that have not been propagated.
 const BITS: u32 = 32;
 /// Bits from the least one of a denormal number (2⁻¹⁰⁷⁴) to the greatest one of a Float, and room for carries.
@@ -116,6 +118,23 @@ impl ExactSum {
         if negative { -rounded } else { rounded }
     }
 
+    /// Floats whose exact sum this is, the greatest first. One that is infinite or NaN, or a zero, stands alone.
+    pub fn parts(mut self) -> Vec<f64> {
+        let mut parts = Vec::new();
+        loop {
+            let rounded = self.clone().rounded();
+            // a sum beyond all Floats is no infinity before all is added
+            let part = if self.special.is_none() { rounded.clamp(f64::MIN, f64::MAX) } else { rounded };
+            if part != 0.0 || parts.is_empty() {
+                room::push(&mut parts, part);
+            }
+            if part == 0.0 || self.special.is_some() {
+                return parts;
+            }
+            self.add(-part);
+        }
+    }
+
     /// The bits of the word with the bit at `end` that are below that bit.
     fn low(&self, end: u32) -> i64 {
         self.words[(end / BITS) as usize] & ((1 << (end % BITS)) - 1)
@@ -187,6 +206,31 @@ mod tests {
                 let parts = [x >> 64 << 64, x & (0xffff_ffff << 32), x & 0xffff_ffff].map(|part| part as f64);
                 assert_eq!(sum.rounded(), self::sum(&[y, parts[0], parts[1], parts[2]]), "{x} {y}");
             }
+        }
+    }
+
+    #[test]
+    fn parts_of_sums_lose_nothing() {
+        let parts = |terms: &[f64]| {
+            let mut sum = ExactSum::default();
+            terms.iter().for_each(|x| sum.add(*x));
+            sum.parts()
+        };
+        assert_eq!(parts(&[0.5, 0.25]), [0.75]);
+        assert_eq!(parts(&[1.0, 1e-300, 1e300]), [1e300, 1.0, 1e-300]);
+        assert_eq!(parts(&[f64::MAX, f64::MAX]), [f64::MAX, f64::MAX]);
+        assert_eq!(sum(&[parts(&[f64::MAX, f64::MAX]), parts(&[-f64::MAX])].concat()), f64::MAX);
+        assert_eq!(parts(&[f64::INFINITY, 1.0]), [f64::INFINITY]);
+        assert!(matches!(parts(&[f64::NAN, 1.0])[..], [one] if one.is_nan()));
+        for (terms, zero) in [(vec![-0.0; 3], -0.0_f64), (vec![-0.0, 0.0], 0.0), (vec![1.5, -1.5], 0.0)] {
+            assert!(matches!(parts(&terms)[..], [one] if one.to_bits() == zero.to_bits()), "{terms:?}");
+        }
+        let mut random = Random(5);
+        for _ in 0..2_000 {
+            let mut terms: Vec<f64> = (0..random.word() % 40).map(|_| f64::from_bits(random.word())).collect();
+            terms.retain(|term| term.is_finite());
+            let negated: Vec<f64> = terms.iter().map(|x| -x).collect();
+            assert_eq!(sum(&[parts(&terms), negated].concat()), 0.0, "{terms:?}");
         }
     }
 

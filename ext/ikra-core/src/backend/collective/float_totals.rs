@@ -10,6 +10,7 @@
 //! groups mean nothing, either.
 
 use super::emitted::Combine;
+use crate::memory::room;
 
 /// The words of a fixed-point number.
 pub const WORDS: usize = 3;
@@ -135,6 +136,26 @@ impl FixedSum {
         let rounded = number as f64 * 2f64.powi(lowest as i32 + LOWEST);
         if negative { -rounded } else { rounded }
     }
+
+    /// Floats whose sum this is: at least one, and more only if none is zero.
+    pub fn parts(self) -> Vec<f64> {
+        let negative = self.0[WORDS - 1] >> 63 == 1;
+        let words = if negative { self.negated().0 } else { self.0 };
+        let mut parts = Vec::new();
+        for (at, word) in words.into_iter().enumerate() {
+            // a Float has 53 bits
+            for (half, place) in [(word & u64::from(u32::MAX), 0), (word >> 32, 32)] {
+                if half != 0 {
+                    let part = half as f64 * 2f64.powi(at as i32 * 64 + place + LOWEST);
+                    room::push(&mut parts, if negative { -part } else { part });
+                }
+            }
+        }
+        if parts.is_empty() {
+            room::push(&mut parts, 0.0);
+        }
+        parts
+    }
 }
 
 #[cfg(test)]
@@ -170,9 +191,15 @@ mod tests {
             if round % 3 == 0 {
                 terms.extend(terms.clone().iter().map(|x| -x * 1.5));
             }
-            if let Some(sum) = fixed(&terms) {
-                assert_eq!(sum, exact(&terms) + 0.0, "{terms:?}");
-            }
+            let Some(sum) = fixed(&terms) else { continue };
+            assert_eq!(sum, exact(&terms) + 0.0, "{terms:?}");
+            let mut all = FixedSum::default();
+            terms.iter().for_each(|term| all.add(FixedSum::of(term.to_bits() as i64).unwrap()));
+            let parts = all.parts();
+            assert!(parts == [0.0] || parts.iter().all(|part| *part != 0.0), "{parts:?}");
+            let negated = terms.iter().map(|term| -term);
+            let nothing: Vec<f64> = parts.into_iter().chain(negated).collect();
+            assert_eq!(exact(&nothing), 0.0, "{terms:?}");
         }
     }
 
