@@ -155,7 +155,7 @@ module Ikra
     def each(&block)
       return self unless block
 
-      list, error = forced(:each_with_error) { result(nil) }
+      list, error = before_error
       list.each(&block)
       raise error if error
 
@@ -336,6 +336,10 @@ module Ikra
 
     # @!endgroup
 
+    # @api private
+    # Whether its results are merged from those of slabs.
+    def in_slabs? = false
+
     # @return [self]
     def lazy = self
 
@@ -384,6 +388,9 @@ module Ikra
       Fallback.run(error, @options) { Chain.new(self).public_send(name, *args) }
     end
 
+    # The values, and the error that ended them.
+    def before_error = forced(:each_with_error) { result(nil) }
+
     def plan = frozen? ? Plan.new(@stages) : (@plan ||= Plan.new(@stages))
 
     def all
@@ -393,7 +400,7 @@ module Ikra
       list
     end
 
-    # The values, and the error that ended them.
+    # The same, or so many of them.
     def result(most, strict: false)
       ::Ikra.__chain(plan, nil)
       *before, last = plan.steps

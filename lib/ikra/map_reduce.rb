@@ -129,7 +129,7 @@ module Ikra
     def computed
       grouped = @combine || @reduce
       # Without elements there are no lists.
-      keys, values, starts, combined = emitted(grouped)
+      keys, values, starts, combined = emitted(@base, grouped)
       return (keys ? Reducing.list(keys).zip(Reducing.list(values)) : []) unless grouped
       return {} if keys.nil? || keys.size.zero?
 
@@ -142,16 +142,19 @@ module Ikra
     end
 
     # The pairs of all elements: those of a chain by the kernel that computes its values, where that is possible.
-    def emitted(grouped)
-      form = grouped ? { __groups: true, **tabled } : { __pairs: true }
+    def emitted(base, grouped)
+      form = form(grouped)
       # The kernel groups them, or the host does.
       forms = form[:__combine] && @engine.nil? ? [{ __tables: true, **form }, form] : [form]
       of = ->(list, one) { section(@block, list, [one[:__tables] ? :added : :emitted], **one) }
-      return first_of(forms) { |one| of.call(@base, one) } if @base.is_a?(Array) || @base.is_a?(Range)
+      return first_of(forms) { |one| of.call(base, one) } if base.is_a?(Array) || base.is_a?(Range)
 
-      first_of(forms) { |one| Reducing.within(@base, @block, one, @options) } ||
-        Reducing.elements(@base).then { |list| first_of(forms) { |one| of.call(list, one) } }
+      first_of(forms) { |one| Reducing.within(base, @block, one, @options) } ||
+        Reducing.elements(base).then { |list| first_of(forms) { |one| of.call(list, one) } }
     end
+
+    # What a section makes of the pairs.
+    def form(grouped) = grouped ? { __groups: true, **tabled } : { __pairs: true }
 
     # The first value that is not nil.
     def first_of(forms)
@@ -189,9 +192,11 @@ module Ikra
     end
 
     def combined(values, starts)
-      sums = (Ikra.__group_sums(values, starts) if @combine == :+ && Ikra.__own?(:+))
-      return sums if sums
+      (Ikra.__group_sums(values, starts, false) if @combine == :+ && Ikra.__own?(:+)) || one_by_one(values, starts)
+    end
 
+    # The values of each group, combined from left to right by a section.
+    def one_by_one(values, starts)
       combine = OWN.fetch(@combine) { @combine.to_proc }
       try_associativity(combine, values, starts)
       section(combine, 0...(starts.size - 1), [:group, values, starts])
@@ -398,9 +403,11 @@ module Ikra
     def __map_reduce(base, combine, reduce, order, lazy, options, block)
       raise ArgumentError, "lazy: #{lazy.inspect} is neither true nor false" unless [true, false].include?(lazy)
 
-      reducing = Reducing.new(base, combine, reduce, order, options, block)
+      in_slabs = base.is_a?(Lazy) && base.in_slabs?
+      reducing = (in_slabs ? MergedReducing : Reducing).new(base, combine, reduce, order, options, block)
       at_once = lambda do
-        found = __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }
+        # Each slab is measured by itself.
+        found = in_slabs ? reducing.value : __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }
         lazy ? Groups.new(found) : found
       end
       (base.is_a?(Array) || base.is_a?(Range) ? Sections.queued(:pmap_reduce, &at_once) : nil) || at_once.call

@@ -3,153 +3,150 @@
 require "stringio"
 
 module Ikra
-  # Records of files and texts, as the base of a chain. A file is read when the chain is made.
+  # Records of files and texts, as the base of a chain.
   #
-  # The text of all records lies in few long Strings. Kernels see a record as a part of one of them, so that there is no
-  # Ruby object for a line.
+  # The text of the records lies in long Strings: slabs. Kernels see a record as a part of one of them, so that there is
+  # no Ruby object for a line. What fits one slab is read when the chain is made. Of more, {Lazy::Streamed} asks for one
+  # slab after the other, and a thread reads the next one meanwhile. How slabs are cut: {Slabs}.
   # @api private
   class Source
     # The most bytes of a String in a kernel.
     MAX_BYTES = (1 << 28) - 1
-    # The number of bytes that are read at once.
-    PIECE = 1 << 26
+    # The bytes of a slab, about. Larger ones are no faster.
+    SLAB = 1 << 26
+    # The part of +memory_limit+ that a slab may take. The rest is for where its records begin, and for their groups.
+    SHARE = 8
     # Encodings whose lines end with the byte of a line feed, and which kernels know.
     ENCODINGS = [Encoding::UTF_8, Encoding::US_ASCII, Encoding::BINARY].freeze
-    private_constant :MAX_BYTES, :PIECE, :ENCODINGS
+    private_constant :ENCODINGS
 
-    # @param source [String, #to_path, #each_line, Array, nil] paths, inputs, or several of them
-    # @param text [String, nil] the text itself
-    def initialize(source, text)
-      raise ArgumentError, "either a source or text: is needed" if source.nil? == text.nil?
-      raise TypeError, "text: #{text.inspect} is no String" unless text.nil? || text.is_a?(String)
+    class << self
+      # The bytes of a slab.
+      def limit
+        memory = Ikra.config.memory_limit
+        [SLAB, *(memory && [memory / SHARE, 1].max)].min
+      end
 
-      @inputs = text ? [StringIO.new(text)] : Array(source.is_a?(Array) ? source : [source])
+      # The encoding of an input.
+      def encoding(input)
+        encoding = input.external_encoding || Encoding.default_external
+        return encoding if ENCODINGS.include?(encoding)
+
+        name = input.respond_to?(:path) && input.path ? input.path.inspect : "the source"
+        raise ArgumentError, "#{name} is in #{encoding}: kernels know UTF-8, US-ASCII and binary"
+      end
+
+      # @param bytes [Integer] the size of a record
+      # @param count [Integer] how many records are before it
+      def too_long(bytes, count)
+        raise ArgumentError, "a record after record #{count} has #{bytes} bytes: at most #{MAX_BYTES} are possible"
+      end
+
+      # The list of sources in what the user gave.
+      #
+      # @param source [String, #to_path, #each_line, Array, nil] paths, inputs, or several of them
+      # @param text [String, nil] the text itself
+      def list(source, text)
+        raise ArgumentError, "either a source or text: is needed" if source.nil? == text.nil?
+        raise TypeError, "text: #{text.inspect} is no String" unless text.nil? || text.is_a?(String)
+
+        text ? [StringIO.new(text)] : Array(source.is_a?(Array) ? source : [source])
+      end
+
+      # A chain over lines that end as separators other than a line feed say. Ruby finds them, all at once.
+      def lines_by(sources, separator, chomp, options)
+        parts = []
+        sources.each do |source|
+          Input.opened(source) { |input, _encoding| input.each_line(separator, chomp: chomp).each_slice(1 << 16) { |some| parts << Slabs::Lines.listed(some, parts) } }
+        end
+        Slabs::Lines.chain(parts, options)
+      end
     end
 
-    # A chain over the lines.
+    # @param sources [Array] as {Source.list} gives them
+    # @param records [Slabs::Lines, Slabs::Slices] what a record is
+    def initialize(sources, records)
+      @records = records
+      @inputs = sources.map { |source| Input.of(source) }
+    end
+
+    # A chain over all records.
+    def chain(options)
+      return whole(options) if @inputs.sum(&:size) <= Source.limit
+
+      Lazy::Streamed.new(self, options)
+    end
+
+    # The same with all records at once. They are kept.
+    def whole(options)
+      @whole ||= begin
+        slabs = Slabs.new(@inputs, @records, false)
+        all = []
+        while (slab = slabs.next)
+          all << slab.keep
+        end
+        all
+      ensure
+        slabs&.close
+      end
+      @records.chain(@whole, options)
+    end
+
+    # Whether all records have been read and are kept.
+    def whole? = !@whole.nil?
+
+    # Whether all can be read again.
+    def again? = @inputs.none?(Input::Pipe)
+
+    # Yields the slabs. While the block works on one, a thread reads the next. A slab is gone after its block.
     #
-    # @param separator [String, nil] as for each_line
-    # @param chomp [Boolean] as for each_line
-    def lines(separator, chomp, options)
-      parts = []
-      each_input do |input|
-        if separator == "\n"
-          pieces(input) { |text| add(parts, text, *Ikra.__lines(text, chomp)) }
-        else
-          whole(parts, input.each_line(separator, chomp: chomp))
-        end
+    # What is read from a pipe is gone with the first slab, so it is read ahead only from then on.
+    def each_slab
+      slabs = Slabs.new(@inputs, @records, true)
+      ahead = nil
+      slab = slabs.next
+      # Whether pipes can still be read from the beginning.
+      kept = !again?
+      while slab
+        ahead = kept ? nil : Thread.new { attempt(slabs) }
+        yield slab
+        slab.free
+        @inputs.each(&:forget) if kept
+        kept = false
+        slab, error = ahead ? ahead.value : [slabs.next]
+        raise error if error
       end
-      chain(parts, options)
+    ensure
+      begin
+        ahead&.kill&.join
+      ensure
+        slabs&.close
+      end
     end
 
-    # A chain over arrays of +count+ bytes, or over the bytes themselves. The last array of an input may be shorter.
-    def bytes(count, options)
-      data = []
-      each_input do |input|
-        # So many whole slices at once.
-        until (piece = input.read([PIECE / (count || 1), 1].max * (count || 1))).nil?
-          data << piece unless piece.empty?
-        end
-      end
-      records(data, count, options)
-    end
+    def inspect = "#<records of #{@inputs.size} #{@inputs.size == 1 ? "input" : "inputs"}>"
 
     private
 
-    def each_input
-      @inputs.each do |input|
-        path = input.is_a?(String) || !input.respond_to?(:external_encoding)
-        # File.open would take an Integer for a descriptor, and close it.
-        raise TypeError, "#{input.class} is neither a path nor an input" if input.is_a?(Integer)
-
-        path ? File.open(input) { |file| yield(check(file)) } : yield(check(input))
-      end
-    end
-
-    def check(input)
-      encoding = input.external_encoding || Encoding.default_external
-      return input if ENCODINGS.include?(encoding)
-
-      raise ArgumentError, "#{name(input)} is in #{encoding}: kernels know UTF-8, US-ASCII and binary"
-    end
-
-    def name(input) = input.respond_to?(:path) && input.path ? input.path.inspect : "the source"
-
-    # Texts of whole lines.
-    def pieces(input)
-      encoding = input.external_encoding || Encoding.default_external
-      rest = String.new(encoding: Encoding::BINARY)
-      until (piece = input.read(PIECE)).nil?
-        rest << piece
-        last = rest.rindex("\n") or next
-        yield(rest.slice!(0..last).force_encoding(encoding))
-      end
-      yield(rest.force_encoding(encoding)) unless rest.empty?
-    end
-
-    # Lines that Ruby found.
-    def whole(parts, lines)
-      lines.each_slice(1 << 16) do |some|
-        sizes = some.map(&:bytesize)
-        at = 0
-        starts = sizes.map { |size| (at += size) - size }
-        add(parts, some.join, Buffer.from_list(:i64, starts), Buffer.from_list(:i64, sizes))
-      end
-    end
-
-    def add(parts, text, starts, sizes)
-      return parts << [text.freeze, starts, sizes] if text.bytesize <= MAX_BYTES
-
-      raise ArgumentError, "a record after record #{parts.sum { |part| part[1].size }} has #{text.bytesize} bytes: at most #{MAX_BYTES} are possible"
-    end
-
-    def chain(parts, options)
-      return Lazy.new([], options) if parts.empty?
-
-      if parts.one?
-        text, starts, sizes = parts.first
-        return Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
-      end
-      texts = parts.map(&:first)
-      starts, sizes = [1, 2].map { |at| parts.flat_map { |part| part[at].to_list } }.map { |list| Buffer.from_list(:i64, list) }
-      numbers = Buffer.from_list(:i64, parts.each_with_index.flat_map { |part, number| Array.new(part[1].size, number) })
-      Lazy.new(0...starts.size, options).map do |i|
-        ::Ikra.__text(texts[::Ikra.__at(numbers, i)], ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i))
-      end
-    end
-
-    # Slices of bytes. Only the last slice of an input may be shorter than the others.
-    def records(data, count, options)
-      bytes = Buffer.from_bytes(:u8, data.join)
-      return Lazy.new(0...bytes.size, options).map { |i| ::Ikra.__at(bytes, i) } unless count
-
-      starts = starts_of(data, count)
-      return Lazy.new(0...(bytes.size / count), options).map { |i| Array.new(count) { |k| ::Ikra.__at(bytes, (i * count) + k) } } unless starts
-
-      starts = Buffer.from_list(:i64, starts)
-      Lazy.new(0...(starts.size - 1), options).map do |i|
-        from = ::Ikra.__at(starts, i)
-        Array.new(::Ikra.__at(starts, i + 1) - from) { |k| ::Ikra.__at(bytes, from + k) }
-      end
-    end
-
-    # Where slices begin, and the end. nil where all have the same size.
-    def starts_of(data, count)
-      return if data.all? { |piece| (piece.bytesize % count).zero? }
-
-      at = 0
-      starts = data.flat_map do |piece|
-        from = at
-        at += piece.bytesize
-        (from...at).step(count).to_a
-      end
-      starts << at
+    # The next slab, or the exception that is raised where it is asked for.
+    def attempt(slabs)
+      [slabs.next, nil]
+    rescue StandardError => e
+      [nil, e]
     end
   end
   private_constant :Source
 
+  # A section of some elements depends on the others: {Lazy::Streamed} then runs it over all.
+  # @api private
+  class NeedsAll < RuntimeError
+  end
+  private_constant :NeedsAll
+
   class << self
     # A chain over the lines of files, as +File.foreach+ gives them. A line ends with its file.
+    #
+    # Files of more than 64 MiB are not read at once: +docs/mapreduce.md+ says when.
     #
     # @example
     #   Ikra.lines("book.txt").flat_map(&:split).tally # => { "the" => 6021, … }
@@ -163,10 +160,15 @@ module Ikra
     # @raise [SystemCallError] for files that cannot be read
     def lines(source = nil, separator = $/, chomp: false, text: nil, **options)
       __check(options)
-      Source.new(source, text).lines(separator, chomp, options)
+      sources = Source.list(source, text)
+      return Source.lines_by(sources, separator, chomp, options) unless separator == "\n"
+
+      Source.new(sources, Source::Slabs::Lines.new(chomp)).chain(options)
     end
 
     # A chain over the bytes of files, or over Arrays of +count+ of them. A slice ends with its file.
+    #
+    # Files of more than 64 MiB are not read at once: +docs/mapreduce.md+ says when.
     #
     # @example
     #   Ikra.bytes("a.rgb", 3).map_reduce(:+) { |(r, g, b), out| out.emit(r, 1) }
@@ -181,7 +183,7 @@ module Ikra
       count = Operation.integer(count) unless count.nil?
       raise ArgumentError, "invalid slice size" unless count.nil? || count.positive?
 
-      Source.new(source, text).bytes(count, options)
+      Source.new(Source.list(source, text), Source::Slabs::Slices.new(count)).chain(options)
     end
 
     # @api private

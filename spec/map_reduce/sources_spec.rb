@@ -53,7 +53,7 @@ RSpec.describe "Ikra.lines, Ikra.bytes" do
   end
 
   it "reads long inputs in pieces" do
-    stub_const("Ikra::Source::PIECE", 12)
+    stub_const("Ikra::Source::SLAB", 12)
     text = Array.new(50) { |i| "#{"x" * (i % 17)}#{i}\n" }.join
     expect(Ikra.lines(text: text).to_a).to eq text.lines
     expect(Ikra.lines(text: text, chomp: true).map_reduce(:+) { |line, out| out.emit(line[0], line.size) })

@@ -112,7 +112,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__tallied", roomy!(combining::tallied(a), 1))?;
     ikra.define_singleton_method("__grouped", roomy!(grouping::grouped(a, b), 2))?;
     ikra.define_singleton_method("__by_hash", roomy!(grouping::by_hash(a, b), 2))?;
-    ikra.define_singleton_method("__group_sums", roomy!(sums::group_sums(a, b), 2))?;
+    ikra.define_singleton_method("__group_sums", roomy!(sums::group_sums(a, b, c), 3))?;
     ikra.define_singleton_method("__hash_sums", roomy!(sums::hash_sums(a, b, c, d), 4))?;
     ikra.define_singleton_method("__paired", roomy!(combining::paired(a, b), 2))?;
     ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b), 2))?;
@@ -165,7 +165,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__single", function!(buffer::single, 1))?;
     ikra.define_singleton_method("__before_exit", function!(backends::before_exit, 0))?;
     ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
-    ikra.define_singleton_method("__lines", roomy!(text::lines(a, b), 2))?;
+    ikra.define_singleton_method("__lines", roomy!(text::lines(a, b, c), 3))?;
     ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;

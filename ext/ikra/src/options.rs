@@ -67,6 +67,8 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combine {
     Sum,
+    /// The same, not rounded, and of any size: to be added to those of other sections.
+    Total,
     Min,
     Max,
     And,
@@ -80,7 +82,7 @@ impl Combine {
     /// The same for tables in kernels.
     pub fn in_kernels(self) -> Option<emitted::Combine> {
         Some(match self {
-            Self::Sum => emitted::Combine::Sum,
+            Self::Sum | Self::Total => emitted::Combine::Sum,
             Self::Min => emitted::Combine::Min,
             Self::Max => emitted::Combine::Max,
             Self::And => emitted::Combine::And,
@@ -90,8 +92,9 @@ impl Combine {
     }
 }
 
-const COMBINATIONS: [(&str, Combine); 7] = [
+const COMBINATIONS: [(&str, Combine); 8] = [
     ("sum", Combine::Sum),
+    ("total", Combine::Total),
     ("min", Combine::Min),
     ("max", Combine::Max),
     ("and", Combine::And),
@@ -126,11 +129,14 @@ pub enum Flag {
     /// Kernels group the pairs that they emit ([`ikra_core::ir::Stmt::Emit`]). Where they cannot, the section is not
     /// run.
     Tables,
+    /// Its elements are some of all. A section that asks for their positions, changes more than its results, or draws
+    /// random numbers, raises NeedsAll.
+    Slab,
 }
 
 impl Flag {
     /// The flags that are options, by their names. [`Flag::Exact`] is a part of `__reduce`.
-    const NAMED: [(&str, Self); 10] = [
+    const NAMED: [(&str, Self); 11] = [
         ("__again", Self::Again),
         ("__only", Self::Only),
         ("__pure", Self::Pure),
@@ -141,6 +147,7 @@ impl Flag {
         ("__pairs", Self::Pairs),
         ("__groups", Self::Groups),
         ("__tables", Self::Tables),
+        ("__slab", Self::Slab),
     ];
 
     fn bit(self) -> u16 {

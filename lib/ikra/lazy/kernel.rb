@@ -62,7 +62,7 @@ module Ikra
           # It is a list whose elements are read.
           list = step.grid? ? @grid.list : list.is_a?(Buffer) ? list : list.to_a
         end
-        @base = from ? :part : list.is_a?(Range) ? :range : :array
+        @base = from ? :part : !list.is_a?(Range) ? :array : options[:__slab] ? :slab : :range
         @list = from ? list : limits.reduce(list) { |part, stage| stage.name == :take ? part(part, 0, stage.args.first) : part(part, stage.args.first, part.size) }
         # The number of positions after each stage. The first, which `rotate` makes the last, is that of the list.
         sizes = [list.size]

@@ -20,8 +20,8 @@ module Ikra
       class << self
         # @param stages [Array<Stage>]
         # @param abreast [Integer] how many values each element has side by side
-        # @param base [:array, :range, :part] what elements are looked up in: all of a list, a Range, or a part of a
-        #   list
+        # @param base [:array, :range, :slab, :part] what elements are looked up in: all of a list, a Range, a Range in
+        #   a text that does not ask for the index of an element, or a part of a list
         # @param ending [nil, :there, :stop, :fold, :fold_from, :emit, :add, :count, :sum, :min, :max] what becomes of
         #   the values. nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there.
         #   +:fold+, +:fold_from+: those of each chunk are combined, from the first or from a start. +:emit+, +:add+: a
@@ -92,7 +92,7 @@ module Ikra
         folds = FOLDS.include?(ending)
         @joined = stages.size - 1 if ending.nil? && Text.joined?(stages)
         body = folds ? fold(ending) : element(ending)
-        parameter = folds ? "_chunk" : @by_position ? "i" : "x"
+        parameter = folds ? "chunk" : @by_position ? "i" : "x"
         @source = "proc do |#{parameter}|\n#{body.map { |line| "  #{line}\n" }.join}end"
         @looks = !@producers.empty?
         @make = Ikra.__evaluate("->(#{@given.keys.join(", ")}) { #{[*@producers, @source].join("\n")} }", name)
@@ -182,7 +182,7 @@ module Ikra
       def fold(ending)
         width = give("width", :chunk)
         size = give("size", :size, @stages.size - 1)
-        lines = ["i = ::Ikra.index * #{width}#{" - 1" if ending == :fold_from}", "last = i + #{width}", "last = #{size} if last > #{size}"]
+        lines = ["i = #{@base == :slab ? "chunk" : "::Ikra.index"} * #{width}#{" - 1" if ending == :fold_from}", "last = i + #{width}", "last = #{size} if last > #{size}"]
         holes = @stages.any? { |stage| Plan::SHIFTING.include?(stage.name) }
         holes ? fold_with_holes(ending, lines) : fold_all(ending, lines)
       end
@@ -217,13 +217,15 @@ module Ikra
         return abreast("x") unless @by_position
 
         place = @base == :array ? index : "#{give("first", :first)} + #{index}"
-        abreast(assign(@base == :range ? place : "#{give("list", :list)}[#{place}]", lines).first)
+        abreast(assign(%i[range slab].include?(@base) ? place : "#{give("list", :list)}[#{place}]", lines).first)
       end
 
       def abreast(element) = @abreast == 1 ? [element] : Array.new(@abreast) { |k| "#{element}[#{k}]" }
 
       def position(index, lines)
         return index if @by_position
+
+        return "(x - #{give("first", :first)})" if @base == :slab
 
         lines << "i = ::Ikra.index + #{give("from", :from)}" unless @given.key?("from")
         "i"

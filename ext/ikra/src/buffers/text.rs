@@ -13,23 +13,31 @@ use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RString, Ruby};
 use std::sync::Arc;
 
-/// `Ikra.__lines(text, chomp)`: the first byte of each line and the number of its bytes, as two buffers. A line ends
-/// behind a line feed. With `chomp` neither that nor a carriage return before it is part of the line.
+/// `Ikra.__lines(text, ends, chomp)`: the first byte of each line and the number of its bytes, as two buffers. A line
+/// ends behind a line feed, and at these places, which are in order: those where a file ends. With `chomp` neither a
+/// line feed nor a carriage return before it is part of the line.
 ///
 /// # Errors
-/// NoMemoryError.
-pub fn lines(ruby: &Ruby, text: RString, chomp: bool) -> Result<RArray, Error> {
+/// TypeError for a place that is no Integer; NoMemoryError.
+pub fn lines(ruby: &Ruby, text: RString, ends: RArray, chomp: bool) -> Result<RArray, Error> {
+    let ends: Vec<usize> = ends.to_vec()?;
     // No Ruby code runs, and nothing changes the String, until all lines are found.
     let bytes = heap::bytes(text.as_raw());
     let (mut starts, mut sizes): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
     let mut start = 0;
-    let ends = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);
-    for end in ends.chain((!bytes.is_empty() && !bytes.ends_with(b"\n")).then_some(bytes.len())) {
-        let line = &bytes[start..end];
-        let kept = if chomp { chomped(line) } else { line };
-        room::push(&mut starts, start as i64);
-        room::push(&mut sizes, kept.len() as i64);
-        start = end;
+    for file in ends.into_iter().chain([bytes.len()]).map(|end| end.min(bytes.len())) {
+        let from = start.min(file);
+        let feeds = memchr::memchr_iter(b'\n', &bytes[from..file]).map(|at| from + at + 1);
+        for end in feeds.chain([file]) {
+            // behind a last line feed there is no line
+            if end > start {
+                let line = &bytes[start..end];
+                let kept = if chomp { chomped(line) } else { line };
+                room::push(&mut starts, start as i64);
+                room::push(&mut sizes, kept.len() as i64);
+                start = end;
+            }
+        }
     }
     let out = ruby.ary_new_capa(2);
     for words in [starts, sizes] {

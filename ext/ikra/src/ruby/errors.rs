@@ -213,6 +213,11 @@ pub fn accumulated_overflow(ruby: &Ruby, name: &str) -> Error {
     new(ruby, "Ikra::IntegerOverflow", format!("`{name}` becomes an Integer beyond 64 bits"))
 }
 
+/// A section of some elements depends on the others (`lib/ikra/lazy/streamed.rb`).
+pub fn needs_all(ruby: &Ruby) -> Error {
+    new(ruby, "Ikra::NeedsAll", "a section that needs all elements at once".into())
+}
+
 /// The sum of a group left 64 bits.
 pub fn group_overflow(ruby: &Ruby) -> Error {
     new(ruby, "Ikra::IntegerOverflow", "the sum of a group is an Integer beyond 64 bits".into())

@@ -17,6 +17,7 @@ use crate::ruby::list;
 use crate::ruby::workers;
 use crate::section::collect::{Filling, at, clock_of, countable, float, picked, working};
 use crate::section::grouping::Members;
+use crate::section::sums::unrounded;
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::Workers;
 use ikra_core::backend::collective::emitted::Emitted;
@@ -262,6 +263,24 @@ fn integers(ruby: &Ruby, numbers: impl ExactSizeIterator<Item = Option<i64>>) ->
     out.done().map(Some)
 }
 
+/// Totals of Integers, of any size.
+fn totals(ruby: &Ruby, totals: &[i128]) -> Result<RArray, Error> {
+    let mut out = Filling::new(ruby, totals.len());
+    for total in totals {
+        out.push(ruby.into_value(*total))?;
+    }
+    out.done()
+}
+
+/// Sums of Floats that are not rounded.
+fn partial_sums(ruby: &Ruby, sums: impl ExactSizeIterator<Item = Vec<f64>>) -> Result<RArray, Error> {
+    let mut out = Filling::new(ruby, sums.len());
+    for parts in sums {
+        out.push(unrounded(ruby, &parts)?)?;
+    }
+    out.done()
+}
+
 fn floats(ruby: &Ruby, numbers: Vec<f64>) -> Result<RArray, Error> {
     let mut out = Filling::new(ruby, numbers.len());
     for number in numbers {
@@ -336,9 +355,18 @@ pub(super) fn combined(
             }
             None => None,
         },
-        (Combine::Sum, _, Some(floats)) if engine == Engine::Auto => match run.numbered()? {
+        (Combine::Total, Some(_), _) => match run.groups(&Sum(value))? {
+            Some(found) => Some((Some(totals(ruby, &found.states)?), found.firsts)),
+            None => None,
+        },
+        (Combine::Sum | Combine::Total, _, Some(of)) if engine == Engine::Auto => match run.numbered()? {
             Some(grouped) => {
-                let sums = exact_sums(ruby, &grouped, |pair| f64::from_bits(floats[rows[pair as usize] as usize]))?;
+                let value = |pair: u32| f64::from_bits(of[rows[pair as usize] as usize]);
+                let sums = if how == Combine::Sum {
+                    floats(ruby, exact_sums(ruby, &grouped, value, ExactSum::rounded)?)?
+                } else {
+                    partial_sums(ruby, exact_sums(ruby, &grouped, value, ExactSum::parts)?.into_iter())?
+                };
                 Some((Some(sums), grouped.firsts))
             }
             None => None,
@@ -366,11 +394,17 @@ pub(super) fn combined(
     Ok(Some((pairs.values(pairs.key, &first_rows(&firsts))?, values.as_value())))
 }
 
-/// The groups that a kernel made on a backend, as [`super::grouping::pairs`] gives them.
+/// The groups that a kernel made on a backend, as [`super::grouping::pairs`] gives them. `how` is what the caller asked
+/// for.
 ///
 /// # Errors
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
-pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted, backend: &'static str) -> Result<RArray, Error> {
+pub(super) fn emitted(
+    unpacker: &Unpacker<'_>,
+    mut groups: Emitted,
+    how: Option<Combine>,
+    backend: &'static str,
+) -> Result<RArray, Error> {
     let ruby = unpacker.ruby;
     // None: keys have parts
     let repr = match unpacker.schema.groups {
@@ -384,11 +418,14 @@ pub(super) fn emitted(unpacker: &Unpacker<'_>, mut groups: Emitted, backend: &'s
         Some(_) => {}
         None => groups.merge_parts(unpacker.bytes()),
     }
-    let values = if groups.how.floats {
-        floats(ruby, groups.floats())?
-    } else {
-        let values = integers(ruby, groups.totals.iter().map(|total| i64::try_from(*total).ok()))?;
-        values.ok_or_else(|| errors::group_overflow(ruby))?
+    let values = match (how, groups.how.floats) {
+        (Some(Combine::Total), true) => partial_sums(ruby, groups.float_parts())?,
+        (Some(Combine::Total), false) => totals(ruby, &groups.totals)?,
+        (_, true) => floats(ruby, groups.floats())?,
+        (_, false) => {
+            let values = integers(ruby, groups.totals.iter().map(|total| i64::try_from(*total).ok()))?;
+            values.ok_or_else(|| errors::group_overflow(ruby))?
+        }
     };
     Clock::start(ruby).step(ruby, || {
         let Emitted { pairs, split, keys, .. } = &groups;
@@ -507,13 +544,18 @@ impl Keys for &PairKeys<'_> {
 /// Groups that one worker sums.
 const SUMMED: usize = 64;
 
-/// The exact sum of each group's Floats.
-fn exact_sums(ruby: &Ruby, grouped: &Grouped, value: impl Fn(u32) -> f64 + Sync) -> Result<RArray, Error> {
+/// What becomes of the exact sum of each group's Floats.
+fn exact_sums<T: Send + Sync + Clone>(
+    ruby: &Ruby,
+    grouped: &Grouped,
+    value: impl Fn(u32) -> f64 + Sync,
+    left: fn(ExactSum) -> T,
+) -> Result<Vec<T>, Error> {
     let members = Members::of(grouped);
     let sum = |bounds: &[i64]| {
         let mut sum = ExactSum::default();
         members.order[bounds[0] as usize..bounds[1] as usize].iter().for_each(|pair| sum.add(value(*pair)));
-        sum.rounded()
+        left(sum)
     };
     let bounds: Vec<&[i64]> = room::collect(members.starts.windows(2));
     let sums = working(ruby, grouped.group_of.len(), |on| {
@@ -521,5 +563,5 @@ fn exact_sums(ruby: &Ruby, grouped: &Grouped, value: impl Fn(u32) -> f64 + Sync)
             room::collect(bounds.iter().map(|bounds| sum(bounds)))
         })
     })?;
-    floats(ruby, room::concat(&sums))
+    Ok(room::concat(&sums))
 }

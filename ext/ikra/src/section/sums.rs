@@ -14,22 +14,24 @@ use crate::ruby::heap::{self, Seen};
 use crate::section::collect::{Given, at, on_host};
 use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::memory::column::HostColumn;
+use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, IntoValue, RArray, Ruby, Value};
 
-/// `Ikra.__group_sums(values, starts)`: the sum of the values of each group, which lie as
-/// [`super::grouping::pairs`] gives them. Mixed sums are Floats, as in Ruby. nil where not all values are Integers of
-/// 64 bits or Floats.
+/// `Ikra.__group_sums(values, starts, is_partial)`: the sum of the values of each group, which lie as
+/// [`super::grouping::pairs`] gives them. Mixed sums are Floats, as in Ruby. Partial sums are Integers of any size, and
+/// Floats that are not rounded ([`unrounded`]). nil where not all values are Integers of 64 bits or Floats.
 ///
 /// # Errors
-/// IntegerOverflow for a sum beyond 64 bits; ArgumentError for groups beyond all values; what interrupts raise.
-pub fn group_sums(ruby: &Ruby, values: Value, starts: Value) -> Result<Option<RArray>, Error> {
+/// IntegerOverflow for a sum beyond 64 bits, if it is not partial; ArgumentError for groups beyond all values; what
+/// interrupts raise.
+pub fn group_sums(ruby: &Ruby, values: Value, starts: Value, is_partial: bool) -> Result<Option<RArray>, Error> {
     let groups = Groups::of(ruby, &mut Clock::start(ruby), values, starts)?;
     let (sums, polls) = (ruby.ary_new(), Polls::new());
     for group in 0..groups.len() {
         polls.look(ruby)?;
         let Some(sum) = groups.added(Sum::new(false), group) else { return Ok(None) };
-        sums.push(sum.value(ruby)?)?;
+        sums.push(if is_partial { sum.partial(ruby)? } else { sum.value(ruby)? })?;
     }
     Ok(Some(sums))
 }
@@ -51,6 +53,19 @@ pub fn hash_sums(ruby: &Ruby, before: RArray, values: Value, starts: Value, nega
         }
     }
     Ok(sums)
+}
+
+/// A sum that is not rounded: an Array of Floats whose sum it is, or the Float if one is enough.
+///
+/// # Errors
+/// NoMemoryError.
+pub(super) fn unrounded(ruby: &Ruby, parts: &[f64]) -> Result<Value, Error> {
+    if let [one] = parts {
+        return Ok(one.into_value_with(ruby));
+    }
+    let list = ruby.ary_new_capa(parts.len());
+    parts.iter().try_for_each(|part| list.push(*part))?;
+    Ok(list.as_value())
 }
 
 /// The sum of what was there and the terms.
@@ -93,14 +108,30 @@ impl Sum {
     /// # Errors
     /// IntegerOverflow beyond 64 bits.
     fn value(self, ruby: &Ruby) -> Result<Value, Error> {
-        let Some(mut floats) = self.floats else {
-            let whole = i64::try_from(self.whole).map_err(|_| errors::group_overflow(ruby))?;
-            return Ok(whole.into_value_with(ruby));
-        };
+        match self.all() {
+            Ok(floats) => Ok(floats.rounded().into_value_with(ruby)),
+            Err(whole) => {
+                let whole = i64::try_from(whole).map_err(|_| errors::group_overflow(ruby))?;
+                Ok(whole.into_value_with(ruby))
+            }
+        }
+    }
+
+    /// An Integer of any size, or an unrounded sum of Floats.
+    fn partial(self, ruby: &Ruby) -> Result<Value, Error> {
+        match self.all() {
+            Ok(floats) => unrounded(ruby, &floats.parts()),
+            Err(whole) => Ok(whole.into_value_with(ruby)),
+        }
+    }
+
+    /// The sum of Floats and Integers, or else of Integers alone.
+    fn all(self) -> Result<Box<ExactSum>, i128> {
+        let Some(mut floats) = self.floats else { return Err(self.whole) };
         if self.counts {
             floats.add_int(self.whole);
         }
-        Ok(floats.rounded().into_value_with(ruby))
+        Ok(floats)
     }
 }
 

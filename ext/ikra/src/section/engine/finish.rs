@@ -138,7 +138,8 @@ impl Section<'_> {
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
             (None, Some(_)) if let ResultLocation::Grouped(groups) = result => {
-                (None, combining::emitted(unpacker, *groups, self.backend.name())?.as_value())
+                let how = self.request.settings.combine;
+                (None, combining::emitted(unpacker, *groups, how, self.backend.name())?.as_value())
             }
             (None, Some(slot)) => (None, self.results(unpacker, slot, len)?),
             (None, None) if self.request.kind == Kind::Another => {

@@ -59,6 +59,8 @@ use std::sync::Arc;
 ///   of their elements, one array after the other.
 /// * `__tables: true`, `__groups: true`: the block adds its pairs to the groups that the section gives, with one value
 ///   for each key. It ended as `:refused` where kernels cannot combine these values, or compare these keys.
+/// * `__slab: true`: the elements are some of all. A section that asks for `Ikra.index`, changes more than its results,
+///   or draws random numbers, raises `Ikra::NeedsAll`.
 /// * `__pairs: true`, `__groups: true`: results are the last pairs of chains of `Ikra::Pair`. The value is what
 ///   [`crate::section::grouping::pairs`] makes of all pairs.
 pub type Arguments = (Symbol, Symbol, Value, u64, Option<RHash>, Proc, Option<RArray>);

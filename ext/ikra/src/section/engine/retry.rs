@@ -13,6 +13,7 @@ use crate::buffers::buffer;
 use crate::marshal::pack::Packed;
 use crate::options::Flag;
 use crate::report::explain;
+use crate::ruby::errors;
 use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
 use crate::section::random;
@@ -130,6 +131,10 @@ impl Section<'_> {
                 let stencil = self.ruby.into_value(self.cut(&self.form()).unwrap_or(0));
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
+            if self.request.settings.flags.has(Flag::Slab) && !variant.properties.independent {
+                random::give_back(self.number);
+                return Err(errors::needs_all(self.ruby));
+            }
             if self.refuses(&variant) {
                 self.site.state.lock().refuses_tables |= self.request.settings.flags.has(Flag::Tables);
                 return Ok(self.refused());

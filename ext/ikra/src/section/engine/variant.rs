@@ -103,6 +103,9 @@ pub(super) struct Properties {
     pub(super) looks: bool,
     /// The program changes no objects of the caller, and would give the same result again.
     pub(super) pure: bool,
+    /// The same, but the program may give groups of pairs, and does not ask for the index of an element. So some
+    /// elements can be processed without the others.
+    pub(super) independent: bool,
 }
 
 impl Properties {
@@ -117,6 +120,7 @@ impl Properties {
             divisible: is_divisible(lowered, plan),
             looks: plan.result.is_none() && !program.uses_random && looks(program, plan),
             pure: program.changes_only(&results, overwritten),
+            independent: !lowered.asks_index && program.emits_or_changes_only(&results, overwritten),
         }
     }
 }
