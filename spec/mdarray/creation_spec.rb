@@ -117,6 +117,41 @@ RSpec.describe Ikra::MDArray do
       expect { described_class.concat(md([true]), md([1])) }.to raise_error(TypeError, "concat: elements of the kinds bool and i64 have no kind in common; to(dtype) converts")
       expect { described_class.where(md([true]), true, 1) }.to raise_error(TypeError, /\Awhere: elements of the kinds bool and i64/)
     end
+
+    it "puts views and pending arrays together in one kernel" do
+      array = md(4, 6) { |i, j| i * 10 + j }
+      rows = array.to_a
+      rolled = [described_class.concat(array[true, -1..-1], array[true, 0..-2], axis: 1), described_class.concat(array[1..-1, true], array[0..0, true])]
+      expect(rolled.map(&:to_a)).to eq([rows.map { |row| row.rotate(-1) }, rows.rotate(1)])
+      parts = [array[true, (0..5) % 2], array[true, 3...3], array.reverse(axis: 1)[true, 0..0] * 2, array[true, 1..1] - array[true, 0..0]]
+      expect(described_class.concat(*parts, axis: 1)).to same_as(rows.map { |row| [row[0], row[2], row[4], row[5] * 2, 1] })
+      deep = md(2, 3, 4) { |i, j, k| i * 100 + j * 10 + k }
+      middle = deep.to_a.map { |plane| plane + [plane[1]] }
+      expect(described_class.concat(deep, deep[true, 1..1, true], axis: 1)).to same_as(middle)
+      turned = deep.transpose(2, 1, 0).to_a
+      expect(described_class.concat(deep.transpose(2, 1, 0), deep.transpose(2, 1, 0) + 0.5, axis: 2)).to same_as(turned.map { |plane| plane.map { |row| row.map(&:to_f) + row.map { |x| x + 0.5 } } })
+      expect(Ikra.profile { described_class.concat(array[true, -1..-1], array[true, 0..-2] * 3, axis: 1) }.sections.size).to eq(1)
+      many = Array.new(20) { |number| array + number }
+      expect(described_class.concat(*many)).to same_as(Array.new(20) { |number| rows.map { |row| row.map { |x| x + number } } }.flatten(1))
+      empty = array[0...0, true]
+      expect(described_class.concat(empty, empty).shape).to eq([0, 6])
+    end
+
+    it "raises what a pending part raises, with the element's index in that part" do
+      whole, floats = md([[1, 2], [3, 4]]), md([[0.5, 1e300]])
+      line = __LINE__ + 1
+      divided = whole / md([[1, 1], [1, 0]])
+      expect { described_class.concat(whole, divided).sync }.to raise_error(ZeroDivisionError) { |error| expect(error.backtrace.first).to start_with("#{__FILE__}:#{line}:") }
+      expect { described_class.concat(whole, floats.to(:i64)).sync }.to raise_error(RangeError, /\Aelement \[0, 1\]: 1\d+… does not fit i64/)
+      expect(described_class.concat(whole, whole)).to same_as([[1, 2], [3, 4]] * 2)
+    end
+
+    it "keeps its elements where a part changes afterwards" do
+      array = md([1, 2, 3])
+      twice = described_class.concat(array, array * 2)
+      array[0] = 9
+      expect(twice).to same_as([1, 2, 3, 2, 4, 6])
+    end
   end
 
   it "is zeros without a block" do

@@ -165,6 +165,40 @@ module Ikra
       dtype = Operators.common(:concat, arrays.map(&:dtype))
       sizes = shape.dup
       sizes[axis] = arrays.sum { |array| array.shape[axis] }
+      parts = arrays.reject(&:empty?)
+      return put_together(arrays, axis, dtype, sizes) if dtype == :object || parts.empty? || parts.size > MOST_JOINED
+
+      parts = parts.map { |part| part.__send__(:as, dtype) }
+      # They would be too much for one kernel.
+      parts.each(&:__storage) if parts.sum { |part| part.__send__(:operators) } > Expression::MAX_OPERATORS
+      begin
+        outer, inner = shape.take(axis).reduce(1, :*), shape.drop(axis + 1).reduce(1, :*)
+        at = Text.joined(parts.map { |part| part.__send__(:in_rows, outer, part.shape[axis] * inner) }, outer)
+        MDArray.__of(Run.own(:concat) { |x| x }.values(sizes.reduce(:*), dtype, sizes, [[:computed, at]]).first, dtype, sizes)
+      rescue DeviceMemoryError
+        # One part after the other may fit.
+        put_together(arrays, axis, dtype, sizes)
+      end
+    end
+
+    # The elements in so many rows of a length, for {Text.joined}.
+    def in_rows(rows, length)
+      layout = @layout.reshape([rows, length]) if @storage
+      Text::Part.new(length, layout, layout ? @storage.buffer : at)
+    end
+
+    # How many operators computing a pending expression takes.
+    def operators
+      pending = @pending
+      pending && @storage.nil? ? pending.recount : 0
+    end
+
+    # The most arrays that one kernel joins.
+    MOST_JOINED = 8
+    private_constant :MOST_JOINED
+
+    # Writes each array to its place in a new one.
+    def put_together(arrays, axis, dtype, sizes)
       result = MDArray.zeros(*sizes, dtype: dtype)
       from = 0
       arrays.each do |array|

@@ -373,7 +373,7 @@ module Ikra
 
       # The expressions that the lambdas compute.
       def expressions
-        @within.flat_map { |method| method.grep(Proc).filter_map { |lambda| lambda.instance_variable_get(:@expression) } }.grep(Expression::Operation)
+        @within.flat_map { |method| method.grep(Proc).filter_map { |lambda| lambda.instance_variable_get(:@expression) } }.flatten.grep(Expression::Operation)
       end
     end
     private_constant :ErrorCallback

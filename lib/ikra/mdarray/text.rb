@@ -61,12 +61,34 @@ module Ikra
           end.call(*values)
         end
 
+        # A lambda that gives the element at a position of several arrays, whose rows are beside each other.
+        #
+        # @param parts [Array<Part>] with as many rows each, and none without elements
+        # @param rows [Integer] how many
+        def joined(parts, rows)
+          ends = parts.reduce([]) { |before, part| before << part.length + before.last.to_i }
+          form = [rows == 1, *parts.map(&:form)]
+          block = of([:joined, *form]) { joined_text(*form) }.call(*ends, *parts.flat_map { |part| part.values(rows == 1) })
+          expressions = parts.filter_map { |part| part.elements.instance_variable_get(:@expression) unless part.layout }
+          block.instance_variable_set(:@expression, expressions)
+          block
+        end
+
         # The function that makes the block of a text. `yield` writes the text when it is not known.
         def of(key, file = INTERNAL)
           @known[key] || @known.keep(key, make(*yield, file))
         end
 
         private
+
+        # All places are in range.
+        def joined_text(one_row, *forms)
+          names = Array.new(forms.size) { |part| "e#{part}" } + forms.each_index.flat_map { |part| Part.names(forms[part], part, one_row) }
+          lines = one_row ? ["at = i"] : ["n = e#{forms.size - 1} < 1 ? 1 : e#{forms.size - 1}", "row = i / n", "at = (i - row * n) & #{MASK}"]
+          elements = forms.each_with_index.map { |form, part| Part.text(form, part, one_row) }
+          chosen = elements[0...-1].each_with_index.map { |element, part| "at < e#{part} ? #{element} : " }.join
+          [names, "lambda do |i|\n#{[*lines, chosen + elements.last].map { |line| "  #{line}\n" }.join}end"]
+        end
 
         def make(parameters, source, file)
           Ikra.__evaluate("->(#{parameters.join(", ")}) { #{source} }", file)
@@ -77,6 +99,35 @@ module Ikra
           body = lines.map { |line| "  #{line}\n" }.join
           [form.names, kind == :section ? "proc do |i|\n#{body}end" : "lambda do |i|\n#{body}end"]
         end
+      end
+    end
+
+    # The elements of an array as rows of a length: where they are in a buffer, or else a lambda that computes them.
+    # @api private
+    Text::Part = Struct.new(:length, :layout, :elements) do
+      # The names of the captured variables, and the text of an element. `at` is its place in the joined row.
+      def self.names(form, part, one_row)
+        return ["f#{part}"] if form == :computed
+
+        ["b#{part}", "o#{part}", *("r#{part}" unless one_row), *("s#{part}" if form == :by)]
+      end
+
+      def self.text(form, part, one_row)
+        before = part.zero? ? "" : " - e#{part - 1}"
+        return "f#{part}.call((at#{before}#{" + row * (e#{part}#{before})" unless one_row}) & #{Text::MASK})" if form == :computed
+
+        place = "o#{part}#{" + row * r#{part}" unless one_row} + (at#{before})#{" * s#{part}" if form == :by}"
+        "::Ikra.__at(b#{part}, (#{place}) & #{Text::MASK})"
+      end
+
+      # What the text depends on.
+      def form = layout ? (layout.strides.last == 1 ? :beside : :by) : :computed
+
+      # What the captured variables hold.
+      def values(one_row)
+        return [elements] unless layout
+
+        [elements, layout.offset, *(layout.strides.first unless one_row), *(layout.strides.last if form == :by)]
       end
     end
 
