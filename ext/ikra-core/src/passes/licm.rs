@@ -3,12 +3,13 @@
 //! Fires for operations without effect and precondition on operands that the loop does not assign. In branches it moves
 //! cheap operations only, since they may be computed in vain. It moves no loads ([`super::register_promotion`] knows
 //! when a load may move). It moves a check if each repetition begins with it and its operands do not change. The first
-//! repetition raises as before, and the later ones cannot fail.
+//! repetition raises as before, and the later ones cannot fail. It moves a whole branch that chooses between such
+//! values, as in `from, to = even ? [p, q] : [q, p]`.
 
 use super::Pass;
 use super::loops::{Counts, assigned_in, is_cheap, is_movable, never_passed};
 use crate::ir::{Op, Operand, Program, Stmt, VarId};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub const PASS: Pass = Pass { name: "licm", description: "what does not change is computed before the loop", run };
 
@@ -54,6 +55,11 @@ fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSe
                 varies.remove(dst);
                 out.push(stmt);
             }
+            Stmt::If { .. } if chooses(&stmt, always, counts, varies) => {
+                let chosen = assigned_in(std::slice::from_ref(&stmt));
+                varies.retain(|v| !chosen.contains(v));
+                out.push(stmt);
+            }
             _ => {
                 let always = always && matches!(stmt, Stmt::Block { .. });
                 for nested in stmt.bodies_mut().into_iter().flatten() {
@@ -69,6 +75,27 @@ fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSe
         }
     }
     out.len() > before
+}
+
+/// Whether a branch chooses between values that do not change, and nothing else assigns the registers that it assigns.
+/// What the program reads of them is then assigned by the branch that ran last, and always to the same.
+fn chooses(stmt: &Stmt, always: bool, counts: &Counts, varies: &HashSet<VarId>) -> bool {
+    let Stmt::If { cond, then, otherwise } = stmt else { return false };
+    let mut here = HashMap::<VarId, u32>::new();
+    for side in [then, otherwise] {
+        // what a side assigns first, and then reads
+        let mut known = HashSet::new();
+        for stmt in side {
+            let Stmt::Let { dst, op, args } = stmt else { return false };
+            let varying = |a: &Operand| matches!(a, Operand::Var(v) if varies.contains(v) && !known.contains(v));
+            if !is_movable(*op) || !(always || is_cheap(*op)) || args.iter().any(varying) || !known.insert(*dst) {
+                return false;
+            }
+            *here.entry(*dst).or_default() += 1;
+        }
+    }
+    let varying = matches!(cond, Operand::Var(v) if varies.contains(v));
+    !varying && !then.is_empty() && here.iter().all(|(dst, times)| counts.assigned(*dst) == *times)
 }
 
 /// Moves invariant checks at the start of a body to `out`. Returns whether there was one.
@@ -195,6 +222,56 @@ mod tests {
           }
         }
         "#);
+    }
+
+    #[test]
+    fn a_branch_that_chooses_what_stays_the_same_moves_out() {
+        let program = |changes: bool| {
+            program(move |b, index| {
+                let n = b.i64(Op::Param(ParamId(0)), &[]);
+                let first = b.icmp(Cmp::Lt, index, n);
+                let i = b.var(Scalar::I64, Some("i".into()));
+                b.set(i, index);
+                let (from, to) = (b.var(Scalar::I64, None), b.var(Scalar::I64, None));
+                b.repeat(|b, done| {
+                    let other = if changes { i.into() } else { index };
+                    let sides = [(n, other), (other, n)].map(|(one, two)| {
+                        [(from, one), (to, two)].map(|(dst, x)| Stmt::Let { dst, op: Op::Copy, args: vec![x] }).to_vec()
+                    });
+                    let [then, otherwise] = sides;
+                    b.push(Stmt::If { cond: first, then, otherwise });
+                    b.store(INTS, from.into(), to.into());
+                    b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+                    let end = b.icmp(Cmp::Gt, i.into(), n);
+                    b.when(end, |b| b.push(Stmt::Break(done)));
+                });
+            })
+        };
+        insta::assert_snapshot!(after(&[PASS], program(false)), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          v4: i64 = param p0 "n"
+          v5: bool = icmp.lt v3, v4
+          i.6: i64 = copy v3
+          if v5 {
+            v7: i64 = copy v4
+            v8: i64 = copy v3
+          } else {
+            v7 = copy v3
+            v8 = copy v4
+          }
+          loop L0 {
+            store ints[v7] = v8
+            i.6 = add i.6, 1
+            v9: bool = icmp.gt i.6, v4
+            if v9 {
+              break L0
+            }
+          }
+        }
+        "#);
+        assert_eq!(after(&[PASS], program(true)), after(&[], program(true)));
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! `loop { break if c; body }` becomes `if !c { loop { body; break if c } }`. Each repetition has one jump less. Within
 //! the branch it is known that the body runs at least once, which [`super::register_promotion`] needs to move a load
 //! before the loop. Fires where computing the condition takes a few statements without effect.
+//!
+//! A loop at the end of a block is left by its own label, not by the block's (`loop do … break if c … end`).
 
 use super::Pass;
 use super::loops::is_movable;
-use crate::ir::visit::breaks_to;
-use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId};
+use crate::ir::visit::{breaks_to, walk_mut};
+use crate::ir::{Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId};
 
 pub const PASS: Pass = Pass { name: "rotate", description: "loops test their condition at the end", run };
 
@@ -26,6 +28,9 @@ fn run(mut program: Program) -> Program {
 fn rotate_in(func: &mut Func, body: &mut Vec<Stmt>) {
     let mut out = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
+        if let Stmt::Block { label, body } = &mut stmt {
+            leave_last_loop(*label, body);
+        }
         for nested in stmt.bodies_mut().into_iter().flatten() {
             rotate_in(func, nested);
         }
@@ -35,6 +40,18 @@ fn rotate_in(func: &mut Func, body: &mut Vec<Stmt>) {
         }
     }
     *body = out;
+}
+
+/// Lets the loop at the end of a block be left by its own label.
+fn leave_last_loop(block: LabelId, body: &mut [Stmt]) {
+    let Some(Stmt::Loop { label, body }) = body.last_mut() else { return };
+    walk_mut(body, &mut |stmt| {
+        if let Stmt::Break(to) = stmt
+            && *to == block
+        {
+            *to = *label;
+        }
+    });
 }
 
 /// How many statements at the start of the loop only decide whether to leave it.
@@ -111,6 +128,47 @@ mod tests {
         "#);
         // A second run changes nothing.
         assert_eq!(after(&[PASS, PASS], program.clone()), after(&[PASS], program));
+    }
+
+    #[test]
+    fn a_loop_at_the_end_of_a_block_is_left_by_its_own_label() {
+        let program = |acts_behind: bool| {
+            program(move |b, index| {
+                let n = b.i64(Op::Param(ParamId(0)), &[]);
+                let i = b.var(Scalar::I64, Some("i".into()));
+                b.set(i, index);
+                b.block(|b, done| {
+                    b.repeat(|b, _| {
+                        let end = b.icmp(Cmp::Ge, i.into(), n);
+                        b.when(end, |b| b.push(Stmt::Break(done)));
+                        b.store(INTS, index, i.into());
+                        b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+                    });
+                    if acts_behind {
+                        b.store(INTS, index, n);
+                    }
+                });
+            })
+        };
+        insta::assert_snapshot!(after(&[PASS, gvn::PASS, dce::PASS], program(false)), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy job.0
+          v5: bool = icmp.lt job.0, v3
+          if v5 {
+            loop L0 {
+              store ints[job.0] = i.4
+              i.4 = add i.4, 1
+              v6: bool = icmp.ge i.4, v3
+              if v6 {
+                break L0
+              }
+            }
+          }
+        }
+        "#);
+        assert_eq!(after(&[PASS], program(true)), after(&[], program(true)));
     }
 
     #[test]
