@@ -218,6 +218,11 @@ impl Maker {
         if by == 1 { x } else { self.int(Op::Mul, &[x, Operand::I64(by)], out) }
     }
 
+    /// A sum with a constant, without an operation if that is 0.
+    fn plus_constant(&mut self, x: Operand, more: i64, out: &mut Vec<Stmt>) -> Operand {
+        if more == 0 { x } else { self.int(Op::Add, &[x, Operand::I64(more)], out) }
+    }
+
     fn test(&mut self, cmp: Cmp, a: Operand, b: Operand, out: &mut Vec<Stmt>) -> Operand {
         self.op(Scalar::Bool, Op::ICmp(cmp), &[a, b], out)
     }

@@ -2,8 +2,9 @@
 //!
 //! A loop is shared if all of this holds:
 //!
-//! * It counts: its exits compare a register that grows by a constant with one that stays, and nothing but counting
-//!   stands behind the first of them. Then the number of repetitions is known in front of it.
+//! * It counts: its exits compare a register that grows by a constant with one that stays, or what is left with the
+//!   step (`step` does, where the count could overflow). Nothing but counting stands behind the first of them. Then the
+//!   number of repetitions is known in front of it.
 //! * No repetition reads a register that another one assigned. Registers that grow by constants are computed.
 //! * No repetition reads or writes what another one writes. The row of each store grows by a constant. Another access
 //!   to the column grows by the same constant or stays, and is proved or tested to be apart.
@@ -12,7 +13,7 @@
 use super::values::{Value, Values, unchecked};
 use super::{Maker, count_reads};
 use crate::ir::{CheckedOp, Cmp, ColumnId, Ctx, LabelId, Op, Operand, Scalar, SiteId, Stmt, VarId, walk};
-use crate::passes::loops::assigned_in;
+use crate::passes::loops::{assigned_in, is_read};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Repetitions with a lower distance than this depend on each other nearly always.
@@ -40,14 +41,28 @@ struct Exit {
     count: Value,
     step: i64,
     end: Value,
+    /// Whether a negative count is beyond all positive ones: it is what is left, as an unsigned number.
+    unsigned: bool,
+}
+
+/// Accesses of which no repetition may touch what another one stores.
+struct Test {
+    stored: Value,
+    step: i64,
+    /// The row of the other access. A test may be for several rows, from `low` to `high` beyond it.
+    other: Value,
+    low: i64,
+    high: i64,
+    /// Whether the other row is the same in all repetitions.
+    stays: bool,
 }
 
 /// A register that grows by a constant.
 struct Counter {
     v: VarId,
     step: i64,
-    /// Its value where the loop ends in the first repetition, if code behind the loop reads it.
-    last: Option<Value>,
+    /// Its value at each exit in the first repetition, if code around the loop reads it.
+    last: Option<Vec<Value>>,
     /// Whether the body reads it after it has grown.
     read_late: bool,
 }
@@ -59,8 +74,7 @@ struct Found {
     counters: Vec<Counter>,
     /// What each repetition does, apart from counting.
     body: Vec<Stmt>,
-    /// Pairs of rows, and their step, that must be equal or apart. Rows of the second kind stay.
-    tests: Vec<(Value, Value, i64, bool)>,
+    tests: Vec<Test>,
     /// Whether repetitions may raise, or look whether the launch was stopped.
     notes: bool,
     stores: BTreeSet<ColumnId>,
@@ -71,14 +85,14 @@ impl Maker {
     pub(super) fn shared_loop(&mut self, label: LabelId, body: &[Stmt]) -> Option<Vec<Stmt>> {
         let Found { mut values, exits, counters, body, tests, notes, stores } = self.find(label, body)?;
         let mut out = Vec::new();
-        let times = self.times(&mut values, &exits, &mut out);
+        let (times, sooner) = self.times(&mut values, &exits, &mut out);
         let (start, by) = self.shares_of(&mut values, &tests, times, &mut out);
         // what registers hold behind the loop follows from what they hold in front of it
         let more = self.int(Op::Sub, &[times, Operand::I64(1)], &mut out);
         let mut behind = Vec::new();
         for counter in &counters {
-            let Some(last) = counter.last else { continue };
-            let first = values.first(last, &mut self.func, &mut out);
+            let Some(last) = &counter.last else { continue };
+            let first = self.at_exit(&mut values, last, &sooner, &mut out);
             let grown = self.times_constant(more, counter.step, &mut out);
             let last = self.int(Op::Add, &[first, grown], &mut out);
             behind.push(Stmt::Let { dst: counter.v, op: Op::Copy, args: vec![last] });
@@ -223,10 +237,24 @@ impl Maker {
         overflows
     }
 
-    /// The number of repetitions, at least 1.
-    fn times(&mut self, values: &mut Values, exits: &[Exit], out: &mut Vec<Stmt>) -> Operand {
-        let mut least = None;
-        for Exit { cmp, count, step, end } in exits {
+    /// The value that the loop leaves by one of its exits: the last one that ends it sooner than all before it.
+    fn at_exit(&mut self, values: &mut Values, last: &[Value], sooner: &[Operand], out: &mut Vec<Stmt>) -> Operand {
+        let mut left = values.first(last[0], &mut self.func, out);
+        if last.iter().all(|value| *value == last[0]) {
+            return left;
+        }
+        for (value, sooner) in last[1..].iter().zip(sooner) {
+            let value = values.first(*value, &mut self.func, out);
+            left = self.int(Op::Select, &[*sooner, value, left], out);
+        }
+        left
+    }
+
+    /// The number of repetitions, at least 1. For each exit but the first, also whether it ends the loop sooner than
+    /// those before it.
+    fn times(&mut self, values: &mut Values, exits: &[Exit], out: &mut Vec<Stmt>) -> (Operand, Vec<Operand>) {
+        let (mut least, mut sooner) = (None, Vec::new());
+        for Exit { cmp, count, step, end, unsigned } in exits {
             let first = values.first(*count, &mut self.func, out);
             let end = values.first(*end, &mut self.func, out);
             let (low, high) = if *step > 0 { (first, end) } else { (end, first) };
@@ -264,23 +292,28 @@ impl Maker {
                     (ahead, self.int(Op::Add, &[distance, one], out), ENDLESS)
                 }
             };
-            let times = self.int(Op::Select, &[ahead, repeats, Operand::I64(otherwise)], out);
+            let mut times = self.int(Op::Select, &[ahead, repeats, Operand::I64(otherwise)], out);
+            if *unsigned {
+                let far = self.test(Cmp::Lt, first, Operand::I64(0), out);
+                times = self.int(Op::Select, &[far, Operand::I64(ENDLESS), times], out);
+            }
             least = Some(match least {
                 None => times,
                 Some(least) => {
                     let fewer = self.test(Cmp::Lt, times, least, out);
+                    sooner.push(fewer);
                     self.int(Op::Select, &[fewer, times, least], out)
                 }
             });
         }
-        least.unwrap_or(Operand::I64(ENDLESS))
+        (least.unwrap_or(Operand::I64(ENDLESS)), sooner)
     }
 
     /// The first repetition of a lane, and the distance to its next one.
     fn shares_of(
         &mut self,
         values: &mut Values,
-        tests: &[(Value, Value, i64, bool)],
+        tests: &[Test],
         times: Operand,
         out: &mut Vec<Stmt>,
     ) -> (Operand, Operand) {
@@ -301,16 +334,19 @@ impl Maker {
                 all = self.op(Scalar::Bool, Op::And, &[all, is_index], out);
             }
         }
-        for (stored, other, step, stays) in tests {
+        for Test { stored, step, other, low, high, stays } in tests {
             let [stored, other] = [*stored, *other].map(|value| values.first(value, &mut self.func, out));
             let apart = self.int(Op::Sub, &[other, stored], out);
             let range = self.times_constant(times, step.abs(), out);
-            let back = self.int(Op::Sub, &[Operand::I64(0), apart], out);
-            let (ahead, back) = if *step > 0 { (apart, back) } else { (back, apart) };
+            let ahead = self.plus_constant(apart, *low, out);
+            let farthest = self.plus_constant(apart, *high, out);
+            let back = self.int(Op::Sub, &[Operand::I64(0), farthest], out);
+            let (ahead, back) = if *step > 0 { (ahead, back) } else { (back, ahead) };
             let beyond = self.test(Cmp::Ge, ahead, range, out);
             let before = self.test(Cmp::Ge, back, if *stays { Operand::I64(1) } else { range }, out);
             let mut passes = self.op(Scalar::Bool, Op::Or, &[beyond, before], out);
-            if !stays {
+            // several rows are never all of them the stored one
+            if !stays && low == high {
                 let same = self.test(Cmp::Eq, apart, Operand::I64(0), out);
                 passes = self.op(Scalar::Bool, Op::Or, &[passes, same], out);
             }
@@ -331,18 +367,11 @@ impl Maker {
     fn find(&mut self, label: LabelId, body: &[Stmt]) -> Option<Found> {
         let mut assigned = HashMap::<VarId, u32>::new();
         walk(body, &mut |stmt| stmt.assigns().iter().for_each(|v| *assigned.entry(*v).or_default() += 1));
+        let steps = steps_of(body, &assigned);
         let counted = |stmt: &Stmt| match stmt {
-            Stmt::Let { dst, op: Op::Add, args } if assigned[dst] == 1 => match args[..] {
-                [Operand::Var(v), Operand::I64(step)] | [Operand::I64(step), Operand::Var(v)]
-                    if v == *dst && step != 0 && step.unsigned_abs() < 1 << 31 =>
-                {
-                    Some((v, step))
-                }
-                _ => None,
-            },
+            Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } if steps.contains_key(dst) => Some(*dst),
             _ => None,
         };
-        let steps: BTreeMap<VarId, i64> = body.iter().filter_map(counted).collect();
         let mut values = Values::new(assigned.keys().copied());
         steps.iter().for_each(|(v, step)| values.counts(*v, *step));
         let mut looked = Looked {
@@ -367,9 +396,9 @@ impl Maker {
                     ends.push(steps.keys().map(|v| looked.values.of((*v).into())).collect::<Vec<_>>());
                     continue;
                 }
-                Stmt::Let { dst, op: Op::ICmp(cmp), args } => {
+                Stmt::Let { dst, op: op @ (Op::ICmp(_) | Op::UCmp(_)), args } => {
                     looked.stmt(&self.func, stmt)?;
-                    if let Some(exit) = looked.exit(*cmp, args) {
+                    if let Some(exit) = looked.exit(*op, args) {
                         conditions.insert(*dst, exit);
                     }
                 }
@@ -396,8 +425,9 @@ impl Maker {
         let (mut repeated, mut late) = (Vec::new(), BTreeSet::new());
         for (at, stmt) in own.iter().enumerate() {
             match counted(stmt) {
-                Some((v, _)) if !crate::passes::loops::is_read(&own[at + 1..], v) => {}
-                Some((v, _)) => {
+                // one that may raise stays
+                Some(v) if matches!(stmt, Stmt::Let { .. }) && !is_read(&own[at + 1..], v) => {}
+                Some(v) => {
                     late.insert(v);
                     repeated.push(stmt.clone());
                 }
@@ -416,9 +446,7 @@ impl Maker {
         }
         let counter = |(at, (v, step)): (usize, (&VarId, &i64))| {
             let last = match outside(*v) {
-                // it depends on the exit
-                true if ends.iter().any(|end| end[at] != ends[0][at]) => return None,
-                true => Some(ends[0][at]?),
+                true => Some(ends.iter().map(|end| end[at]).collect::<Option<_>>()?),
                 false => None,
             };
             Some(Counter { v: *v, step: *step, last, read_late: late.contains(v) })
@@ -520,8 +548,18 @@ impl Looked<'_> {
     }
 
     /// The exit that a comparison tests.
-    fn exit(&self, cmp: Cmp, args: &[Operand]) -> Option<Exit> {
+    fn exit(&self, op: Op, args: &[Operand]) -> Option<Exit> {
         let [a, b] = [self.values.of(args[0])?, self.values.of(args[1])?];
+        let cmp = match op {
+            Op::ICmp(cmp) => cmp,
+            // less than a step is left
+            Op::UCmp(Cmp::Lt) => {
+                let step = self.values.step(a);
+                let fits = step < 0 && args[1] == Operand::I64(-step);
+                return fits.then_some(Exit { cmp: Cmp::Lt, count: a, step, end: b, unsigned: true });
+            }
+            _ => return None,
+        };
         let (cmp, count, end) = if self.values.step(b) == 0 { (cmp, a, b) } else { (turned(cmp), b, a) };
         let (step, rests) = (self.values.step(count), self.values.step(end) == 0);
         let fits = match cmp {
@@ -530,7 +568,7 @@ impl Looked<'_> {
             Cmp::Eq => step.abs() == 1,
             Cmp::Ne => false,
         };
-        (rests && fits).then_some(Exit { cmp, count, step, end })
+        (rests && fits).then_some(Exit { cmp, count, step, end, unsigned: false })
     }
 }
 
@@ -607,9 +645,43 @@ fn step_of(body: &[Stmt], v: VarId) -> Option<i64> {
     None
 }
 
+/// The registers that a body counts, each with its step. Each repetition assigns it once, from its former value.
+fn steps_of(body: &[Stmt], assigned: &HashMap<VarId, u32>) -> BTreeMap<VarId, i64> {
+    let (mut steps, mut grown) = (BTreeMap::<VarId, i64>::new(), HashMap::<VarId, (VarId, i64)>::new());
+    for stmt in body {
+        let (dst, from, step) = match stmt {
+            Stmt::Let { dst, op, args } => match (op, &args[..]) {
+                (Op::Add, [Operand::Var(v), Operand::I64(step)] | [Operand::I64(step), Operand::Var(v)]) => {
+                    (dst, *v, *step)
+                }
+                (Op::Sub, [Operand::Var(v), Operand::I64(by)]) => (dst, *v, by.wrapping_neg()),
+                // the register's next value was computed before
+                (Op::Copy, [Operand::Var(next)]) if let Some((v, step)) = grown.get(next) => (dst, *v, *step),
+                _ => continue,
+            },
+            Stmt::Checked { dst, op: CheckedOp::Add, args: [Operand::Var(v), Operand::I64(step)], .. } => {
+                (dst, *v, *step)
+            }
+            Stmt::Checked { dst, op: CheckedOp::Sub, args: [Operand::Var(v), Operand::I64(by)], .. } => {
+                (dst, *v, by.wrapping_neg())
+            }
+            _ => continue,
+        };
+        if assigned[dst] != 1 {
+            continue;
+        }
+        if from != *dst {
+            grown.insert(*dst, (from, step));
+        } else if step != 0 && step.unsigned_abs() < 1 << 31 {
+            steps.insert(from, step);
+        }
+    }
+    steps
+}
+
 /// What must be tested so that no repetition touches what another one stores. None: one may.
-fn tests(values: &Values, accesses: &[Access]) -> Option<Vec<(Value, Value, i64, bool)>> {
-    let mut tests = Vec::new();
+fn tests(values: &Values, accesses: &[Access]) -> Option<Vec<Test>> {
+    let mut tests: Vec<Test> = Vec::new();
     for (at, store) in accesses.iter().enumerate().filter(|(_, access)| access.stores) {
         let stored = store.row?;
         let step = values.step(stored);
@@ -636,8 +708,12 @@ fn tests(values: &Values, accesses: &[Access]) -> Option<Vec<(Value, Value, i64,
                     return None;
                 }
             }
-            if !tests.contains(&(stored, row, step, stays)) {
-                tests.push((stored, row, step, stays));
+            // neighbouring rows are tested together
+            let known = tests.iter_mut().filter(|test| test.stored == stored && test.stays == stays);
+            let near = known.filter_map(|test| Some((values.distance(test.other, row)?, test)));
+            match near.into_iter().find(|(apart, _)| *apart == 0 || step.abs() == 1 && apart.abs() < NEAR) {
+                Some((apart, test)) => (test.low, test.high) = (test.low.min(apart), test.high.max(apart)),
+                None => tests.push(Test { stored, step, other: row, low: 0, high: 0, stays }),
             }
         }
     }
