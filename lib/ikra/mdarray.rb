@@ -45,7 +45,10 @@ module Ikra
 
       # @api private
       # An array that is computed later.
-      def __pending(operation) = allocate.__wait(operation)
+      def __pending(operation)
+        operation.note_use if operation.count > 1
+        allocate.__wait(operation)
+      end
 
       # @api private
       # The checked sizes of dimensions.
@@ -255,6 +258,7 @@ module Ikra
       # Several threads may compute it.
       return if @storage || pending.nil?
 
+      pending.asked
       storage = pending.storage || pending.compute(Run.expression(pending))
       @layout ||= Layout.packed(shape)
       @storage = storage

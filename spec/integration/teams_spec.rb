@@ -12,7 +12,10 @@ TEAMS = <<~'RUBY'
     pick.(
       "#{last}.times { |at| #{body} }",
       "#{first}.step(#{last} - 1, #{step}) { |at| #{body} }",
-      "at = #{first}\n while at < #{last}\n #{body}\n at += #{step}\n end",
+      "at = #{first}\n while at < #{last}\n #{body}\n at += #{step}\n end\n k += at",
+      "at = #{first}\n loop do\n break if at >= #{last}\n #{body}\n at += #{step}\n end",
+      "at = #{first}\n while true\n #{body}\n break if at >= #{last} - #{dice.rand(1..9)}\n at += 1\n break if at >= #{last}\n end\n k += at",
+      "(#{first}..#{last} - 1).step(#{step}) { |at| #{body} }",
       "at = #{last} - 1\n while at >= #{first}\n #{body}\n at -= #{step}\n end",
       "#{first}.upto(#{last} - 1) { |at| #{body} }",
     )
@@ -27,7 +30,7 @@ TEAMS = <<~'RUBY'
   end
   statement = lambda do
     store = "y[#{place.()}] = (#{value.()}).to_f"
-    pick.(store, store, "if #{value.()} > 1\n #{store}\n end", "z[#{place.()}] = #{pick.("at + k", "60 / (m[at] - #{dice.rand(0..9)})", "m[job * w + at] * m[at]")}",
+    pick.(store, store, "from, to = k0.even? ? [y, v] : [v, y]\n to[#{place.()}] = from[#{place.()}] + x[at] + from[#{place.()}]", "if #{value.()} > 1\n #{store}\n end", "z[#{place.()}] = #{pick.("at + k", "60 / (m[at] - #{dice.rand(0..9)})", "m[job * w + at] * m[at]")}",
           "t = #{value.()}\n y[#{place.()}] = t + 0.25")
   end
 
@@ -36,16 +39,17 @@ TEAMS = <<~'RUBY'
     body = Array.new(dice.rand(1..2)) { around.(Array.new(dice.rand(1..2)) { statement.() }.join("\n ")) }
     body.insert(dice.rand(0..body.size), pick.("k += y[#{own.("1")}].to_i", "y[#{own.("0")}] = k + 0.5", "next if job == 1", "k = x[job] > 0 ? 3 : 4"))
     made = dice.rand < 0.3 ? "Array.new(n) { |at| #{value.()} }" : "k"
-    text = "lambda do |way, rows, n, w, x, y, z, m|\n (0...rows).send(way) do |job|\n k = job\n #{body.join("\n ")}\n #{made}\n end\n end"
+    text = "lambda do |way, rows, n, w, x, y, z, m, v|\n (0...rows).send(way) do |job|\n k = k0 = job\n #{body.join("\n ")}\n #{made}\n end\n end"
     run = eval(text, binding, "random-#{seed}-#{number}.rb")
     rows, n = pick.([1, 7], [3, 40], [5, 33], [2, 300])
     size = rows * (n + 2)
-    x, y, z = Array.new(size) { dice.rand.round(2) }, Array.new(size) { dice.rand.round(2) }, [0] * size
+    x, y, v = Array.new(3) { Array.new(size) { dice.rand.round(2) } }
+    z = [0] * size
     m = Array.new(size) { dice.rand(10..99) }
     m[dice.rand(m.size)] = dice.rand(0..9) if dice.rand < 0.5
     plain, parallel = %i[map pmap].map do |way|
-      changed = [y.dup, z.dup]
-      [run.call(way, rows, n, n + 2, x, *changed, m), *changed]
+      changed = [y, z, v].map(&:dup)
+      [run.call(way, rows, n, n + 2, x, *changed.first(2), m, changed.last), *changed]
     rescue Ikra::Error => error
       raise error
     rescue StandardError => error
@@ -56,8 +60,45 @@ TEAMS = <<~'RUBY'
   puts "ran"
 RUBY
 
+# All ways to count through a line. Its elements are made from three lines of another array, in turn.
+LINES = <<~'RUBY'
+  forms = [
+    "at = first\n while at <= last\n body.(at)\n at += 1\n end", "at = first\n until at > last\n body.(at)\n at += 1\n end",
+    "at = last\n while at >= first\n body.(at)\n at -= 1\n end", "at = first\n loop do\n break if at > last\n body.(at)\n at += 1\n end",
+    "at = first\n while true\n body.(at)\n break if at >= last\n at += 1\n end", "first.step(last, 1) { |at| body.(at) }",
+    "first.step(last, 2) { |at| body.(at) }", "last.step(first, -1) { |at| body.(at) }", "first.step(by: 3, to: last) { |at| body.(at) }",
+    "first.upto(last) { |at| body.(at) }", "last.downto(first) { |at| body.(at) }", "(first..last).each { |at| body.(at) }",
+    "(first...last).each { |at| body.(at) }", "(first..last).step(2) { |at| body.(at) }", "for at in first..last do\n body.(at)\n end",
+    "(row - 2).times { |z| body.(first + z) }"
+  ]
+  bodies = [
+    "if %s.even?\n q[at] = p[at - row] + p[at + row] * a[at] + p[at + 1]\n else\n p[at] = q[at - row] + q[at + row] * a[at] + q[at - 1]\n end",
+    "from, to = %s.even? ? [p, q] : [q, p]\n to[at] = from[at - row] + from[at + row] - from[at - 1] * a[at]"
+  ]
+  forms.product(bodies).each do |form, body|
+    parallel, plain = ["Ikra.tick", "tick"].map do |tick|
+      size, row = 5, 40
+      p, q, a = Array.new(3) { |number| Array.new(size * row) { |at| ((at * 7 + number * 3) % 11) * 0.25 } }
+      text = form.gsub(/body\.\(([^()]*)\)/) { (body % tick).gsub(/\bat\b/, "(#{Regexp.last_match(1)})") }
+      text = "next if line == 0 || line == size - 1\n first = line * row + 1\n last = line * row + row - 2\n #{text}"
+      head = tick == "tick" ? "2.times { |tick| (0...size).each { |line| #{text} } }" : "(0...size).peach(2) { |line| #{text} }"
+      eval(head, binding, "lines.rb")
+      [p, q]
+    end
+    puts form, body unless parallel == plain
+  end
+  puts "ran"
+RUBY
+
 # Runs everything by a shim whose teams have so many lanes.
 RSpec.describe "Jobs that are run by teams of threads" do
+  (Backends.present - [:cuda]).each do |backend|
+    it "give plain Ruby's answers for all ways to count, on #{backend}" do
+      environment = { "IKRA_BACKEND" => backend.to_s, "IKRA_SHIM_LANES" => "32" }
+      expect(run_ruby(LINES, environment:, seconds: 240)).to eq("ran\n")
+    end
+  end
+
   shim = { "IKRA_BACKEND" => "cuda_shim" }
   next if (Backends.present & [:cuda_shim]).empty?
 

@@ -29,16 +29,24 @@ module Ikra
 
           seen = operand.seen
           next if seen == number
-          next store(operand) if seen
+
+          if seen
+            Together.missed(seen)
+            next store(operand)
+          end
 
           operand.seen = number
           settle_operands(operand, number)
         end
       end
-      private_class_method :settle_operands
+
+      # Prepares other results of a kernel.
+      def self.settle_others(others, number)
+        others.each { |other| settle_operands(other, number) }
+      end
 
       def self.store(operation)
-        operation.compute(Run.expression(operation))
+        operation.compute(Run.expression(operation, alone: true))
       rescue NoMemoryError, DeviceMemoryError
         # There is no room for it, so it is computed again.
       end
@@ -99,6 +107,11 @@ module Ikra
         # Whether a kernel has computed it without storing the result: true, or the number that {Expression.settle} gave
         # to all operations of that kernel.
         attr_accessor :seen
+        # Set where a kernel computed it before Ruby asked for it, until Ruby does.
+        attr_writer :guess
+        # The most pending expressions with this operand that are remembered. Those that are dropped would else be kept
+        # with what they read.
+        MAX_USERS = 16
 
         def initialize(name, operands, dtype, shape, place = nil)
           @name = name
@@ -116,8 +129,35 @@ module Ikra
 
         # Called for each other expression that refers to it.
         def retain
-          @storage.retain unless Ikra.__retained(self, 1)
+          unless Ikra.__retained(self, 1)
+            @storage.retain
+            asked
+          end
           self
+        end
+
+        # The latest pending arrays' expressions with this operand.
+        def users = [*@user, *@users]
+
+        # Notes it with its operands, as a pending array's expression.
+        def note_use = @operands.each { |operand| operand.used_by(self) if operand.is_a?(Operation) }
+
+        def used_by(operation)
+          return @user = operation unless @user
+
+          @users = [*@users, operation].last(MAX_USERS - 1)
+        end
+
+        def unused_by(operation)
+          @user.equal?(operation) ? @user = nil : @users&.delete(operation)
+        end
+
+        # Ruby asks for the result.
+        def asked
+          return unless @guess
+
+          @guess.left -= 1
+          @guess = nil
         end
 
         def drop
@@ -138,7 +178,12 @@ module Ikra
         #
         # @return [Storage]
         def compute(buffer)
-          Ikra.__computed(self, Storage.new(buffer, dtype), buffer)&.each(&:drop)
+          noted = @count > 1
+          Ikra.__computed(self, Storage.new(buffer, dtype), buffer)&.each do |operand|
+            operand.drop
+            operand.unused_by(self) if noted && operand.is_a?(Operation)
+          end
+          @user = @users = nil
           @storage
         end
       end

@@ -167,18 +167,47 @@ module Ikra
 
       class << self
         # The values of an expression in a new buffer.
-        def expression(node)
+        #
+        # @param alone [Boolean] whether nothing else is computed with it
+        def expression(node, alone: false)
           count = node.size
           return Buffer.new(node.dtype, 0) if count.zero?
 
           Expression.settle(node)
+          form = Text.form(node, node.shape, :section)
+          others = Expression::Together.others(node, form.first) unless alone || node.count == 1
+          if others
+            found = together(node, form.first, others) and return found
+
+            # What the others need may be stored by now.
+            form = Text.form(node, node.shape, :section)
+          end
           located(node) do
-            section_of(node)
+            section_of(node, NOTHING, form)
           rescue DeviceMemoryError
             raise if count <= Tiles::MIN_STRETCH || !Stretch.possible?(node)
 
             Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), { __error_callback: Tiles }) }
           end
+        end
+
+        # The values of an expression, by a kernel that also computes others which share operators with it. nil: there
+        # is no such kernel.
+        #
+        # @param key [String] of the expression's text
+        def together(node, key, others)
+          group = Expression::Together::Group.new([node, *others])
+          return unless Expression::Together.try(key, Text.form(group, node.shape, :section).first, others)
+
+          Expression.settle_others(others, node.seen)
+          form = Text.form(group, node.shape, :section)
+          buffers = others.map { |other| Buffer.new(other.dtype, node.size) }
+          block = Text.block_of(form, group, node.shape, :section, buffers)
+          buffer = Ikra.__section(:mdarray, :map, 0...node.size, 1, INTO.fetch(node.dtype), block, nil)
+          others.zip(buffers) { |other, computed| other.compute(computed) }
+          buffer
+        rescue NoMemoryError, DeviceMemoryError
+          nil
         end
 
         # The reduction of the values of an expression (`Ikra.__reduce`), which are not stored.
@@ -220,11 +249,11 @@ module Ikra
         def line_in_text(error) = error.backtrace&.first.to_s[/\A#{Regexp.escape(Text::FILE)}:(\d+)/, 1]&.to_i
 
         # The values in one section.
-        def section_of(node, more = NOTHING)
+        def section_of(node, more = NOTHING, form = Text.form(node, node.shape, :section))
           options = INTO.fetch(node.dtype)
           # Options of the caller do not change the precision.
           options = more.merge(options) unless more.empty?
-          Ikra.__section(:mdarray, :map, 0...node.size, 1, options, Text.block(node, node.shape, :section), nil)
+          Ikra.__section(:mdarray, :map, 0...node.size, 1, options, Text.block_of(form, node, node.shape, :section), nil)
         end
 
         # The error for a value that does not fit, with the index of the element, as {DType.store} raises it.

@@ -25,9 +25,16 @@ module Ikra
       class << self
         # @param kind [:section, :lambda] a section's block, or a lambda that gives the element at a position
         # @return [Proc] for an expression's elements, row after row
-        def block(expression, shape, kind)
-          values = Ikra.__form(expression, shape, kind)
-          key = values.shift
+        def block(expression, shape, kind) = block_of(form(expression, shape, kind), expression, shape, kind)
+
+        # A key, which expressions with one text share, and what the captured variables hold.
+        def form(expression, shape, kind) = Ikra.__form(expression, shape, kind)
+
+        # @param form [Array] the expression's
+        # @param buffers [Array<Buffer>] for the other results of an {Expression::Together::Group}
+        def block_of(form, expression, shape, kind, buffers = [])
+          key, *values = form
+          values.concat(buffers)
           maker = @known[key] || of(key, kind == :section ? FILE : INTERNAL) { write(Form.new(expression, shape), kind) }
           block = maker.call(*values)
           block.instance_variable_set(:@expression, expression) if kind == :lambda
@@ -94,10 +101,13 @@ module Ikra
           Ikra.__evaluate("->(#{parameters.join(", ")}) { #{source} }", file)
         end
 
+        # The names of the captured variables. Those of the buffers for other results stand behind the form's.
+        def names(form) = form.names + Array.new([form.results - 1, 0].max) { |other| "p#{other}" }
+
         def write(form, kind)
           lines = Writer.new(form).lines
           body = lines.map { |line| "  #{line}\n" }.join
-          [form.names, kind == :section ? "proc do |i|\n#{body}end" : "lambda do |i|\n#{body}end"]
+          [names(form), kind == :section ? "proc do |i|\n#{body}end" : "lambda do |i|\n#{body}end"]
         end
       end
     end
@@ -161,9 +171,13 @@ module Ikra
       attr_reader :rank
       # Names of the captured variables.
       attr_reader :names
+      # How many results there are: those of an {Expression::Together::Group}, or one.
+      attr_reader :results
 
       def initialize(expression, shape)
         @root, @leaves, @steps, @nodes, @rank, @names = Ikra.__described(expression, shape)
+        last, _, operands = @steps.last
+        @results = last == :together ? operands.size : 1
       end
     end
 
@@ -184,7 +198,8 @@ module Ikra
           write(number, *step)
           @ends&.push(@lines.size)
         end
-        @lines << name(@form.root)
+        @lines << name(@form.root) if @form.results == 1
+        @lines
       end
 
       # The step on a line of the evaluated text.
@@ -238,6 +253,8 @@ module Ikra
       def operand(operand, dtype) = operand % 3 == Text::Form::SCALAR && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)
 
       def write(number, operator, dtype, operands, dtypes)
+        return store(operands) if operator == :together
+
         named = operands.zip(dtypes).map { |operand, kind| operand(operand, kind) }
         return convert(number, named.first, dtype) if operator == :to && DType.integer?(dtype) && DType.float?(dtypes.first)
 
@@ -246,6 +263,12 @@ module Ikra
         text = "::Ikra.__single(#{text})" if dtype == :f32 && Operators.rounds?(operator, dtypes)
         @lines << "y#{number} = #{text}"
         refuse("y#{number}", dtype, "if y#{number} < #{DType::LIMITS.fetch(dtype).begin} || y#{number} > #{DType::LIMITS.fetch(dtype).end}") if Operators.leaves?(operator, dtypes, dtype)
+      end
+
+      # Stores all results but the first, which is the element.
+      def store(operands)
+        operands.drop(1).each_with_index { |operand, other| @lines << "::Ikra.__put(p#{other}, i, #{name(operand)})" }
+        @lines << name(operands.first)
       end
 
       # A Float as an Integer. The text first checks that the Integer exists.
