@@ -196,11 +196,11 @@ module Ikra
         #
         # @param key [String] of the expression's text
         def together(node, key, others)
-          group = Expression::Together::Group.new([node, *others])
-          return unless Expression::Together.try(key, Text.form(group, node.shape, :section).first, others)
-
           Expression.settle_others(others, node.seen)
+          group = Expression::Together::Group.new([node, *others])
           form = Text.form(group, node.shape, :section)
+          return unless Expression::Together.try(key, form.first, others)
+
           buffers = others.map { |other| Buffer.new(other.dtype, node.size) }
           block = Text.block_of(form, group, node.shape, :section, buffers)
           buffer = Ikra.__section(:mdarray, :map, 0...node.size, 1, INTO.fetch(node.dtype), block, nil)

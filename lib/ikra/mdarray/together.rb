@@ -133,26 +133,28 @@ module Ikra
 
             users = @known.keys.flat_map(&:users)
             roots = climb(users) or return
-            roots = roots.select { |root| root.shape == @node.shape }
-            chosen = roots.take(MAX_RESULTS - 1).select { |root| joins?(root) }
+            roots.select! { |root| root.shape == @node.shape }
+            chosen = roots.first(MAX_RESULTS - 1).select { |root| within(root) }
             chosen unless chosen.empty?
           end
 
           private
 
-          # Notes the operators of an expression. false: one can raise, or there are too many.
-          def within(operation)
-            return true if @known.key?(operation)
-            return false if operation.place || @known.size >= MAX_OPERATORS
+          # Notes the operators of an expression. false: one can raise, or there are too many. Then it notes none.
+          def within(root)
+            added, left = [], [root]
+            while (operation = left.pop)
+              next if @known.key?(operation)
 
-            @known[operation] = true
-            (operation.operands || []).all? { |operand| !pending?(operand) || within(operand) }
-          end
-
-          # Whether an expression can be computed with those so far.
-          def joins?(root)
-            before = @known.dup
-            within(root) || (@known = before) && false
+              if operation.place || @known.size >= MAX_OPERATORS
+                added.each { |noted| @known.delete(noted) }
+                return false
+              end
+              @known[operation] = true
+              added << operation
+              operation.operands&.each { |operand| left << operand if pending?(operand) }
+            end
+            true
           end
 
           # The expressions that no other one uses, from some of their operators.
