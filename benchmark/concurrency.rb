@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # Many simulations at once, from Ruby to Ruby: warm calls one after the other, compared with Ikra.concurrently, with the
-# same without planning, and with a thread for each. Then the same where columns stay, in Ikra.resident. Then what one
-# section costs, compared with a plain call.
+# same without planning, and with a thread for each. Then the same where columns stay, in Ikra.resident, compared with
+# CUDA by hand. Then what one section costs, compared with a plain call.
 #
 #   ruby -Ilib benchmark/concurrency.rb      # IKRA_BENCH_BACKENDS=cpu,cuda
 
@@ -10,6 +10,8 @@
 ENV["CUDA_DEVICE_MAX_CONNECTIONS"] ||= "32"
 
 require "ikra"
+require "json"
+require "tmpdir"
 require_relative "harness"
 
 class ConcurrencyBenchmark
@@ -61,6 +63,25 @@ class ConcurrencyBenchmark
 
   private
 
+  BY_HAND = File.expand_path("concurrency/by_hand.cu", __dir__)
+
+  # The best of three ways by hand to run all worlds at once, compared with Ikra's in a scope.
+  def by_hand(name, count, seconds)
+    Dir.mktmpdir do |directory|
+      built = File.join(directory, "by_hand")
+      unless @bench.build(built, [BY_HAND], "nvcc", "-O3", "--fmad=false", "-arch=native", BY_HAND, "-o", built)
+        next @bench.note("nvcc is not installed: CUDA by hand was not measured")
+      end
+
+      times = JSON.parse(IO.popen([built, count.to_s, STEPS.to_s], &:read))
+      times.each { |way, taken| @bench.value("#{name} stars by hand, #{way}", taken, "µs") }
+      best = times.except("in turn").values.min
+      @bench.value("#{name} stars by hand: in turn against the best", times["in turn"] / best, "×")
+      @bench.value("#{name} stars, resident: the best by hand against concurrently", best / (seconds["concurrently"] * 1e6), "×")
+      @bench.value("#{name} stars, resident: in turn against the best by hand", seconds["in turn"] * 1e6 / best, "×")
+    end
+  end
+
   # So many calls are measured together.
   CALLS = 1000
 
@@ -109,6 +130,7 @@ class ConcurrencyBenchmark
       end
     end
     times.drop(1).each { |label, time| @bench.value("#{name} stars, resident, #{backend}: in turn against #{label}", times["in turn"] / time, "×") }
+    by_hand(name, count, times) if backend == :cuda
   end
 
   def make(count)
