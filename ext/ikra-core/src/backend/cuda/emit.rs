@@ -41,11 +41,11 @@ const ARGUMENT_BYTES: usize = 4_096;
 /// A function that is called several times is inlined everywhere up to this size, in statements, with all that is
 /// inlined into it.
 const INLINE_SIZE: usize = 2_000;
-/// A program with more statements, all inlined, is large. NVRTC's time grows faster than the size of a function: 42 s for
-/// 9700 statements, 8 s if functions are not inlined and it optimises less.
-const LARGE: usize = 2_500;
-/// Functions of large programs are inlined up to this size.
-const INLINE_SIZE_LARGE: usize = 40;
+/// The statements of a program, all inlined, from which on NVRTC takes too long: its time grows faster than the size of
+/// a function. For 9700 statements it takes 42 s, or 8 s if functions are not inlined and it optimises less.
+const MAX_QUICK: usize = 2_500;
+/// Functions of longer programs are inlined up to this size.
+const INLINE_SIZE_LONG: usize = 40;
 /// Words of `struct ReduceArgs`.
 const REDUCE_WORDS: usize = 5;
 /// Threads of a block of a kernel with an epilogue.
@@ -92,8 +92,8 @@ pub struct Emitted {
     loops: Option<Loops>,
     /// Whether a team of threads runs each job, with barriers.
     pub team: bool,
-    /// Whether it is so large that a compiler should optimise it less.
-    pub large: bool,
+    /// Whether it is so long that a compiler should optimise it less.
+    pub is_long: bool,
 }
 
 /// Another kernel function for the same program.
@@ -299,7 +299,7 @@ fn emit_bound(
         passes::run_given(passes::CUDA, Versioned::from(program.clone())).unwrap_or_else(|broken| panic!("{broken}"));
     let program = &program;
     let order = callees_first(program);
-    let Inlining { inlined: inline, sizes, large } = Inlining::of(program, &order);
+    let Inlining { inlined: inline, sizes, is_long } = Inlining::of(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
     shared.epilogue = epilogue;
     shared.versions = versions;
@@ -379,7 +379,7 @@ fn emit_bound(
         several,
         loops,
         team,
-        large,
+        is_long,
     }
 }
 
@@ -433,8 +433,8 @@ struct Inlining {
     inlined: Vec<bool>,
     /// For each function, the number of statements, with those of all that is inlined into it.
     sizes: Vec<usize>,
-    /// Whether the program is larger than [`LARGE`].
-    large: bool,
+    /// Whether the program is longer than [`MAX_QUICK`].
+    is_long: bool,
 }
 
 impl Inlining {
@@ -468,9 +468,9 @@ impl Inlining {
             (inlined, sizes)
         };
         let (inlined, sizes) = limited(INLINE_SIZE, usize::MAX);
-        let large = sizes[program.entry.index()] > LARGE;
-        let (inlined, sizes) = if large { limited(INLINE_SIZE_LARGE, INLINE_SIZE_LARGE) } else { (inlined, sizes) };
-        Self { inlined, sizes, large }
+        let is_long = sizes[program.entry.index()] > MAX_QUICK;
+        let (inlined, sizes) = if is_long { limited(INLINE_SIZE_LONG, INLINE_SIZE_LONG) } else { (inlined, sizes) };
+        Self { inlined, sizes, is_long }
     }
 }
 

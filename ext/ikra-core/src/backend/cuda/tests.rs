@@ -504,11 +504,11 @@ fn sums(functions: u32) -> Program {
 }
 
 #[test]
-fn functions_of_large_programs_are_not_inlined() {
+fn functions_of_long_programs_are_not_inlined() {
     let emitted = |functions| {
         let program = sums(functions);
         let emitted = emit(&program, &Layout::structure_of_arrays(&program), &kernel_name(&program));
-        (emitted.large, emitted.body.contains("__noinline__"))
+        (emitted.is_long, emitted.body.contains("__noinline__"))
     };
     assert_eq!((emitted(3), emitted(60)), ((false, false), (true, true)));
     assert_eq!(run(&sums(60), &[0, 7], 2).out(), [6000, 6007]);

@@ -165,7 +165,7 @@ impl Maker {
         if let Some(artifact) = self.cache.load(&key).and_then(|bytes| Artifact::decode(&bytes)) {
             return Ok((artifact, true));
         }
-        let how = How { verbose: emitted.recursive, quick: emitted.large };
+        let how = How { verbose: emitted.recursive, quick: emitted.is_long };
         let compiled = nvrtc::compile(&source, self.device.facts.capability, options, how)?;
         // the log has no frames for PTX
         let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
