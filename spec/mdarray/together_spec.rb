@@ -2,7 +2,8 @@
 
 # Pending arrays that share operators are results of one kernel.
 RSpec.describe Ikra::MDArray do
-  def kernels = Ikra.profile { yield }.sections.size
+  # On a GPU, the wait for a kernel is a section of its own, which packs nothing.
+  def kernels = Ikra.profile { yield }.sections.count { |section| section.spans.any? { |phase, _, _| phase == :pack } }
 
   forms = 4
 
