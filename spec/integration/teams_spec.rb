@@ -31,19 +31,24 @@ TEAMS = <<~'RUBY'
   statement = lambda do
     store = "y[#{place.()}] = (#{value.()}).to_f"
     pick.(store, store, "from, to = k0.even? ? [y, v] : [v, y]\n to[#{place.()}] = from[#{place.()}] + x[at] + from[#{place.()}]", "if #{value.()} > 1\n #{store}\n end", "z[#{place.()}] = #{pick.("at + k", "60 / (m[at] - #{dice.rand(0..9)})", "m[job * w + at] * m[at]")}",
-          "t = #{value.()}\n y[#{place.()}] = t + 0.25")
+          "t = #{value.()}\n y[#{place.()}] = t + 0.25", "y[#{own.("at")}] = x[c] + #{value.()}\n c += 1", "c += 1\n y[#{own.("at")}] = x[c - 1] + #{value.()}")
   end
 
   programs.times do |number|
     columns = dice.rand < 0.3
-    body = Array.new(dice.rand(1..2)) { around.(Array.new(dice.rand(1..2)) { statement.() }.join("\n ")) }
+    body = Array.new(dice.rand(1..2)) do
+      loops = around.(Array.new(dice.rand(1..2)) { statement.() }.join("\n "))
+      # a loop that runs again goes on where its counters are
+      dice.rand < 0.3 ? "2.times do |again|\n #{loops}\n end" : loops
+    end
     body.insert(dice.rand(0..body.size), pick.("k += y[#{own.("1")}].to_i", "y[#{own.("0")}] = k + 0.5", "next if job == 1", "k = x[job] > 0 ? 3 : 4"))
     made = dice.rand < 0.3 ? "Array.new(n) { |at| #{value.()} }" : "k"
-    text = "lambda do |way, rows, n, w, x, y, z, m, v|\n (0...rows).send(way) do |job|\n k = k0 = job\n #{body.join("\n ")}\n #{made}\n end\n end"
+    text = "lambda do |way, rows, n, w, x, y, z, m, v|\n (0...rows).send(way) do |job|\n k = k0 = job\n c = 0\n #{body.join("\n ")}\n #{made}\n end\n end"
     run = eval(text, binding, "random-#{seed}-#{number}.rb")
     rows, n = pick.([1, 7], [3, 40], [5, 33], [2, 300])
     size = rows * (n + 2)
-    x, y, v = Array.new(3) { Array.new(size) { dice.rand.round(2) } }
+    y, v = Array.new(2) { Array.new(size) { dice.rand.round(2) } }
+    x = Array.new(size + (9 * n)) { dice.rand.round(2) }
     z = [0] * size
     m = Array.new(size) { dice.rand(10..99) }
     m[dice.rand(m.size)] = dice.rand(0..9) if dice.rand < 0.5

@@ -70,6 +70,7 @@ impl Team {
             first: Operand::Bool(true),
             lane: Operand::I64(0),
             lanes: Operand::I64(1),
+            around: 0,
             stores: BTreeSet::new(),
         };
         let mut body = Vec::new();
@@ -188,6 +189,8 @@ struct Maker {
     first: Operand,
     lane: Operand,
     lanes: Operand,
+    /// How many loops are around the statements at hand.
+    around: u32,
     /// The columns to which shared loops store.
     stores: BTreeSet<ColumnId>,
 }
@@ -282,7 +285,12 @@ impl Maker {
                 Stmt::Block { label, body } => out.push(Stmt::Block { label: *label, body: self.list(body)? }),
                 Stmt::Loop { label, body } => match self.shared_loop(*label, body) {
                     Some(shared) => out.extend(shared),
-                    None => out.push(Stmt::Loop { label: *label, body: self.list(body)? }),
+                    None => {
+                        self.around += 1;
+                        let list = self.list(body);
+                        self.around -= 1;
+                        out.push(Stmt::Loop { label: *label, body: list? });
+                    }
                 },
                 Stmt::Let { .. }
                 | Stmt::Checked { .. }

@@ -61,7 +61,8 @@ struct Test {
 struct Counter {
     v: VarId,
     step: i64,
-    /// Its value at each exit in the first repetition, if code around the loop reads it.
+    /// Its value at each exit in the first repetition, if code around the loop, or the next run of the loop, may read
+    /// it.
     last: Option<Vec<Value>>,
     /// Whether the body reads it after it has grown.
     read_late: bool,
@@ -445,7 +446,8 @@ impl Maker {
             return None;
         }
         let counter = |(at, (v, step)): (usize, (&VarId, &i64))| {
-            let last = match outside(*v) {
+            // where a loop is around this one, this one may begin with what it left
+            let last = match outside(*v) || self.around > 0 {
                 true => Some(ends.iter().map(|end| end[at]).collect::<Option<_>>()?),
                 false => None,
             };
