@@ -113,7 +113,7 @@ module Ikra
         slab.free
         @inputs.each(&:forget) if kept
         kept = false
-        slab, error = ahead ? ahead.value : [slabs.next]
+        slab, error = ahead ? read_by(ahead) : [slabs.next]
         raise error if error
       end
     ensure
@@ -127,6 +127,9 @@ module Ikra
     def inspect = "#<records of #{@inputs.size} #{@inputs.size == 1 ? "input" : "inputs"}>"
 
     private
+
+    # What a thread has read. Others may kill it, and a process that is forked has none.
+    def read_by(thread) = thread.value || raise(IOError, "the thread that read the next records was killed")
 
     # The next slab, or the exception that is raised where it is asked for.
     def attempt(slabs)

@@ -130,19 +130,24 @@ module Ikra
       # The bytes of a file that are still to be read.
       class Reading
         def initialize(path, from, count, check)
+          @at = from
           @left = count
           @check = check
           @file = File.open(path, "rb")
           @check.call(@file)
-          @file.seek(from)
         end
 
+        # The file's own position is not used: a process shares it with those that it forks.
         def read(most, into)
-          count = [most, @left].min
-          @left -= count
-          found = @file.read(count, into) unless count.zero?
+          found = begin
+            @file.pread([most, @left].min, @at, into) unless @left.zero?
+          rescue EOFError
+            nil
+          end
+          @at += found.to_s.bytesize
+          @left -= found.to_s.bytesize
           # The file may be shorter by now, or be written while it is read.
-          @check.call(@file) if @left.zero? || found.nil? || found.bytesize < count
+          @check.call(@file) if @left.zero? || found.nil?
           found
         end
 
@@ -150,7 +155,8 @@ module Ikra
       end
       private_constant :Reading
 
-      # An input that can be read only once. What was read first is kept, until it is forgotten.
+      # An input that can be read only once. What was read first is kept, until it is forgotten. One result at a time
+      # reads it.
       class Pipe < Input
         def initialize(input, head, encoding)
           @input = input
@@ -159,32 +165,39 @@ module Ikra
         end
 
         def start(keep)
+          raise IOError, "the input is being read for another result" if @flow
           raise IOError, "the input was read for an earlier result, and is too large to be kept" unless @head
 
           head = @head
           @head = nil unless keep
-          Flow.new(@input, head, keep)
+          @flow = Flow.new(@input, head, keep) { @flow = nil }
         end
 
-        def forget = @head = nil
+        def forget
+          @head = nil
+          @flow&.forget
+        end
       end
 
       # The bytes of a pipe: those that were read before, and those that are to be read. With +keep+ they become some
-      # that were read before.
+      # that were read before, until they are forgotten.
       class Flow
-        def initialize(input, head, keep)
+        # @yield when it is closed
+        def initialize(input, head, keep, &closed)
           @input = input
           @head = head
           @keep = keep
           @at = 0
+          @closed = closed
         end
 
         def read(most, into)
-          if @at < @head.bytesize
+          if @head && @at < @head.bytesize
             into.replace(@head.byteslice(@at, most))
             @at += into.bytesize
             return into
           end
+          @head = nil unless @keep
           # Not all inputs take a String to read into.
           found = @input.read(most) or return
           if @keep
@@ -194,8 +207,11 @@ module Ikra
           into.replace(found)
         end
 
-        # It belongs to the user.
-        def close; end
+        # What is read from now on is not kept.
+        def forget = @keep = false
+
+        # The input belongs to the user.
+        def close = @closed.call
       end
       private_constant :Flow
     end
