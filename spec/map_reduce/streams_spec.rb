@@ -284,6 +284,29 @@ RSpec.describe "input in slabs" do
     end
   end
 
+  it "changes things once, and numbers all records, where blocks run as plain Ruby" do
+    slabs_of(16) do
+      lines = Ikra.lines(text: "aa\nb\n" * 20, unsupported: :ruby)
+      allow(Ikra).to receive(:__warn)
+      runs = 0
+      expect([lines.map { |line| eval("runs += 1") && line.size * 0.5 }.sum, runs]).to eq [50.0, 40]
+      # Results of slabs that do not fit each other.
+      expect([lines.map { |line| eval("runs += 1") > 60 ? line.size : 0.5 }.min, runs]).to eq [0.5, 80]
+      expect([lines.map { |line| eval("runs += 1") && line }.map_reduce(:max) { |line, out| out.emit(line.size, line) }, runs]).to eq [{ 3 => "aa\n", 2 => "b\n" }, 120]
+      expect(lines.group_by { eval("Ikra.index") / 30 }.transform_values(&:size)).to eq(0 => 30, 1 => 10)
+      expect(lines.uniq { eval("Ikra.index") / 30 }).to eq %W[aa\n aa\n]
+    end
+  end
+
+  it "reduces from nil where the first slabs have no values" do
+    slabs_of(16) do
+      sizes = Ikra.lines(text: "#{"aaa\n" * 20}#{"b\n" * 20}", backend: :cpu).map(&:size).select { |size| size < 3 }
+      expect(sizes.reduce(nil) { |a, b| (a || 100) + b }).to eq 140
+      expect { sizes.reduce(nil, :+) }.to raise_error(NoMethodError)
+      expect(sizes.reduce(1) { |a, b| a + b }).to eq 41
+    end
+  end
+
   it "reads paths anew for each result, up to the size that files had" do
     file("a\nb\n" * 20) do |path|
       slabs_of(16) do
@@ -379,6 +402,24 @@ RSpec.describe "input in slabs" do
       piped.call(text) { |input| expect(Ikra.lines(input).first(3)).to eq ["the cat\n"] * 3 }
       closed = piped.call(text) { |input| Ikra.lines(input) }
       expect { closed.count }.to raise_error(IOError, /closed stream/)
+    end
+  end
+
+  it "refuses a second result of a pipe while it is read for the first one" do
+    text = "the cat\n" * 50
+    slabs_of(16) do
+      [->(lines) { lines.first }, ->(lines) { lines.count }, ->(lines) { lines.sort }].each do |second|
+        input, output = IO.pipe
+        writer = Thread.new { output.write(text) && output.close }
+        lines = Ikra.lines(input)
+        found = lines.each_with_object([]) do |line, all|
+          expect { second.call(lines) }.to raise_error(IOError, "the input is being read for another result") if all.empty?
+          all << line
+        end
+        expect(found).to eq text.lines
+        writer.join
+        input.close
+      end
     end
   end
 
@@ -492,6 +533,40 @@ RSpec.describe "input in slabs" do
         # kilobytes: less than the text
         expect(grown).to be < 40_000
         expect([took.size, took.min < 100]).to eq [3, true]
+      end
+    end
+
+    it "keeps nothing of a pipe behind the first slab" do
+      slabs_of(1024) do
+        input, output = IO.pipe
+        writer = Thread.new { 20_000.times { output.write("a pipe\n") } && output.close }
+        kept = 0
+        Ikra.lines(input).each_with_index { |_line, at| kept = ObjectSpace.each_object(String).count { |text| text.bytesize > 50_000 && text.start_with?("a pipe\n") } if at == 19_000 }
+        expect(kept).to eq 0
+        writer.join
+        input.close
+      end
+    end
+
+    it "tells that the thread which reads ahead was killed" do
+      slabs_of(16) do
+        lines = Ikra.lines(text: "a\nb\n" * 5000, backend: :cpu)
+        allow(Ikra).to receive(:__lines).and_wrap_original { |real, *args| Thread.current == Thread.main ? real.call(*args) : Thread.current.kill }
+        expect { lines.count }.to raise_error(IOError, "the thread that read the next records was killed")
+      end
+    end
+
+    it "shares no position of a file with processes that are forked" do
+      file("a\nb\n" * 5000) do |path|
+        slabs_of(1024) do
+          found = 0
+          Ikra.lines(path).each do
+            next unless (found += 1) == 10
+
+            Process.wait(fork { ObjectSpace.each_object(File) { |file| file.seek(0, IO::SEEK_END) if !file.closed? && file.path == path } || exit!(true) })
+          end
+          expect(found).to eq 10_000
+        end
       end
     end
 

@@ -91,7 +91,8 @@ module Ikra
       def reduce(*args, &block)
         by_results(:reduce, *args, block: block) do |chains|
           operator = args.last unless block
-          raise NeedsAll unless block || ADDS.include?(operator)
+          # nil as a start is not told from no value.
+          raise NeedsAll if args.include?(nil) || (block.nil? && !ADDS.include?(operator))
 
           # Integers and Strings are combined in any groups.
           parts = chains.each_with_index.flat_map do |chain, number|
