@@ -12,8 +12,8 @@ module Ikra
       def run(error, options)
         # The module's own `raise`: a program may have removed that of all objects.
         ::Kernel.raise from_the_caller(error) unless plainly?(options)
-        # Plain Ruby would number the elements of a slab from 0. If all elements are needed later, it would change things
-        # again.
+        # Plain Ruby would number the elements of a slab from 0. It would change things twice if all elements are needed
+        # later.
         ::Kernel.raise NeedsAll if options.key?(:__slab)
 
         Ikra.__warn("Ikra runs a block as plain Ruby:\n#{error.message}")
