@@ -111,7 +111,7 @@ module Ikra
         ahead = kept ? nil : Thread.new { attempt(slabs) }
         yield slab
         slab.free
-        @inputs.each(&:forget) if kept
+        slabs.forget if kept
         kept = false
         slab, error = ahead ? read_by(ahead) : [slabs.next]
         raise error if error

@@ -405,6 +405,21 @@ RSpec.describe "input in slabs" do
     end
   end
 
+  it "reads pipes behind other inputs, and several of them" do
+    text = "a\nb\n" * 20
+    file(text) do |path|
+      slabs_of(16) do
+        pipes = Array.new(2) { IO.pipe }
+        pipes.each { |_input, output| output.write(text) && output.close }
+        lines = Ikra.lines([path, *pipes.map(&:first), path], backend: :cpu)
+        expect([lines.first, lines.first(30)]).to eq ["a\n", text.lines.first(30)]
+        expect(lines.to_a).to eq text.lines * 4
+        expect { lines.count }.to raise_error(IOError, /read for an earlier result/)
+        pipes.each { |input, _output| input.close }
+      end
+    end
+  end
+
   it "refuses a second result of a pipe while it is read for the first one" do
     text = "the cat\n" * 50
     slabs_of(16) do

@@ -12,6 +12,7 @@ module Ikra
       # @param keep [Boolean] whether pipes keep what is read
       def initialize(inputs, records, keep)
         @inputs = inputs.dup
+        @started = []
         @records = records
         @keep = keep
         @limit = Source.limit
@@ -32,6 +33,12 @@ module Ikra
           piece = read or return (take(@text.bytesize) unless @text.empty?)
           add(piece)
         end
+      end
+
+      # What was read before is not needed again. Inputs that have not been begun keep what they have until then.
+      def forget
+        @keep = false
+        @started.each(&:forget)
       end
 
       def close
@@ -73,7 +80,8 @@ module Ikra
 
         @encoding = input.encoding
         @place = 0
-        @open = @inputs.shift.start(@keep)
+        @started << @inputs.shift
+        @open = @started.last.start(@keep)
       end
 
       def add(piece)
