@@ -27,13 +27,15 @@ module Ikra
         [SLAB, *(memory && [memory / SHARE, 1].max)].min
       end
 
-      # The encoding of an input.
+      # The encoding of an input, whose bytes are not converted.
       def encoding(input)
         encoding = input.external_encoding || Encoding.default_external
-        return encoding if ENCODINGS.include?(encoding)
+        made = input.internal_encoding if input.respond_to?(:internal_encoding)
+        made ||= encoding
+        return encoding if ENCODINGS.include?(encoding) && made == encoding
 
         name = input.respond_to?(:path) && input.path ? input.path.inspect : "the source"
-        raise ArgumentError, "#{name} is in #{encoding}: kernels know UTF-8, US-ASCII and binary"
+        raise ArgumentError, "#{name} is in #{encoding}#{" and converted to #{made}" if made != encoding}: kernels know UTF-8, US-ASCII and binary"
       end
 
       # @param bytes [Integer] the size of a record

@@ -152,6 +152,19 @@ RSpec.describe "input in slabs" do
     end
   end
 
+  it "refuses inputs that Ruby converts to another encoding" do
+    file("a\nü\n" * 9) do |path|
+      [8, 1 << 20].each do |size|
+        slabs_of(size) do
+          File.open(path, "r:utf-8:utf-16le") do |input|
+            expect { Ikra.lines(input) }.to raise_error(ArgumentError, /is in UTF-8 and converted to UTF-16LE: kernels know/)
+          end
+          File.open(path, "r:utf-8:utf-8") { |input| expect(Ikra.lines(input).to_a).to eq %W[a\n ü\n] * 9 }
+        end
+      end
+    end
+  end
+
   it "sums exactly what is no number before all slabs are added" do
     great = [2**63 - 1, 2**63 - 1, -(2**63), -(2**63), 5]
     text = great.map { |number| "#{number}\n" }.join
