@@ -484,7 +484,7 @@ fn fibonacci() -> Program {
 /// `out = in + n + n + …`, checked, by so many functions that are called once, each of 50 additions.
 fn sums(functions: u32) -> Program {
     let sum = |number| {
-        let mut f = Builder::new(format!("sum{number}").into(), vec![Scalar::I64]);
+        let mut f = Builder::new(format!("sum{number}"), vec![Scalar::I64]);
         let mut x: Operand = f.param(Scalar::I64, Some("x".into())).into();
         for _ in 0..50 {
             let n = f.i64(Op::Param(ParamId(0)), &[]);
