@@ -117,8 +117,8 @@ int main(int argc, char **argv) {
       must(cudaDeviceSynchronize());
       const auto started = std::chrono::steady_clock::now();
       way();
-      const std::chrono::duration<double, std::micro> all = std::chrono::steady_clock::now() - started;
-      if (run > 1) taken.push_back(all.count());
+      const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - started;
+      if (run > 1) taken.push_back(elapsed.count());
     }
     double total = 0;
     std::vector<double> found(bytes / sizeof(double));

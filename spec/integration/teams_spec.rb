@@ -95,12 +95,40 @@ LINES = <<~'RUBY'
   puts "ran"
 RUBY
 
+# The inner loop goes on with the count of its run before. Nothing else reads that count.
+COUNT = <<~'RUBY'
+  size, row = 2, 40
+  x = Array.new(200) { |at| at * 0.25 }
+  plain, parallel = %i[map pmap].map do |way|
+    y = [0.0] * (size * row)
+    (0...size).send(way) do |line|
+      count = 0
+      2.times do |again|
+        at = row - 2
+        while at >= 1
+          count += 1
+          y[line * row + at] = x[count - 1] + at
+          at -= 1
+        end
+      end
+      line
+    end
+    y
+  end
+  puts parallel == plain ? "ran" : parallel.inspect
+RUBY
+
 # Runs everything by a shim whose teams have so many lanes.
 RSpec.describe "Jobs that are run by teams of threads" do
   (Backends.present - [:cuda]).each do |backend|
     it "give plain Ruby's answers for all ways to count, on #{backend}" do
       environment = { "IKRA_BACKEND" => backend.to_s, "IKRA_SHIM_LANES" => "32" }
       expect(run_ruby(LINES, environment:, seconds: 240)).to eq("ran\n")
+    end
+
+    it "give plain Ruby's answers for loops that run again, on #{backend}" do
+      environment = { "IKRA_BACKEND" => backend.to_s, "IKRA_SHIM_LANES" => "32" }
+      expect(run_ruby(COUNT, environment:)).to eq("ran\n")
     end
   end
 

@@ -5,16 +5,16 @@ module Ikra
     module Expression
       # Pending arrays that one kernel computes, because they share operators.
       #
-      # Ruby asks for one array after the other, as in `flows.each(&:sync)`. A kernel for each would read the shared
+      # A program reads one array after another, as in `flows.each(&:sync)`. A kernel for each would read the shared
       # operands again, and the second would find that it needs what the first has computed without storing it. Then
       # {Expression.settle} notes the form of the first kernel here. When such a form is to be computed again, the other
       # arrays that share operators with it are results of the same kernel.
       #
-      # That is a guess: Ruby may never ask for them. Until it has asked for all of them, the form is computed alone. It
+      # That is a guess: the program may never read them. Until it has read all of them, the form is computed alone. It
       # is guessed again after more and more kernels that would have needed it. So hardly any kernel computes in vain.
-      # Operators that can raise have no part in it, because only an array that Ruby asks for may raise.
+      # Operators that can raise have no part in it, because only an array that the program reads may raise.
       #
-      # Here: the forms, which arrays belong together, and whether Ruby asked for them. Not here: the kernel
+      # Here: the forms, which arrays belong together, and whether they were read. Not here: the kernel
       # (+text.rb+).
       # @api private
       module Together

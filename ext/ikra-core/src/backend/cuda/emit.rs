@@ -41,10 +41,10 @@ const ARGUMENT_BYTES: usize = 4_096;
 /// A function that is called several times is inlined everywhere up to this size, in statements, with all that is
 /// inlined into it.
 const INLINE_SIZE: usize = 2_000;
-/// The statements of a program, all inlined, from which on NVRTC takes too long: its time grows faster than the size of
-/// a function. For 9700 statements it takes 42 s, or 8 s if functions are not inlined and it optimises less.
-const MAX_QUICK: usize = 2_500;
-/// Functions of longer programs are inlined up to this size.
+/// A program with more statements, all inlined, is long. NVRTC's time grows faster than the size of a function. For
+/// 9700 statements it takes 42 s, or 8 s if functions are not inlined and it optimises less.
+const LONG: usize = 2_500;
+/// Functions of long programs are inlined up to this size.
 const INLINE_SIZE_LONG: usize = 40;
 /// Words of `struct ReduceArgs`.
 const REDUCE_WORDS: usize = 5;
@@ -433,12 +433,13 @@ struct Inlining {
     inlined: Vec<bool>,
     /// For each function, the number of statements, with those of all that is inlined into it.
     sizes: Vec<usize>,
-    /// Whether the program is longer than [`MAX_QUICK`].
+    /// Whether the program is longer than [`LONG`].
     is_long: bool,
 }
 
 impl Inlining {
-    /// All but recursive functions are inlined, and large ones with several calls.
+    /// All are inlined but recursive functions, and large ones with several calls. In a long program, all but small
+    /// ones are not inlined.
     fn of(program: &Program, order: &[FuncId]) -> Self {
         let mut calls = vec![0usize; program.funcs.len()];
         for &f in order {
@@ -468,7 +469,7 @@ impl Inlining {
             (inlined, sizes)
         };
         let (inlined, sizes) = limited(INLINE_SIZE, usize::MAX);
-        let is_long = sizes[program.entry.index()] > MAX_QUICK;
+        let is_long = sizes[program.entry.index()] > LONG;
         let (inlined, sizes) = if is_long { limited(INLINE_SIZE_LONG, INLINE_SIZE_LONG) } else { (inlined, sizes) };
         Self { inlined, sizes, is_long }
     }

@@ -504,6 +504,18 @@ fn sums(functions: u32) -> Program {
 }
 
 #[test]
+fn nvrtc_optimises_less_where_that_is_asked_for() {
+    if nvrtc::load().is_ok() {
+        let how = nvrtc::How { verbose: false, quick: true };
+        let source = emit(&sums(2), &Layout::structure_of_arrays(&sums(2)), "k").source();
+        for capability in super::shim::CHECKED_ARCHITECTURES {
+            let compiled = nvrtc::compile(&source, capability, &CodeOptions::default(), how);
+            assert!(matches!(compiled.unwrap_or_else(|e| panic!("{e}")).code, nvrtc::Code::Cubin(_)));
+        }
+    }
+}
+
+#[test]
 fn functions_of_long_programs_are_not_inlined() {
     let emitted = |functions| {
         let program = sums(functions);
