@@ -112,32 +112,35 @@ module Ikra
       end
     end
 
-    # The elements of an array as rows of a length: where they are in a buffer, or else a lambda that computes them.
     # @api private
-    Text::Part = Struct.new(:length, :layout, :elements) do
-      # The names of the captured variables, and the text of an element. `at` is its place in the joined row.
-      def self.names(form, part, one_row)
-        return ["f#{part}"] if form == :computed
+    class Text
+      # The elements of an array as rows of a length: where they are in a buffer, or else a lambda that computes them.
+      # @api private
+      Part = Struct.new(:length, :layout, :elements) do
+        # The names of the captured variables, and the text of an element. `at` is its place in the joined row.
+        def self.names(form, part, one_row)
+          return ["f#{part}"] if form == :computed
 
-        ["b#{part}", "o#{part}", *("r#{part}" unless one_row), *("s#{part}" if form == :by)]
-      end
+          ["b#{part}", "o#{part}", *("r#{part}" unless one_row), *("s#{part}" if form == :by)]
+        end
 
-      def self.text(form, part, one_row)
-        before = part.zero? ? "" : " - e#{part - 1}"
-        return "f#{part}.call((at#{before}#{" + row * (e#{part}#{before})" unless one_row}) & #{Text::MASK})" if form == :computed
+        def self.text(form, part, one_row)
+          before = part.zero? ? "" : " - e#{part - 1}"
+          return "f#{part}.call((at#{before}#{" + row * (e#{part}#{before})" unless one_row}) & #{Text::MASK})" if form == :computed
 
-        place = "o#{part}#{" + row * r#{part}" unless one_row} + (at#{before})#{" * s#{part}" if form == :by}"
-        "::Ikra.__at(b#{part}, (#{place}) & #{Text::MASK})"
-      end
+          place = "o#{part}#{" + row * r#{part}" unless one_row} + (at#{before})#{" * s#{part}" if form == :by}"
+          "::Ikra.__at(b#{part}, (#{place}) & #{Text::MASK})"
+        end
 
-      # What the text depends on.
-      def form = layout ? (layout.strides.last == 1 ? :beside : :by) : :computed
+        # What the text depends on.
+        def form = layout ? (layout.strides.last == 1 ? :beside : :by) : :computed
 
-      # What the captured variables hold.
-      def values(one_row)
-        return [elements] unless layout
+        # What the captured variables hold.
+        def values(one_row)
+          return [elements] unless layout
 
-        [elements, layout.offset, *(layout.strides.first unless one_row), *(layout.strides.last if form == :by)]
+          [elements, layout.offset, *(layout.strides.first unless one_row), *(layout.strides.last if form == :by)]
+        end
       end
     end
 
