@@ -36,6 +36,8 @@ module MadeTexts
     "+" => ->(s) { [s + "é", s + s, "-" + s] },
     "*" => ->(s) { [s * 3, s * 0] },
     "interpolation" => ->(s) { ["#{s}", "<#{s}|#{s.size}>", "#{s}#{s}#{1}#{s}#{nil}é#{s}", "#{12}#{s}"] },
+    "interpolation without literals" => ->(s) { ["#{1}#{2}", "#{s}#{:a}", "#{nil}#{s}", "#{1.5}#{1}#{:b}", "#{s}#{s} ", "#{1}#{s} #{2}"] },
+    "interpolation in parts" => ->(s) { ["" "#{1}#{2}", "#{1}#{2}" "", "#{1}" "#{s}", "#{1}#{2}" "#{3}", "#{1}" "#{2}#{3}", "#{1}#{""}"] },
     "upcase" => ->(s) { [s.upcase, s.downcase, s.swapcase, s.capitalize] },
     "reverse" => ->(s) { s.reverse },
     "strip" => ->(s) { [s.strip, s.lstrip, s.rstrip] },

@@ -27,6 +27,9 @@ pub struct Source {
     pub frozen_strings: bool,
     /// Whether some of its String literals are not in UTF-8.
     pub foreign_strings: bool,
+    /// Whether interpolation of several values, without a literal, begins with the first value, and not with an empty
+    /// literal in UTF-8. It does where Prism parses, as from Ruby 3.4 on. So `"#{1}#{2}"` is in US-ASCII there.
+    pub begins_with_value: bool,
     /// Whether refinements are active that may change what the slice calls.
     pub refined: bool,
     /// Computed at the first use, since every expression needs it.

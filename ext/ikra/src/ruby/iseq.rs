@@ -18,6 +18,7 @@ use ikra_core::source::{Source, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, ExceptionClass, RArray, RHash, RString, Ruby, Symbol, Value};
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hasher;
@@ -173,6 +174,7 @@ impl Sequence {
                 _ => changed(&self.path, self.location[0]),
             })?;
         source.foreign_strings = self.foreign.strings;
+        source.begins_with_value = *BEGINS_WITH_VALUE.get_or_try_init(|| begins_with_value(ruby))?;
         let source = Arc::new(source);
         if self.foreign.names || text.written.is_some() && !source.slice_text().is_ascii() {
             let at = Span::new(source.slice.start, source.slice.start + 1);
@@ -182,6 +184,15 @@ impl Sequence {
         }
         Ok(source)
     }
+}
+
+/// What [`begins_with_value`] found out: one process has one parser.
+static BEGINS_WITH_VALUE: OnceCell<bool> = OnceCell::new();
+
+/// Whether Ruby begins interpolation with its first value, whose encoding is not that of the file.
+fn begins_with_value(ruby: &Ruby) -> Result<bool> {
+    let encoding: Value = ruby.eval(r##""#{1}#{2}".encoding"##)?;
+    Ok(question::text(encoding)? == "US-ASCII")
 }
 
 /// The first word of a text.

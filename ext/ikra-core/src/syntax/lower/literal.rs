@@ -109,8 +109,10 @@ impl Lower<'_> {
         }
     }
 
-    /// `"a#{x}b"`, as `"a".__join3(x.__to_text, "b")`. Ruby, too, begins with a literal, which may be empty.
+    /// `"a#{x}b"`, as `"a".__join3(x.__to_text, "b")`. Ruby, too, begins with a literal, which may be empty, or with
+    /// the first of several values ([`crate::source::Source::begins_with_value`]).
     fn interpolated(&mut self, parts: &[Ruby], span: Span) -> Kind {
+        let begins_with_value = self.source.begins_with_value && parts.len() > 1;
         let mut pieces = Vec::new();
         for part in parts {
             let literal = joined(std::slice::from_ref(part));
@@ -119,7 +121,7 @@ impl Lower<'_> {
                 Some(bytes) if bytes.is_empty() && !first => {}
                 Some(bytes) => pieces.push(self.make(span, Kind::Str(bytes.into()))),
                 None => {
-                    if first {
+                    if first && !begins_with_value {
                         pieces.push(self.make(span, Kind::Str([].into())));
                     }
                     let value = self.node(part);

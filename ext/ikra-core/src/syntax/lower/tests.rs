@@ -356,6 +356,23 @@ fn scopes_of_locals() {
     );
 }
 
+#[test]
+fn interpolation_begins_as_ruby_begins_it() {
+    let cases = [
+        ("\"#{x}#{cap}\"", "(call %__join1 (call %__to_text x) (call %__to_text ^cap))"),
+        ("\"#{x}a\"", "(call %__join1 (call %__to_text x) \"a\")"),
+        ("\"#{x}\"", "(call %__join1 \"\" (call %__to_text x))"),
+        ("\"a#{x}\"", "(call %__join1 \"a\" (call %__to_text x))"),
+    ];
+    for (ruby, tree) in cases {
+        let text = format!("{{ |x| {ruby} }}");
+        let source = Source { begins_with_value: true, ..Source::whole("t.rb", &text, 1) };
+        let unit = parse_block(&Arc::new(source), &["cap"]).unwrap_or_else(|d| panic!("{d}"));
+        assert_eq!(print::unit(&unit), format!("(block (x) {tree})"));
+    }
+    assert_eq!(body("\"#{x}#{cap}\""), "(call %__join2 \"\" (call %__to_text x) (call %__to_text ^cap))");
+}
+
 /// A source with lines around the slice.
 fn within(line: &str, slice: &str) -> Arc<Source> {
     let start = line.find(slice).expect("the slice is in the line");
@@ -367,6 +384,7 @@ fn within(line: &str, slice: &str) -> Arc<Source> {
         heredocs: 0..0,
         own: false,
         foreign_strings: false,
+        begins_with_value: false,
         frozen_strings: false,
         refined: false,
         lines: Lines::default(),
