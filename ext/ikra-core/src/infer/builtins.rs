@@ -563,7 +563,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Kernel", "rand") => Some(Rand(numeric::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(numeric::Rand::Random)),
             (_, "===") => Some(ModuleCase),
-            ("Class" | "Array", "new") | ("Struct" | "Data", "new" | "[]") => Some(New),
+            ("Class" | "Array" | "String", "new") | ("Struct" | "Data", "new" | "[]") => Some(New),
             ("Class", "allocate") => Some(Allocate),
             _ => None,
         },
