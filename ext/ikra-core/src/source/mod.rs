@@ -27,9 +27,11 @@ pub struct Source {
     pub frozen_strings: bool,
     /// Whether some of its String literals are not in UTF-8.
     pub foreign_strings: bool,
-    /// Whether interpolation of several values, without a literal, begins with the first value, and not with an empty
-    /// literal in UTF-8. It does where Prism parses, as from Ruby 3.4 on. So `"#{1}#{2}"` is in US-ASCII there.
-    pub begins_with_value: bool,
+    /// Whether Ruby parsed it by Prism, as from Ruby 3.4 on. If an interpolated String does not begin with text, this
+    /// decides what it begins with. Prism: the first value, or an empty text if there is nothing else. The parser
+    /// before: the first value if there is text anywhere, otherwise an empty text. So `"#{1}#{2}"` is in US-ASCII in
+    /// Ruby 3.4, and in UTF-8 before.
+    pub prism: bool,
     /// Whether refinements are active that may change what the slice calls.
     pub refined: bool,
     /// Computed at the first use, since every expression needs it.

@@ -18,7 +18,6 @@ use ikra_core::source::{Source, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, ExceptionClass, RArray, RHash, RString, Ruby, Symbol, Value};
-use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hasher;
@@ -174,7 +173,7 @@ impl Sequence {
                 _ => changed(&self.path, self.location[0]),
             })?;
         source.foreign_strings = self.foreign.strings;
-        source.begins_with_value = *BEGINS_WITH_VALUE.get_or_try_init(|| begins_with_value(ruby))?;
+        source.prism = TEXTS.prism.load(Relaxed);
         let source = Arc::new(source);
         if self.foreign.names || text.written.is_some() && !source.slice_text().is_ascii() {
             let at = Span::new(source.slice.start, source.slice.start + 1);
@@ -184,15 +183,6 @@ impl Sequence {
         }
         Ok(source)
     }
-}
-
-/// What [`begins_with_value`] found out: one process has one parser.
-static BEGINS_WITH_VALUE: OnceCell<bool> = OnceCell::new();
-
-/// Whether Ruby begins interpolation with its first value, whose encoding is not that of the file.
-fn begins_with_value(ruby: &Ruby) -> Result<bool> {
-    let encoding: Value = ruby.eval(r##""#{1}#{2}".encoding"##)?;
-    Ok(question::text(encoding)? == "US-ASCII")
 }
 
 /// The first word of a text.
@@ -339,26 +329,25 @@ struct Cached {
 
 /// The texts that were read in this process.
 struct Texts {
-    /// Whether Ruby's parser counts the three bytes of a byte order mark among the first line's columns. Prism does;
+    /// Whether Ruby parses by Prism. Prism counts the three bytes of a byte order mark among the first line's columns;
     /// the parser before it counts from behind the mark.
-    counts_mark: AtomicBool,
+    prism: AtomicBool,
     /// By absolute path.
     files: Mutex<Option<HashMap<String, Cached>>>,
     /// By the Array of lines that Ruby keeps.
     lines: Mutex<Vec<(Kept, Arc<Text>)>>,
 }
 
-static TEXTS: Texts =
-    Texts { counts_mark: AtomicBool::new(false), files: Mutex::new(None), lines: Mutex::new(Vec::new()) };
+static TEXTS: Texts = Texts { prism: AtomicBool::new(false), files: Mutex::new(None), lines: Mutex::new(Vec::new()) };
 
-/// Asks how Ruby counts columns.
+/// Asks whether Ruby parses by Prism, which is seen from how it counts columns.
 ///
 /// # Errors
 /// What Ruby raises.
 pub fn init(ruby: &Ruby) -> std::result::Result<(), Error> {
     let block = r#"::RubyVM::InstructionSequence.compile("\u{feff}proc{}").enum_for(:each_child).first"#;
     let column: i64 = ruby.eval(&format!("{block}.to_a[4][:code_location][1]"))?;
-    TEXTS.counts_mark.store(column > 4, Relaxed);
+    TEXTS.prism.store(column > 4, Relaxed);
     Ok(())
 }
 
@@ -369,7 +358,7 @@ impl Text {
     fn new(path: &str, text: Arc<str>) -> Arc<Self> {
         let text = match text.strip_prefix('\u{feff}') {
             // as many columns, and nothing to a parser
-            Some(rest) if TEXTS.counts_mark.load(Relaxed) => format!("   {rest}").into(),
+            Some(rest) if TEXTS.prism.load(Relaxed) => format!("   {rest}").into(),
             Some(rest) => rest.into(),
             None => text,
         };

@@ -109,16 +109,15 @@ impl Lower<'_> {
         }
     }
 
-    /// `"a#{x}b"`, as `"a".__join3(x.__to_text, "b")`. Ruby, too, begins with a literal, which may be empty, or with
-    /// the first of several values ([`crate::source::Source::begins_with_value`]).
+    /// `"a#{x}b"`, as `"a".__join3(x.__to_text, "b")`. What comes first has a say in the encoding of the String.
     fn interpolated(&mut self, parts: &[Ruby], span: Span) -> Kind {
-        let begins_with_value = self.source.begins_with_value && parts.len() > 1;
+        let flat = if self.source.prism { parts.iter().collect() } else { flattened(parts) };
+        let begins_with_value = flat.len() > 1 && (self.source.prism || flat.iter().any(|part| has_text(part)));
         let mut pieces = Vec::new();
-        for part in parts {
-            let literal = joined(std::slice::from_ref(part));
+        for part in flat {
             let first = pieces.is_empty();
-            match literal {
-                Some(bytes) if bytes.is_empty() && !first => {}
+            match joined(std::slice::from_ref(part)) {
+                Some(bytes) if bytes.is_empty() && !(first && self.source.prism) => {}
                 Some(bytes) => pieces.push(self.make(span, Kind::Str(bytes.into()))),
                 None => {
                     if first && !begins_with_value {
@@ -133,7 +132,7 @@ impl Lower<'_> {
         self.joined_pieces(pieces, span)
     }
 
-    /// One String of several, of which the first is a literal.
+    /// One String of several.
     pub(super) fn joined_pieces(&mut self, pieces: Vec<Node>, span: Span) -> Kind {
         let mut pieces = pieces.into_iter();
         let mut text = pieces.next().unwrap_or_else(|| self.make(span, Kind::Str([].into())));
@@ -159,6 +158,23 @@ fn joined(parts: &[Ruby]) -> Option<Vec<u8>> {
         }
     }
     Some(bytes)
+}
+
+/// The parts of an interpolated String, and of Strings beside it (`"a" "#{b}"`), in a row.
+fn flattened(parts: &[Ruby]) -> Vec<&Ruby> {
+    fn inner(part: &Ruby) -> Vec<&Ruby> {
+        if let Ruby::Dstr(s) = part { flattened(&s.parts) } else { vec![part] }
+    }
+    parts.iter().flat_map(inner).collect()
+}
+
+/// Whether a part is text that is known here.
+fn has_text(part: &Ruby) -> bool {
+    match part {
+        Ruby::Str(s) => !s.value.raw.is_empty(),
+        Ruby::Begin(begin) => matches!(&*begin.statements, [Ruby::Str(_)]),
+        _ => false,
+    }
 }
 
 /// A regular expression, perhaps in parentheses.

@@ -358,19 +358,34 @@ fn scopes_of_locals() {
 
 #[test]
 fn interpolation_begins_as_ruby_begins_it() {
-    let cases = [
-        ("\"#{x}#{cap}\"", "(call %__join1 (call %__to_text x) (call %__to_text ^cap))"),
-        ("\"#{x}a\"", "(call %__join1 (call %__to_text x) \"a\")"),
-        ("\"#{x}\"", "(call %__join1 \"\" (call %__to_text x))"),
-        ("\"a#{x}\"", "(call %__join1 \"a\" (call %__to_text x))"),
-    ];
-    for (ruby, tree) in cases {
+    let printed = |ruby: &str, prism| {
         let text = format!("{{ |x| {ruby} }}");
-        let source = Source { begins_with_value: true, ..Source::whole("t.rb", &text, 1) };
+        let source = Source { prism, ..Source::whole("t.rb", &text, 1) };
         let unit = parse_block(&Arc::new(source), &["cap"]).unwrap_or_else(|d| panic!("{d}"));
-        assert_eq!(print::unit(&unit), format!("(block (x) {tree})"));
+        print::unit(&unit).replace("(call %__to_text x)", "X").replace("(call %__to_text ^cap)", "C")
+    };
+    // the text, what Prism makes of it, what the parser before makes of it
+    let cases = [
+        (r##""#{x}""##, r#"(call %__join1 "" X)"#, r#"(call %__join1 "" X)"#),
+        (r##""a#{x}""##, r#"(call %__join1 "a" X)"#, r#"(call %__join1 "a" X)"#),
+        (r##""#{x}#{cap}""##, "(call %__join1 X C)", r#"(call %__join2 "" X C)"#),
+        (r##""#{x}a""##, r#"(call %__join1 X "a")"#, r#"(call %__join1 X "a")"#),
+        (
+            r##""" "#{x}a""##,
+            r#"(call %__join1 "" (call %__to_text (call %__join1 X "a")))"#,
+            r#"(call %__join1 X "a")"#,
+        ),
+        (
+            r##""#{x}" "a""##,
+            r#"(call %__join1 (call %__to_text (call %__join1 "" X)) "a")"#,
+            r#"(call %__join1 X "a")"#,
+        ),
+        (r##""#{x}" """##, r#"(call %__to_text (call %__join1 "" X))"#, r#"(call %__join1 "" X)"#),
+    ];
+    for (ruby, prism, before) in cases {
+        assert_eq!(printed(ruby, true), format!("(block (x) {prism})"), "{ruby} by Prism");
+        assert_eq!(printed(ruby, false), format!("(block (x) {before})"), "{ruby} by the parser before");
     }
-    assert_eq!(body("\"#{x}#{cap}\""), "(call %__join2 \"\" (call %__to_text x) (call %__to_text ^cap))");
 }
 
 /// A source with lines around the slice.
@@ -384,7 +399,7 @@ fn within(line: &str, slice: &str) -> Arc<Source> {
         heredocs: 0..0,
         own: false,
         foreign_strings: false,
-        begins_with_value: false,
+        prism: false,
         frozen_strings: false,
         refined: false,
         lines: Lines::default(),
