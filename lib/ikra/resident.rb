@@ -18,7 +18,10 @@ module Ikra
     WRITABLE = /\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/.freeze
     # Methods that are not watched: kernels do not know the objects on which they are called.
     LEFT_OUT = %i[initialize initialize_copy object_id __id__ __send__ singleton_method_added].freeze
-    CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, NilClass, Range, Complex, Rational, Hash, *(defined?(Data) ? [Data] : [])].freeze
+    # Classes whose objects never change. It does not matter when Ruby looks at these.
+    UNCHANGING = [NilClass, Range, Complex, Rational].freeze
+    # Modules whose methods are not watched. What {Parallel} does with objects, sections do.
+    CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, Parallel, Numeric, Hash, *UNCHANGING, *(defined?(Data) ? [Data] : [])].freeze
 
     @watched = {}.compare_by_identity
     # Owners that are watched completely. Work that was interrupted in the middle is done again.
@@ -33,6 +36,8 @@ module Ikra
       # @param owner [Class] the class of objects with columns
       # @param written [Boolean] whether a kernel writes some of them
       def watch(owner, written)
+        return if UNCHANGING.include?(owner)
+
         @lock.synchronize do
           @written[owner] ||= written
           owner.ancestors.each { |ancestor| watch_one(ancestor) }

@@ -81,6 +81,19 @@ RSpec.describe "Ikra.resident with several lists" do
       expect(worlds.flatten.map(&:a)).to eq(worlds.flat_map { (0..5).map { |i| i + 10 } })
     end
 
+    it "keeps the columns where kernels hold all objects that the block makes in registers" do
+      list, plain = Array.new(2) { parts(Random.new(1)) }
+      pace = Struct.new(:x, :y) { define_method(:+) { |other| self.class.new(x + other.x, y + other.y) } }
+      zero = pace.new(1, 0)
+      step = ->(all, run) { all.public_send(run) { |one| one.a += (zero + pace.new(one.weather.wind, 2)).x } }
+      Ikra.resident(arrays: :fixed) do
+        2.times { step.call(list, :peach) }
+        expect(Ikra.profile { 3.times { step.call(list, :peach) } }.phases).to include(trace: 0.0, pack: 0.0)
+      end
+      5.times { step.call(plain, :each) }
+      expect(state(list)).to eq(state(plain))
+    end
+
     it "does what Ruby does where each thread has lists of its own, and some parts are in two of them" do
       all, plain = Array.new(2) { parts(Random.new(11)) }
       own = ->(parts) { parts.each_slice(6).to_a.push([parts[2], parts[9]]) }

@@ -63,7 +63,18 @@ RSpec.describe "Ikra.resident" do
         list.first.hat = (1..3)
         run.call(list) { |car| car.position += car.hat ? car.hat.sum : Rational(1, 2).to_f }
       end
-      expect([Hash, Complex, Rational, Range].map { |type| type.ancestors.first }).to eq([Hash, Complex, Rational, Range])
+      expect([Hash, Numeric, Complex, Rational, Range].map { |type| type.ancestors.first }).to eq([Hash, Numeric, Complex, Rational, Range])
+    end
+
+    it "keeps the columns of objects that hold Ranges, or are computed with Rationals" do
+      both do |list, run|
+        list.first.hat = (1..3)
+        step = -> { run.call(list) { |car| car.position += car.hat ? car.hat.sum : Rational(1, 2).to_f } }
+        2.times { step.call }
+        profile = Ikra.profile { 3.times { step.call } }
+        expect(profile.phases).to include(trace: 0.0, pack: 0.0)
+      end
+      expect([Range, Numeric, Complex, Rational, Ikra::Parallel].map { |type| type.ancestors.first }).to eq([Range, Numeric, Complex, Rational, Ikra::Parallel])
     end
 
     it "gives Strings that are parts of others" do

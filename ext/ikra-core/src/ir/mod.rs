@@ -886,6 +886,11 @@ impl Program {
         self.columns[self.heaps[heap.index()].taken.index()].written
     }
 
+    /// Whether the program still makes rows. Passes may have turned all objects into registers.
+    pub fn takes_rows(&self) -> bool {
+        (0..self.heaps.len()).any(|heap| self.takes_from(HeapId::new(heap)))
+    }
+
     /// Whether it reads the number of its thread.
     pub fn uses_slots(&self) -> bool {
         let mut found = false;
@@ -963,7 +968,7 @@ impl Program {
 
     /// Whether a launch surely ends soon and needs nothing of the host on the way: no rows, and no poll. It may raise.
     pub fn ends_alone(&self) -> bool {
-        let mut alone = self.heaps.is_empty() && !self.funcs.iter().any(|func| func.recursive);
+        let mut alone = !self.takes_rows() && !self.funcs.iter().any(|func| func.recursive);
         for func in &self.funcs {
             walk(&func.body, &mut |stmt| {
                 alone &= !matches!(stmt, Stmt::Poll | Stmt::Alloc { .. } | Stmt::Call { depth: Some(_), .. });

@@ -42,7 +42,7 @@ pub fn double_buffer(program: &Program, schema: &Schema) -> Option<DoubleBuffere
     // A launch that is left by `break` runs again up to a limit. The jobs behind it copy nothing.
     let breaks = program.sites.iter().any(|site| site.trap == Trap::Break);
     // jobs of several elements may have one element twice
-    if breaks || program.fused_ticks || !program.heaps.is_empty() || program.jobs == Jobs::Grouped {
+    if breaks || program.fused_ticks || program.takes_rows() || program.jobs == Jobs::Grouped {
         return None;
     }
     let entry = &program.funcs[program.entry.index()];

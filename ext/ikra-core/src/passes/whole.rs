@@ -19,7 +19,7 @@ use crate::ir::{
 /// the section's elements.
 pub fn whole(program: &mut Program, elements: ColumnId, order: Option<ColumnId>) -> Option<ParamId> {
     let ids = matches!(program.columns[elements.index()].refers, Some(Space::Class { .. }));
-    if !ids || program.uses_random || !program.heaps.is_empty() || !program.each_tick_surely_ends() {
+    if !ids || program.uses_random || program.takes_rows() || !program.each_tick_surely_ends() {
         return None;
     }
     let place = Place::of(program, order)?;

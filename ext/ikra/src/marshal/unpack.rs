@@ -264,7 +264,8 @@ impl Unpacker<'_> {
         let taken = self.made.taken.get_or_init(|| {
             let heaps = self.program.heaps.iter().zip(&self.plan.heaps).zip(&self.tables.starts);
             let range = |((heap, rows), start): ((&Heap, &plan::Rows), &u64)| {
-                let taken = if heap.scratch { 0 } else { self.columns[heap.taken.index()].view::<u64>()[0] };
+                let column = &self.columns[heap.taken.index()];
+                let taken = if heap.scratch || column.len() == 0 { 0 } else { column.view::<u64>()[0] };
                 (*rows, if self.trapped { 0..u64::MAX } else { *start..start.saturating_add(taken) })
             };
             heaps.map(range).collect()

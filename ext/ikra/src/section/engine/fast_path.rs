@@ -174,13 +174,15 @@ impl FastPath {
                 Destination::Reduced(fold) => is(Some(fold.column)) || is(fold.mask),
                 Destination::Nothing => false,
             };
-            is_destination || given.iter().any(|given| is(given.column))
+            let column = &program.columns[at];
+            let is_unused = !column.read && !column.written;
+            is_unused || is_destination || given.iter().any(|given| is(given.column))
         };
         let nothing_else = plan.classes.is_empty()
             && plan.elements.is_none()
             && plan.accumulators.is_empty()
             && program.jobs == Jobs::Identity
-            && program.heaps.is_empty()
+            && !program.takes_rows()
             && program.strides.is_empty()
             && !program.columns.iter().any(|column| column.ranged.is_some())
             && (schema.marks.is_none() || matches!(destination, Destination::Reduced(_)))

@@ -86,7 +86,7 @@ impl Variant {
         let arrays_stay = !self.plan.kinds.iter().any(|kind| kind.written);
         let flags_stay = !self.plan.freezes() && !self.lowered.schema.asks_frozen;
         let variables_stay = !self.lowered.schema.roots.iter().any(|root| live_world::is_class_variable(&root.root));
-        program.heaps.is_empty() && arrays_stay && flags_stay && variables_stay && !program.uses_slots()
+        !program.takes_rows() && arrays_stay && flags_stay && variables_stay && !program.uses_slots()
     }
 }
 
