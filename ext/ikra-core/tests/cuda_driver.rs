@@ -1,6 +1,9 @@
 //! The CUDA backend on a stand-in for the driver and NVRTC (`stand_in/`): transfers in chunks, batches of ticks, traps
 //! and limits, cancelling, memory that runs out, machines that are broken, forks.
 //!
+//! The stand-in checks that an order is known of all that streams do to the same memory. It ends a scene that breaks
+//! this rule.
+//!
 //! The libraries are found through `LD_LIBRARY_PATH`, which is read when a process starts. Each process sees one kind
 //! of machine. So this is a program that runs itself once for each scene.
 
@@ -80,6 +83,11 @@ const SCENES: &[Scene] = &[
     ("a_broken_driver", &[("STAND_IN", "broken")], || refuses("installed but does not work")),
     ("an_old_driver", &[("STAND_IN", "old")], || refuses("the driver is for CUDA 11.4; Ikra needs 12.0")),
     ("a_forked_child", &[], a_forked_child),
+    ("waits_that_are_there", &[("STAND_IN_RACES", "count")], waits_that_are_there),
+    ("no_wait_for_events", &[("STAND_IN_RACES", "count"), ("STAND_IN_FORGETS", "events")], a_missing_wait),
+    ("no_wait_for_streams", &[("STAND_IN_RACES", "count"), ("STAND_IN_FORGETS", "streams")], a_missing_wait),
+    ("no_look_at_words", &[("STAND_IN_RACES", "count"), ("STAND_IN_FORGETS", "words")], a_missing_wait),
+    ("a_stop_before_the_launch_begins", &[], a_stop_before_the_launch_begins),
 ];
 
 fn main() -> ExitCode {
@@ -1476,4 +1484,53 @@ fn a_forked_child() {
     assert_eq!(status, 0, "the child hears why, and frees nothing");
     assert!(locked.locked().is_some() && locked.view::<i64>().iter().all(|x| *x == 5), "a child writes its own");
     assert_eq!(launch(&cuda).unwrap_or_else(|e| panic!("{e}")), Outcome::Done, "the parent is not disturbed");
+}
+
+/// One round of a loop that waits for the stream of an upload, and for the queue by an event, later by the word that the
+/// queue writes.
+fn a_round(doubling: &mut Doubling<'_>) {
+    doubling.columns = there(doubling.cuda, &Run::new(0..DOUBLED as i64));
+    // the last upload is not followed by another one, which would wait for it, too
+    let numbers: Vec<u8> = (1..=DOUBLED as i64).flat_map(i64::to_ne_bytes).collect();
+    let store = doubling.cuda.store().expect("it has memory");
+    let memory = store.upload(numbers.len(), Some(&numbers)).unwrap_or_else(|e| panic!("{e}"));
+    doubling.columns[INPUT.index()] = HostColumn::on_device(Storage::I64, DOUBLED, memory);
+    let memory = doubling.once().unwrap_or_else(|e| panic!("{e}"));
+    assert!(rows_of(memory).into_iter().eq((1..=DOUBLED as i64).map(|i| 2 * i)));
+}
+
+fn waits_that_are_there() {
+    let cuda = open();
+    let mut doubling = Doubling::new(&cuda);
+    (0..500).for_each(|_| a_round(&mut doubling));
+    assert_eq!(stand_in("stand_in_races"), 0);
+    assert!(stand_in("stand_in_words") > 0, "some waits were for the word");
+}
+
+/// The check itself: the stand-in takes no notice of one way to wait, as if it were not there.
+fn a_missing_wait() {
+    let cuda = open();
+    let mut doubling = Doubling::new(&cuda);
+    let began = Instant::now();
+    while stand_in("stand_in_races") == 0 {
+        a_round(&mut doubling);
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing was reported");
+    }
+}
+
+/// The stop key goes to memory that another stream allocates.
+fn a_stop_before_the_launch_begins() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &program(false, vec![entry(|b, _, _| b.repeat(|b, _| b.push(Stmt::Poll)))]));
+    for round in 0..50 {
+        let cancel = CancelToken::default();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_micros(20 * round));
+                cancel.cancel();
+            });
+            let outcome = Run::new(0..10 + 1000 * round as i64).ticks(10).try_on(&cuda, &*kernel, &cancel);
+            assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Cancelled);
+        });
+    }
 }

@@ -1,9 +1,10 @@
-// A stand-in for libcublas: products of matrices, computed on the host when they are queued, which is behind all that the
-// stream has been given. Sums run from the last product to the first, so that nobody takes them for another's.
+// A stand-in for libcublas: products of matrices, which the stand-in for libcuda computes on their stream. Sums run from
+// the last product to the first, so that nobody takes them for another's.
 
 #include <cstdint>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <functional>
 
 using Status = int;
 
@@ -14,10 +15,20 @@ struct Handle {
   void *workspace;
 };
 
-static void wait(void *stream) {
-  using Synchronize = int (*)(void *);
-  static Synchronize synchronize = (Synchronize)dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuStreamSynchronize");
-  synchronize(stream);
+// As cuda.cpp has it: memory that work reads or writes.
+struct Range {
+  const void *begin;
+  size_t bytes;
+  bool writes;
+};
+static void run(void *stream, const Range *ranges, size_t count, std::function<void()> work) {
+  using Run = void (*)(void *, const char *, const Range *, size_t, std::function<void()> *);
+  static Run run = (Run)dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "stand_in_run");
+  run(stream, "a product", ranges, count, &work);
+}
+// Bytes from the first element of the first matrix to the last of the last.
+template <typename T> static size_t span(int rows, int columns, int lead, long long apart, int count) {
+  return rows == 0 || columns == 0 || count == 0 ? 0 : ((count - 1) * apart + (columns - 1) * (long long)lead + rows) * sizeof(T);
 }
 
 template <typename T>
@@ -26,14 +37,18 @@ static Status gemm(Handle *handle, int opA, int opB, int m, int n, int k, const 
   if (m < 0 || n < 0 || k < 0 || lda < (opA ? k : m) || ldb < (opB ? n : k) || ldc < m || *beta != 0) return 7;
   if (!handle->workspace) return 3;
   calls++;
-  wait(handle->stream);
-  for (int t = 0; t < count; t++, A += strideA, B += strideB, C += strideC)
-    for (int i = 0; i < m; i++)
-      for (int j = 0; j < n; j++) {
-        T sum = 0;
-        for (int l = k; l-- > 0;) sum += (opA ? A[l + (long long)i * lda] : A[i + (long long)l * lda]) * (opB ? B[j + (long long)l * ldb] : B[l + (long long)j * ldb]);
-        C[i + (long long)j * ldc] = *alpha * sum;
-      }
+  const Range ranges[] = {{A, opA ? span<T>(k, m, lda, strideA, count) : span<T>(m, k, lda, strideA, count), false},
+                          {B, opB ? span<T>(n, k, ldb, strideB, count) : span<T>(k, n, ldb, strideB, count), false},
+                          {C, span<T>(m, n, ldc, strideC, count), true}};
+  run(handle->stream, ranges, 3, [=, factor = *alpha]() mutable {
+    for (int t = 0; t < count; t++, A += strideA, B += strideB, C += strideC)
+      for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+          T sum = 0;
+          for (int l = k; l-- > 0;) sum += (opA ? A[l + (long long)i * lda] : A[i + (long long)l * lda]) * (opB ? B[j + (long long)l * ldb] : B[l + (long long)j * ldb]);
+          C[i + (long long)j * ldc] = factor * sum;
+        }
+  });
   return 0;
 }
 

@@ -4,7 +4,7 @@
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
 // is wrong with the machine: absent, broken, old, mute (streams write no words), faulty, faulty elsewhere (where another thread than the first launches), without graphs. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_running, stand_in_words (written by streams), stand_in_elsewhere (launches by other threads than the first), stand_in_submissions (runs of graphs) and stand_in_graphs. Not here: speed.
+// there is room for. What streams do to memory is checked for its order (clocks.hpp), which no time of a run changes. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_running, stand_in_words (written by streams), stand_in_elsewhere (launches by other threads than the first), stand_in_submissions (runs of graphs), stand_in_races (operations that nothing orders), and how many there are of what was made and not destroyed: stand_in_graphs, stand_in_streams, stand_in_events, stand_in_modules, stand_in_page_locked (bytes). Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -25,6 +25,8 @@
 #include <thread>
 #include <vector>
 
+#include "clocks.hpp"
+
 typedef int Result;
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, OUT_OF_RESOURCES = 701, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_SUPPORTED = 801, UNKNOWN = 999 };
 
@@ -38,8 +40,10 @@ static std::atomic<int> sticky{OK};
 #define USABLE \
   if (sticky) return sticky
 
+// Where each stream's thread takes work from.
 struct Stream {
   std::deque<std::function<void()>> queue;
+  clocks::Line line;
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false, busy = false;
@@ -60,14 +64,20 @@ struct Stream {
       changed.notify_all();
     }
   }
-  void push(std::function<void()> work) {
+  // Returns the operation's place in the order.
+  template <class Work> clocks::Operation push(std::string what, Work work) {
     std::lock_guard<std::mutex> lock(mutex);
-    queue.push_back(std::move(work));
+    const clocks::Operation by = line.next(std::move(what));
+    queue.push_back([=] { work(by); });
     changed.notify_all();
+    return by;
   }
   void finish() {
+    const auto done = line.now();
     std::unique_lock<std::mutex> lock(mutex);
     changed.wait(lock, [this] { return queue.empty() && !busy; });
+    lock.unlock();
+    clocks::learn(done, "streams");
   }
 };
 
@@ -76,7 +86,14 @@ struct Event {
   // The program, until it destroys it, which it may before the stream has come there, and each place in a stream.
   std::atomic<int> holders{1};
   std::chrono::steady_clock::time_point time;
+  // What is done before the last place at which it was recorded.
+  std::shared_ptr<const clocks::Clock> done;
+  std::mutex mutex;
 
+  std::shared_ptr<const clocks::Clock> last() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return done;
+  }
   void let_go() {
     if (--holders == 0) delete this;
   }
@@ -87,6 +104,15 @@ struct Module {
   void (*launch)(unsigned, unsigned, const void *);
   unsigned long bytes;
   int threads;
+  // Of the allocations that the last run used, the bytes that it read and wrote.
+  size_t (*used)(const struct Used **);
+  std::string name;
+};
+// As nvrtc.cpp has it.
+struct Used {
+  uintptr_t begin, end;
+  bool known;
+  uintptr_t read_begin, read_end, written_begin, written_end;
 };
 
 // Memory that the pool holds, and what of it is in use.
@@ -103,9 +129,9 @@ static size_t total() {
   return given ? strtoull(given, nullptr, 10) : (size_t)4 << 30;
 }
 
-// The host's memory that is page-locked where it is.
-static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
-static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0}, words{0}, running{0}, graphs{0}, submissions{0};
+// The host's memory that is page-locked where it is, and what was allocated so.
+static std::map<void *, size_t> &locked = *new std::map<void *, size_t>, &page_locked_at = *new std::map<void *, size_t>;
+static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0}, words{0}, running{0}, graphs{0}, submissions{0}, streams{0}, events{0}, modules{0}, page_locked{0};
 
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
@@ -114,6 +140,16 @@ static bool fails() {
   before_failing = 0;
   if (failing-- > 0) return ++have_failed;
   return before_failing = -1, false;
+}
+
+// Tells whether bytes change.
+static uint64_t sum(const void *from, size_t bytes) {
+  uint64_t sum = 0, word = 0;
+  for (size_t i = 0; i < bytes; i += 8) {
+    memcpy(&word, (const char *)from + i, std::min<size_t>(8, bytes - i));
+    sum = (sum << 5 | sum >> 59) + word;
+  }
+  return sum;
 }
 
 extern "C" {
@@ -148,8 +184,14 @@ long stand_in_elsewhere() { return elsewhere; }
 // Runs of graphs, and how many graphs there are.
 long stand_in_submissions() { return submissions; }
 long stand_in_graphs() { return graphs; }
+long stand_in_streams() { return streams; }
+long stand_in_events() { return events; }
+long stand_in_modules() { return modules; }
+long stand_in_page_locked() { return page_locked; }
+// Operations on the same memory that nothing orders.
+long stand_in_races() { return clocks::races; }
 
-Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
+Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13010, OK; }
 Result cuInit(unsigned) {
   if (is("absent")) return NO_DEVICE;
   if (is("broken")) return UNKNOWN;
@@ -202,7 +244,7 @@ Result cuMemGetInfo_v2(size_t *free, size_t *all) {
   return *all = total(), *free = *all - used - stacks(stack_limit), OK;
 }
 // A pool that never fits a smaller block into a larger one that was freed: it grows unless it is trimmed.
-Result cuMemAllocAsync(uint64_t *address, size_t bytes, Stream *) {
+Result cuMemAllocAsync(uint64_t *address, size_t bytes, Stream *stream) {
   USABLE;
   allocations++;
   std::lock_guard<std::mutex> lock(memory_mutex);
@@ -212,10 +254,12 @@ Result cuMemAllocAsync(uint64_t *address, size_t bytes, Stream *) {
   void *memory = malloc(bytes);
   memset(memory, 0xab, bytes);
   in_use[memory] = bytes;
+  clocks::allocate(stream->push("the allocation", [](const clocks::Operation &) {}), (uintptr_t)memory, bytes);
   return *address = (uint64_t)memory, OK;
 }
 Result cuMemFreeAsync(uint64_t address, Stream *stream) {
-  stream->push([address] {
+  stream->push("the end of the allocation", [address](const clocks::Operation &by) {
+    clocks::release(by, address);
     std::lock_guard<std::mutex> lock(memory_mutex);
     used -= in_use.at((void *)address);
     in_use.erase((void *)address);
@@ -226,9 +270,22 @@ Result cuMemFreeAsync(uint64_t address, Stream *stream) {
 Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   USABLE;
   if (fails()) return NO_MEMORY;
-  return *memory = malloc(bytes), OK;
+  *memory = bytes <= clocks::PAGE ? clocks::words() : malloc(bytes);
+  if (!*memory) return NO_MEMORY;
+  clocks::allocate((uintptr_t)*memory, bytes);
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  page_locked += page_locked_at[*memory] = bytes;
+  return OK;
 }
-Result cuMemFreeHost(void *memory) { return free(memory), OK; }
+Result cuMemFreeHost(void *memory) {
+  clocks::release((uintptr_t)memory);
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  page_locked -= page_locked_at[memory];
+  page_locked_at.erase(memory);
+  // streams may still write words to a page
+  if (!clocks::has_words(memory)) free(memory);
+  return OK;
+}
 Result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
   USABLE;
   std::lock_guard<std::mutex> lock(memory_mutex);
@@ -244,52 +301,88 @@ Result cuMemHostUnregister(void *memory) {
 Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Stream *stream) {
   USABLE;
   copies++;
-  // In pieces, and volatile: a kernel may be reading.
-  stream->push([=] {
-    if (bytes == 8) __atomic_store_n((uint64_t *)to, *(const uint64_t *)from, __ATOMIC_SEQ_CST);
-    else memcpy((void *)to, from, bytes);
+  const void *source = clocks::own(from);
+  if (bytes == 8 && clocks::has_words(from)) {
+    stream->push("a stop key", [=](const clocks::Operation &by) {
+      __atomic_store_n((uint64_t *)to, *(const uint64_t *)source, __ATOMIC_SEQ_CST);
+      clocks::use(by, to, bytes, clocks::STOPS);
+    });
+    return OK;
+  }
+  const uint64_t queued = sum(source, bytes);
+  stream->push("a copy to the device", [=](const clocks::Operation &by) {
+    if (sum(source, bytes) != queued) clocks::report("the host changed what a copy to the device had not yet read, on stream " + std::to_string(by.stream));
+    memcpy((void *)to, source, bytes);
+    clocks::use(by, to, bytes, clocks::WRITES);
+    clocks::use(by, (uintptr_t)from, bytes, clocks::READS, false);
   });
   return OK;
 }
 Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Stream *stream) {
   USABLE;
   copies++;
-  stream->push([=] { memcpy(to, (const void *)from, bytes); });
+  void *target = clocks::own(to);
+  stream->push("a copy to the host", [=](const clocks::Operation &by) {
+    memcpy(target, (const void *)from, bytes);
+    clocks::use(by, from, bytes, clocks::READS);
+    clocks::use(by, (uintptr_t)to, bytes, clocks::WRITES, false);
+  });
   return OK;
 }
 
 Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, Stream *stream) {
   USABLE;
-  stream->push([=] { memcpy((void *)to, (const void *)from, bytes); });
+  stream->push("a copy", [=](const clocks::Operation &by) {
+    memcpy((void *)to, (const void *)from, bytes);
+    clocks::use(by, from, bytes, clocks::READS);
+    clocks::use(by, to, bytes, clocks::WRITES);
+  });
   return OK;
 }
 Result cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, Stream *stream) {
   USABLE;
-  stream->push([=] { memset((void *)to, byte, bytes); });
+  stream->push("a fill", [=](const clocks::Operation &by) {
+    memset((void *)to, byte, bytes);
+    clocks::use(by, to, bytes, clocks::WRITES);
+  });
   return OK;
 }
 
 Result cuStreamCreate(Stream **stream, unsigned) {
   USABLE;
+  streams++;
   return *stream = new Stream, OK;
 }
 Result cuStreamSynchronize(Stream *stream) { return stream->finish(), sticky; }
 Result cuStreamWaitValue32_v2(Stream *stream, uint64_t address, uint32_t value, unsigned flags) {
   USABLE;
   if (flags != 0) return INVALID;
-  stream->push([address, value] {
-    while (((std::atomic<uint32_t> *)address)->load() < value) std::this_thread::yield();
+  stream->push("a wait for the host", [word = clocks::own((std::atomic<uint32_t> *)address), value](const clocks::Operation &) {
+    while (word->load() < value) std::this_thread::yield();
   });
   return OK;
 }
 Result cuStreamWriteValue32_v2(Stream *stream, uint64_t address, uint32_t value, unsigned flags) {
   USABLE;
   if (flags != 0 || is("mute")) return INVALID;
-  stream->push([address, value] {
+  stream->push("a word", [address, value](const clocks::Operation &by) {
     words++;
-    ((std::atomic<uint32_t> *)address)->store(value);
+    clocks::tell(by, address, value);
   });
   return OK;
+}
+// For other libraries: work on a stream, and the memory that it uses.
+struct Range {
+  const void *begin;
+  size_t bytes;
+  bool writes;
+};
+void stand_in_run(Stream *stream, const char *what, const Range *ranges, size_t count, std::function<void()> *work) {
+  stream->push(what, [used = std::vector<Range>(ranges, ranges + count), run = *work](const clocks::Operation &by) {
+    auto own = run;
+    own();
+    for (const Range &range : used) clocks::use(by, (uintptr_t)range.begin, range.bytes, range.writes ? clocks::WRITES : clocks::READS);
+  });
 }
 // How many words streams have written.
 long stand_in_words() { return words; }
@@ -300,38 +393,48 @@ Result cuStreamDestroy_v2(Stream *stream) {
     stream->changed.notify_all();
   }
   stream->thread.join();
+  clocks::learn(stream->line.now(), "streams");
+  streams--;
   delete stream;
   return OK;
 }
 
 Result cuEventCreate(Event **event, unsigned) {
   USABLE;
+  events++;
   return *event = new Event, OK;
 }
 Result cuEventRecord(Event *event, Stream *stream) {
   USABLE;
   event->holders++;
   event->pending++;
-  stream->push([event] {
+  std::lock_guard<std::mutex> lock(event->mutex);
+  const clocks::Operation by = stream->push("an event", [event](const clocks::Operation &) {
     event->time = std::chrono::steady_clock::now();
     event->pending--;
     event->let_go();
   });
+  event->done = by.done;
   return OK;
 }
 Result cuEventQuery(Event *event) {
   USABLE;
   questions++;
-  return event->pending ? NOT_READY : OK;
+  const auto done = event->last();
+  if (event->pending) return NOT_READY;
+  clocks::learn(done, "events");
+  return OK;
 }
 Result cuEventSynchronize(Event *event) {
+  const auto done = event->last();
   while (event->pending) std::this_thread::yield();
+  clocks::learn(done, "events");
   return sticky;
 }
 Result cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
   return *milliseconds = std::chrono::duration<float, std::milli>(to->time - from->time).count(), OK;
 }
-Result cuEventDestroy_v2(Event *event) { return event->let_go(), OK; }
+Result cuEventDestroy_v2(Event *event) { return events--, event->let_go(), OK; }
 
 Result cuModuleLoadDataEx(Module **module, const char *image, unsigned, void *, void *) {
   USABLE;
@@ -346,16 +449,18 @@ Result cuModuleLoadDataEx(Module **module, const char *image, unsigned, void *, 
   unlink(path);
   if (!library) return fprintf(stderr, "%s\n", dlerror()), INVALID;
   *module = new Module{library, (void (*)(unsigned, unsigned, const void *))dlsym(library, "stand_in_launch"),
-                       ((unsigned long (*)())dlsym(library, "stand_in_bytes"))(), ((int (*)())dlsym(library, "stand_in_threads"))()};
+                       ((unsigned long (*)())dlsym(library, "stand_in_bytes"))(), ((int (*)())dlsym(library, "stand_in_threads"))(), (size_t(*)(const Used **))dlsym(library, "stand_in_used")};
+  (*(bool (**)(uintptr_t, uintptr_t *, uintptr_t *))dlsym(library, "stand_in_bounds")) = clocks::bounds;
+  modules++;
   return OK;
 }
-Result cuModuleGetFunction(Module **function, Module *module, const char *) { return *function = module, OK; }
-Result cuModuleUnload(Module *module) { return dlclose(module->library), delete module, OK; }
+Result cuModuleGetFunction(Module **function, Module *module, const char *name) { return module->name = name, *function = module, OK; }
+Result cuModuleUnload(Module *module) { return modules--, dlclose(module->library), delete module, OK; }
 Result cuFuncGetAttribute(int *value, int attribute, Module *module) {
   const int values[] = {module->threads, 0, 0, 16, 32};  // threads, shared, constant, local, registers
   return *value = values[attribute], OK;
 }
-Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Module *, int block, size_t) { return *blocks = 2048 / block, OK; }
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Module *, int block, size_t) { return *blocks = std::min(32, 2048 / ((block + 31) / 32 * 32)), OK; }
 Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned, unsigned, Stream *stream, void **params, void **) {
   USABLE;
   std::vector<uint64_t> args((module->bytes + 7) / 8);
@@ -367,7 +472,7 @@ Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigne
     elsewhere++;
     if (is("faulty elsewhere")) return running--, OUT_OF_RESOURCES;
   }
-  stream->push([=] {
+  stream->push(module->name, [=](const clocks::Operation &by) {
     if (is("faulty")) {
       sticky = FAULT;
       running--;
@@ -377,6 +482,11 @@ Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigne
     static std::mutex alone;
     std::lock_guard<std::mutex> lock(alone);
     module->launch(grid, block, args.data());
+    const Used *each;
+    for (size_t left = module->used(&each); left > 0; left--, each++) {
+      if (each->read_begin < each->read_end) clocks::use(by, each->read_begin, each->read_end - each->read_begin, clocks::READS);
+      if (each->written_begin < each->written_end) clocks::use(by, each->written_begin, each->written_end - each->written_begin, clocks::WRITES);
+    }
     running--;
   });
   return OK;

@@ -94,6 +94,7 @@ pub(super) fn run(
         stop_sent: None,
         page_locked,
         arena: &arena,
+        allocated: &marks[0],
         status: plan.status,
         beside: other,
     };
@@ -392,6 +393,8 @@ struct Watch<'a> {
     stop_sent: Option<Instant>,
     page_locked: &'a PageLockedBuffer,
     arena: &'a Arena<'a>,
+    /// The event behind the allocation of the arena.
+    allocated: &'a Event,
     status: usize,
     beside: &'a Stream,
 }
@@ -425,8 +428,9 @@ impl Watch<'_> {
         }
     }
 
-    /// Makes all jobs end at their next check.
+    /// Makes all jobs end at their next check. The other stream may not use the arena before this one has allocated it.
     fn stop(&mut self) -> Result<()> {
+        self.allocated.wait()?;
         self.stop_sent = Some(Instant::now());
         self.page_locked.send_zero(ZERO_SLOT, self.arena, self.status, self.beside)
     }
