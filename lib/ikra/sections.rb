@@ -43,6 +43,20 @@ module Ikra
       # Before plain Ruby reads objects: sections before it write what they have computed.
       def wait_for_others = Thread.current[VARIABLE]&.before_ruby
 
+      # Where the section was called that this thread runs.
+      def called_at
+        gate = Thread.current[VARIABLE]
+        gate.called_at if gate.is_a?(Gate)
+      end
+
+      # Waits for other sections. A profile counts that time for these, not for what runs here.
+      def waiting
+        waits = Ikra.__waits
+        yield
+      ensure
+        Ikra.__waited if waits
+      end
+
       # A whole call of +pmap+ or +peach+.
       def call(operation, base, ticks, options, block)
         return EACH.bind_call(base, ticks, **options, &block) if operation == :peach
@@ -312,7 +326,7 @@ module Ikra
 
     def run(section, single) = serial? ? run_now(section) : begin_section(section, single)
 
-    def serial? = @policy == :serial || Ikra.__measured? || Ikra.__explaining?
+    def serial? = @policy == :serial || Ikra.__explaining?
 
     # Runs the block of {Ikra.concurrently}. Where it is left in another way than by its end, sections that were called
     # before are completed, as sequential Ruby would have run them.

@@ -1486,8 +1486,8 @@ fn a_forked_child() {
     assert_eq!(launch(&cuda).unwrap_or_else(|e| panic!("{e}")), Outcome::Done, "the parent is not disturbed");
 }
 
-/// One round of a loop that waits for the stream of an upload, and for the queue by an event, later by the word that the
-/// queue writes.
+/// One round of a loop that waits for the stream of an upload, and for the queue by an event, later by the word that
+/// the queue writes.
 fn a_round(doubling: &mut Doubling<'_>) {
     doubling.columns = there(doubling.cuda, &Run::new(0..DOUBLED as i64));
     // the last upload is not followed by another one, which would wait for it, too

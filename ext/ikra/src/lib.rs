@@ -130,9 +130,13 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(start_profile, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
+    ikra.define_singleton_method("__profile_give", function!(profile::give, 1))?;
+    ikra.define_singleton_method("__profiled", function!(profile::profiled, 0))?;
+    ikra.define_singleton_method("__waits", function!(profile::waits, 0))?;
+    ikra.define_singleton_method("__waited", function!(profile::waited, 0))?;
     ikra.define_singleton_method("__measured?", function!(profile::is_measured, 0))?;
     ikra.define_singleton_method("__enter", function!(profile::enter, 6))?;
-    ikra.define_singleton_method("__leave", function!(profile::leave, 0))?;
+    ikra.define_singleton_method("__leave", function!(profile::leave, 1))?;
     ikra.define_singleton_method("__explaining?", function!(explain::wanted, 0))?;
     ikra.define_singleton_method("__explain_start", function!(explain::start, 0))?;
     ikra.define_singleton_method("__explain_stop", function!(explain::stop, 0))?;

@@ -7,6 +7,8 @@ module Ikra
     class Gate
       # What the section writes (`Ikra::Footprint`).
       attr_reader :footprints, :sections
+      # The method that was called, and the path and line of the call. nil where nobody measures.
+      attr_reader :called_at
 
       def initialize(sections, section, single)
         @sections = sections
@@ -16,6 +18,9 @@ module Ikra
         @events = Thread::Queue.new
         @turns = Thread::Queue.new
         @ended = Thread::Queue.new
+        # The Fiber whose profile the section belongs to.
+        @profiled = Ikra.__profiled
+        @called_at = Ikra.__caller if @profiled
       end
 
       # Runs the work on a thread of its own, and yields its value and its error there.
@@ -32,11 +37,13 @@ module Ikra
       def run(work)
         @began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         Thread.handle_interrupt(Object => :never) do
+          Ikra.__profile_start if @profiled
           begin
             value = Thread.handle_interrupt(Object => :immediate) { attempt(work) }
           rescue Exception => raised # rubocop:disable Lint/RescueException
             error = raised
           end
+          Ikra.__profile_give(@profiled) if @profiled
           @footprints.clear
           @sections.trace&.ran(@section, @began, @computed || Process.clock_gettime(Process::CLOCK_MONOTONIC))
           yield value, error
@@ -153,7 +160,7 @@ module Ikra
       end
 
       def take_turn
-        @turns.pop
+        Sections.waiting { @turns.pop }
         raise Cancelled if @stopped
       end
     end

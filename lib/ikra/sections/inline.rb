@@ -2,21 +2,22 @@
 
 module Ikra
   class Sections
+    # A section needs a thread of Ruby's after all: it has done nothing yet.
+    # @api private
+    class Aborted < Exception # rubocop:disable Lint/InheritException
+    end
+
     # A section that runs inline, on the caller's thread, as far as it needs Ruby: it packs there. A short kernel runs
     # there, too, and a longer one on a thread without Ruby (`Ikra::Submitted`).
     # @api private
     class Inline
-      # It needs a thread of Ruby's after all: it has done nothing yet.
-      class Aborted < Exception # rubocop:disable Lint/InheritException
-      end
-
       # What a section does not raise itself. Other threads may raise something only where it waits for other sections.
       INTERRUPTS = [SignalException, SystemExit].freeze
       MASK = { Exception => :never }.freeze
       WAITS = { Exception => :immediate }.freeze
       # The longest kernel, in seconds, that keeps the caller's thread.
       SHORT = 0.001
-      private_constant :Aborted, :INTERRUPTS, :MASK, :WAITS, :SHORT
+      private_constant :INTERRUPTS, :MASK, :WAITS, :SHORT
 
       # What the section writes (`Ikra::Footprint`).
       attr_reader :footprints, :sections
@@ -61,7 +62,7 @@ module Ikra
 
       # Waits until sections before it have written.
       def finish_before
-        Thread.handle_interrupt(WAITS) { @sections.finish_before }
+        Sections.waiting { Thread.handle_interrupt(WAITS) { @sections.finish_before } }
       rescue Exception => error # rubocop:disable Lint/RescueException
         @interrupt = error unless error.equal?(@sections.failure)
         raise
@@ -71,7 +72,7 @@ module Ikra
 
       # Another section, whose value the block has captured, writes.
       def finish(section)
-        Thread.handle_interrupt(WAITS) { @sections.finish_until(section) }
+        Sections.waiting { Thread.handle_interrupt(WAITS) { @sections.finish_until(section) } }
       rescue Exception => error # rubocop:disable Lint/RescueException
         @interrupt = error unless error.is_a?(ThreadError)
         raise

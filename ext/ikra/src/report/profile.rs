@@ -7,6 +7,10 @@
 //! An operation that the user calls is one [`Record`]. Ruby code that knows that it is one says so (`Ikra.__measured`):
 //! what it does between its sections and steps is Ruby's phase then. A section or step outside of these is a record by
 //! itself.
+//!
+//! A section whose caller goes on while its kernel runs is kept when its call ends ([`Clock::suspend`]). What it does
+//! later is added then. Times in which a section or an operation waits for others do not count ([`waited`]), as these
+//! others count them.
 
 use crate::ruby::errors;
 use crate::ruby::fiber::{self, Number};
@@ -15,7 +19,7 @@ use magnus::prelude::*;
 use magnus::{Error, RArray, Ruby};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A phase of a section, in the order in which they run.
@@ -64,8 +68,11 @@ pub struct Step {
 }
 
 /// A section, a step, or an operation of several of them. Each phase may have been entered several times.
+#[derive(Clone)]
 struct Record {
     begun: Instant,
+    /// How long its Fiber had waited for other sections by then.
+    waited: Duration,
     about: Option<About>,
     spans: Vec<(Phase, Instant, Duration)>,
     took: Duration,
@@ -76,13 +83,24 @@ struct Record {
     /// What elements are, and why it runs where it does, of an operation: where somebody asks.
     kind: Option<String>,
     why: Option<String>,
+    /// Whether its kernel ran while its caller went on.
+    is_beside: bool,
+    /// How much of the machine its kernel used.
+    share: Option<f64>,
+    /// The frames that only have its sums.
+    left_out: Vec<u64>,
 }
 
+/// A record that may grow.
+type Kept = Arc<Mutex<Record>>;
+
 impl Record {
-    fn begin() -> Self {
+    /// `waited`: how long its Fiber has waited so far.
+    fn begin(waited: Duration) -> Self {
         let (spans, steps) = Default::default();
         Self {
             begun: Instant::now(),
+            waited,
             about: None,
             spans,
             took: Duration::ZERO,
@@ -91,7 +109,24 @@ impl Record {
             steps,
             kind: None,
             why: None,
+            is_beside: false,
+            share: None,
+            left_out: Vec::new(),
         }
+    }
+
+    /// It ends now. `waited`: how long its Fiber has waited so far.
+    fn stop(&mut self, waited: Duration) {
+        self.took += self.begun.elapsed().saturating_sub(waited.saturating_sub(self.waited));
+    }
+
+    /// Takes what the section did later.
+    fn continue_with(&mut self, later: Self) {
+        self.took += later.took;
+        self.copied += later.copied;
+        self.is_beside |= later.is_beside;
+        self.share = later.share.or(self.share);
+        self.spans.extend(later.spans);
     }
 }
 
@@ -102,22 +137,30 @@ struct Open {
     record: Record,
     /// Up to when it is known where its time went.
     until: Instant,
+    /// How long its Fiber had waited by then.
+    waited: Duration,
 }
 
 impl Open {
-    /// What passed since then was Ruby's.
-    fn catch_up(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.until);
+    /// What passed since then was Ruby's, but for waiting.
+    fn catch_up(&mut self, now: Instant, waited: Duration) {
+        let idle = waited.saturating_sub(self.waited);
+        let passed = now.saturating_duration_since(self.until).saturating_sub(idle);
         if !passed.is_zero() {
             self.record.spans.push((Phase::Ruby, self.until, passed));
-            self.until = now;
         }
+        self.until = self.until.max(now);
+        self.waited = waited;
     }
 
-    fn take(&mut self, part: Record) {
-        self.catch_up(part.begun);
-        self.until = self.until.max(part.begun + part.took);
+    /// `waited`: how long its Fiber has waited so far.
+    fn take(&mut self, part: Record, waited: Duration) {
+        self.catch_up(part.begun, part.waited);
+        self.until = self.until.max(part.begun + part.took + waited.saturating_sub(part.waited));
+        self.waited = waited;
         let own = &mut self.record;
+        own.is_beside |= part.is_beside;
+        own.share = own.share.or(part.share);
         own.spans.extend(part.spans);
         own.copied += part.copied;
         own.sections += part.sections;
@@ -140,12 +183,21 @@ const RUBY: &str = "ruby";
 
 /// What one `Ikra.profile` or `Ikra.explain` saw so far.
 pub struct Frame {
+    number: u64,
     started: Instant,
-    sums: [Duration; NAMES.len()],
-    sections: Vec<Arc<Record>>,
+    sections: Vec<Kept>,
     left_out: usize,
+    /// What sections took of which nothing else is kept.
+    sums: Sums,
     /// The operation within which it began, which goes on when it ended.
     around: Option<Open>,
+}
+
+/// Time by phase.
+type Sums = [Duration; NAMES.len()];
+
+fn add(sums: &mut Sums, spans: &[(Phase, Instant, Duration)]) {
+    spans.iter().for_each(|(phase, _, time)| sums[*phase as usize] += *time);
 }
 
 /// Those of a Fiber, and the operation that runs there.
@@ -153,19 +205,34 @@ pub struct Frame {
 struct Watch {
     frames: Vec<Frame>,
     open: Option<Open>,
+    /// How long it waited for other sections.
+    waited: Duration,
+    waits: Vec<Wait>,
+}
+
+/// A Fiber waits for other sections, which it may also end, or run. They are no part of the operation around.
+struct Wait {
+    since: Instant,
+    waited: Duration,
+    around: Option<Open>,
 }
 
 impl Watch {
-    fn keep(&mut self, record: Record) {
-        let record = Arc::new(record);
+    fn keep(&mut self, record: Record) -> Kept {
+        let kept = Arc::new(Mutex::new(record));
+        self.keep_also(&kept);
+        kept
+    }
+
+    fn keep_also(&mut self, kept: &Kept) {
         for frame in &mut self.frames {
-            for (phase, _, time) in &record.spans {
-                frame.sums[*phase as usize] += *time;
-            }
             if frame.sections.len() < MAX_SECTIONS {
-                frame.sections.push(record.clone());
+                frame.sections.push(kept.clone());
             } else {
+                let mut record = kept.lock();
                 frame.left_out += 1;
+                add(&mut frame.sums, &record.spans);
+                record.left_out.push(frame.number);
             }
         }
     }
@@ -175,10 +242,13 @@ impl Watch {
 struct Profiles {
     /// How many there are, so that a section need not look for its Fiber where there are none.
     running: AtomicUsize,
+    /// How many there were.
+    frames: AtomicU64,
     by_fiber: Mutex<Option<RawMap<Watch>>>,
 }
 
-static PROFILES: Profiles = Profiles { running: AtomicUsize::new(0), by_fiber: Mutex::new(None) };
+static PROFILES: Profiles =
+    Profiles { running: AtomicUsize::new(0), frames: AtomicU64::new(0), by_fiber: Mutex::new(None) };
 
 /// Whether anybody measures.
 pub fn is_running() -> bool {
@@ -190,10 +260,10 @@ fn watching<T>(fiber: Number, look: impl FnOnce(&mut Watch) -> T) -> Option<T> {
     PROFILES.by_fiber.lock().as_mut()?.get_mut(&fiber).map(look)
 }
 
-/// The Fiber that runs, if it is measured.
-fn measured(ruby: &Ruby) -> Option<Number> {
+/// The Fiber that runs, if it is measured, and how long it has waited for other sections.
+fn measured(ruby: &Ruby) -> Option<(Number, Duration)> {
     let fiber = is_running().then(|| fiber::known(ruby)).flatten()?;
-    watching(fiber, |_| fiber)
+    watching(fiber, |watch| (fiber, watch.waited))
 }
 
 /// `Ikra.__measured?`: whether this Fiber is measured.
@@ -201,16 +271,86 @@ pub fn is_measured(ruby: &Ruby) -> bool {
     measured(ruby).is_some()
 }
 
+/// `Ikra.__profiled`: the number of this Fiber, if it is measured.
+pub fn profiled(ruby: &Ruby) -> Option<Number> {
+    measured(ruby).map(|(fiber, _)| fiber)
+}
+
+/// Whether an operation is measured of which a section would be a part.
+pub fn is_within(ruby: &Ruby) -> bool {
+    measured(ruby).is_some_and(|(fiber, _)| !is_alone(fiber))
+}
+
+/// `Ikra.__waits`: this Fiber waits for other sections, up to [`waited`]. False if it is not measured.
+pub fn waits(ruby: &Ruby) -> bool {
+    let Some((fiber, waited)) = measured(ruby) else { return false };
+    let begin = |watch: &mut Watch| {
+        let around = watch.open.take();
+        watch.waits.push(Wait { since: Instant::now(), waited, around });
+    };
+    watching(fiber, begin).is_some()
+}
+
+/// `Ikra.__waited`: it waits no longer.
+pub fn waited(ruby: &Ruby) {
+    let Some((fiber, _)) = measured(ruby) else { return };
+    watching(fiber, |watch| {
+        let Some(Wait { since, waited, around }) = watch.waits.pop() else { return };
+        (watch.waited, watch.open) = (waited + since.elapsed(), around);
+    });
+}
+
 /// Measures the phases of one section or step.
-pub struct Clock(Option<(Number, Record)>);
+pub struct Clock(Option<Running>);
+
+struct Running {
+    fiber: Number,
+    record: Record,
+    /// What it goes on with.
+    earlier: Option<Kept>,
+}
+
+/// A section that was measured up to where its caller went on.
+pub struct Suspended(Option<(Number, Kept)>);
+
+impl Suspended {
+    /// Measures what the section does from now on, in whatever Fiber.
+    pub fn resume(self) -> Clock {
+        let running = |(fiber, kept)| Running { fiber, record: Record::begin(Duration::ZERO), earlier: Some(kept) };
+        Clock(self.0.map(running))
+    }
+}
 
 impl Clock {
     pub fn start(ruby: &Ruby) -> Self {
-        Self(measured(ruby).map(|fiber| (fiber, Record::begin())))
+        let running = |(fiber, waited)| Running { fiber, record: Record::begin(waited), earlier: None };
+        Self(measured(ruby).map(running))
     }
     /// Measures nothing.
     pub fn stopped() -> Self {
         Self(None)
+    }
+    /// The caller goes on. What was measured is kept.
+    pub fn suspend(&mut self) -> Suspended {
+        let Some(mut running) = self.0.take() else { return Suspended(None) };
+        let kept = watching(running.fiber, |watch| {
+            running.record.stop(watch.waited);
+            watch.keep(running.record)
+        });
+        Suspended(kept.map(|kept| (running.fiber, kept)))
+    }
+    /// The kernel ran beside the caller, from `began` to `ended`.
+    pub fn ran_beside(&mut self, (began, ended): (Instant, Instant)) {
+        if let Some(Running { record, .. }) = &mut self.0 {
+            record.is_beside = true;
+            record.took += ended.saturating_duration_since(began);
+        }
+    }
+    /// How much of the machine the kernel used, from 0 to 1.
+    pub fn shares(&mut self, share: Option<f64>) {
+        if let Some(Running { record, .. }) = &mut self.0 {
+            record.share = share;
+        }
     }
     pub fn is_running(&self) -> bool {
         self.0.is_some()
@@ -224,7 +364,7 @@ impl Clock {
     /// # Errors
     /// What Ruby raises.
     pub fn tell(&mut self, ruby: &Ruby, about: impl FnOnce() -> Result<About, Error>) -> Result<(), Error> {
-        let Some((fiber, record)) = &mut self.0 else { return Ok(()) };
+        let Some(Running { fiber, record, .. }) = &mut self.0 else { return Ok(()) };
         let mut about = about()?;
         if errors::is_library(&about.path) && is_alone(*fiber) {
             let (operation, path, line) = caller(ruby)?;
@@ -239,7 +379,7 @@ impl Clock {
     /// # Errors
     /// What Ruby raises.
     pub fn step(&mut self, ruby: &Ruby, step: impl FnOnce() -> Step) -> Result<(), Error> {
-        let Some((fiber, record)) = &mut self.0 else { return Ok(()) };
+        let Some(Running { fiber, record, .. }) = &mut self.0 else { return Ok(()) };
         let asked = Instant::now();
         let step = step();
         if is_alone(*fiber) {
@@ -264,12 +404,12 @@ impl Clock {
     }
     /// Bytes of arrays were copied, so that what is written to them can be undone.
     pub fn copied(&mut self, bytes: usize) {
-        if let Some((_, record)) = &mut self.0 {
+        if let Some(Running { record, .. }) = &mut self.0 {
             record.copied += bytes;
         }
     }
     pub fn add(&mut self, phase: Phase, start: Instant, time: Duration) {
-        if let Some((_, record)) = &mut self.0 {
+        if let Some(Running { record, .. }) = &mut self.0 {
             record.spans.push((phase, start, time));
         }
     }
@@ -277,16 +417,34 @@ impl Clock {
 
 impl Drop for Clock {
     fn drop(&mut self) {
-        let Some((fiber, mut record)) = self.0.take() else { return };
-        record.took = record.begun.elapsed();
-        if let Some((_, took)) = record.steps.first_mut() {
-            *took = record.took;
+        let Some(Running { fiber, mut record, earlier }) = self.0.take() else { return };
+        if let Some(kept) = earlier {
+            return later(fiber, record, &kept);
         }
-        watching(fiber, |watch| match &mut watch.open {
-            Some(open) => open.take(record),
-            None => watch.keep(record),
+        watching(fiber, |watch| {
+            record.stop(watch.waited);
+            if let Some((_, took)) = record.steps.first_mut() {
+                *took = record.took;
+            }
+            match &mut watch.open {
+                Some(open) => open.take(record, watch.waited),
+                None => drop(watch.keep(record)),
+            }
         });
     }
+}
+
+/// Adds what a section did after its call.
+fn later(fiber: Number, mut record: Record, kept: &Kept) {
+    record.took += record.begun.elapsed();
+    let left_out = kept.lock().left_out.clone();
+    if !left_out.is_empty() {
+        watching(fiber, |watch| {
+            let frames = watch.frames.iter_mut().filter(|frame| left_out.contains(&frame.number));
+            frames.for_each(|frame| add(&mut frame.sums, &record.spans));
+        });
+    }
+    kept.lock().continue_with(record);
 }
 
 /// Whether no operation runs that it would be a part of.
@@ -310,18 +468,18 @@ pub fn enter(
     kind: Option<String>,
     why: Option<String>,
 ) {
-    let mut record = Record::begin();
+    let Some((fiber, waited)) = measured(ruby) else { return };
+    let mut record = Record::begin(waited);
     record.about = Some(About { operation, path: path.into(), line, backend: RUBY, elements, ticks: 1 });
     (record.kind, record.why) = (kind, why);
-    let Some(fiber) = fiber::known(ruby) else { return };
     watching(fiber, |watch| match &mut watch.open {
         Some(open) => open.depth += 1,
-        None => watch.open = Some(Open { depth: 1, until: record.begun, record }),
+        None => watch.open = Some(Open { depth: 1, until: record.begun, waited, record }),
     });
 }
 
-/// `Ikra.__leave`: the operation ended.
-pub fn leave(ruby: &Ruby) {
+/// `Ikra.__leave(counts)`: the operation ended. `counts`: whether it is to be kept.
+pub fn leave(ruby: &Ruby, counts: bool) {
     let now = Instant::now();
     let Some(fiber) = fiber::known(ruby) else { return };
     watching(fiber, |watch| {
@@ -330,9 +488,13 @@ pub fn leave(ruby: &Ruby) {
         if open.depth == 0
             && let Some(mut open) = watch.open.take()
         {
-            open.catch_up(now);
-            open.record.took = now.saturating_duration_since(open.record.begun);
-            watch.keep(open.record);
+            let waited = watch.waited;
+            open.catch_up(now, waited);
+            let idle = waited.saturating_sub(open.record.waited);
+            open.record.took = now.saturating_duration_since(open.record.begun).saturating_sub(idle);
+            if counts {
+                watch.keep(open.record);
+            }
         }
     });
 }
@@ -348,7 +510,8 @@ pub fn start(ruby: &Ruby) -> Result<(), Error> {
     let watch = all.get_or_insert_default().entry(fiber).or_default();
     let around = watch.open.take();
     let (sums, sections) = Default::default();
-    watch.frames.push(Frame { started: Instant::now(), sums, sections, left_out: 0, around });
+    let number = PROFILES.frames.fetch_add(1, Ordering::Relaxed);
+    watch.frames.push(Frame { number, started: Instant::now(), sections, left_out: 0, sums, around });
     Ok(())
 }
 
@@ -367,6 +530,18 @@ pub fn finished(ruby: &Ruby) -> Option<Frame> {
     Some(frame)
 }
 
+/// `Ikra.__profile_give(fiber)`: what there was since the last start ran beside the Fiber with that number, which gets
+/// it.
+pub fn give(ruby: &Ruby, fiber: Number) {
+    let Some(frame) = finished(ruby) else { return };
+    watching(fiber, |watch| {
+        for kept in &frame.sections {
+            kept.lock().is_beside = true;
+            watch.keep_also(kept);
+        }
+    });
+}
+
 /// Of Fibers that left theirs open, and are gone.
 pub fn let_go(fibers: &[Number]) {
     let mut all = PROFILES.by_fiber.lock();
@@ -377,20 +552,23 @@ pub fn let_go(fibers: &[Number]) {
 }
 
 /// `Ikra.__profile_stop`: what there was since the last start. `[{phase: seconds}, sections, left_out]`, a section
-/// being `[operation, path, line, backend, elements, ticks, start, seconds, [[phase, start, seconds]…], copied]`, all
-/// in seconds since then; the first six are nil where a section ended before that was known.
+/// being `[operation, path, line, backend, elements, ticks, start, seconds, [[phase, start, seconds]…], copied, beside,
+/// share]`, all times in seconds since then. The first six are nil where a section ended before that was known.
 ///
 /// # Errors
 /// What Ruby raises when memory ends.
 pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
     let Some(frame) = finished(ruby) else { return Ok(ruby.ary_new()) };
-    let sums = ruby.hash_new();
-    for (name, time) in NAMES.iter().zip(frame.sums) {
-        sums.aset(ruby.to_symbol(*name), time.as_secs_f64())?;
-    }
+    let mut times = frame.sums;
     let sections = ruby.ary_new();
-    for record in &frame.sections {
-        sections.push(section(ruby, record, frame.started)?)?;
+    for kept in &frame.sections {
+        let record = kept.lock().clone();
+        add(&mut times, &record.spans);
+        sections.push(section(ruby, &record, frame.started)?)?;
+    }
+    let sums = ruby.hash_new();
+    for (name, time) in NAMES.iter().zip(times) {
+        sums.aset(ruby.to_symbol(*name), time.as_secs_f64())?;
     }
     let answer = ruby.ary_new();
     answer.push(sums)?;
@@ -406,8 +584,11 @@ pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
 /// What Ruby raises when memory ends.
 pub fn operations(ruby: &Ruby, frame: &Frame) -> Result<RArray, Error> {
     let answer = ruby.ary_new();
-    let told = |record: &&Arc<Record>| record.sections == 0 || !record.steps.is_empty();
-    for record in frame.sections.iter().filter(told) {
+    for kept in &frame.sections {
+        let record = kept.lock().clone();
+        if record.sections > 0 && record.steps.is_empty() {
+            continue;
+        }
         let Some(about) = &record.about else { continue };
         let phases = ruby.hash_new();
         for (phase, name) in NAMES.iter().enumerate() {
@@ -462,5 +643,7 @@ fn section(ruby: &Ruby, record: &Record, zero: Instant) -> Result<RArray, Error>
     }
     answer.push(spans)?;
     answer.push(record.copied)?;
+    answer.push(record.is_beside)?;
+    answer.push(record.share)?;
     Ok(answer)
 }

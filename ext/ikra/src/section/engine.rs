@@ -41,7 +41,7 @@ use crate::device::backends;
 use crate::marshal::held_procs;
 use crate::options::Choice;
 use crate::report::explain::{self, Account};
-use crate::report::profile::{About, Clock, Phase};
+use crate::report::profile::{self, About, Clock, Phase};
 use crate::ruby::errors;
 use crate::ruby::gate;
 use crate::ruby::heap;
@@ -124,7 +124,9 @@ fn section_of(ruby: &Ruby, arguments: Arguments, captures: Captures, may_leave: 
     let explained = explain::wanted(ruby).then(Explained::default);
     let (request, counted, state, gate) = (&request, Cell::default(), None, gate::current(ruby));
     let is_resumable = match gate {
-        Some(gate) if may_leave && explained.is_none() && is_whole => gate.funcall("resumes?", ())?,
+        Some(gate) if may_leave && explained.is_none() && is_whole && !profile::is_within(ruby) => {
+            gate.funcall("resumes?", ())?
+        }
         _ => false,
     };
     let (has_turn, leaves, is_left) = (false, Leaves::Never, false);

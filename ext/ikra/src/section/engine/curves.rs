@@ -74,6 +74,12 @@ impl Measured {
     }
 }
 
+/// How much of the machine a launch used, from 0 to 1.
+pub(super) fn part(backend: &dyn Backend, took: &Took) -> f64 {
+    let (used, _, all) = busy(backend, took);
+    f64::from(used) / f64::from(all.max(1))
+}
+
 /// How much of the machine a launch used, how much it uses where it is alone, and all of it: warps of a multiprocessor,
 /// or processors of the host.
 fn busy(backend: &dyn Backend, took: &Took) -> (u32, u32, u32) {

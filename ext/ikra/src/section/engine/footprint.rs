@@ -213,7 +213,11 @@ impl Section<'_> {
         let time = variant.executable.predicted(jobs, ticks).or_else(|| variant.measured.expected(jobs, ticks));
         let time = time.map(|time| time.as_secs_f64());
         let asked = (footprint, runs_once && !writes_buffer, writes_buffer, time, self.is_resumable);
-        let leaves: Value = gate.funcall("packed", asked).inspect_err(|_| random::give_back(self.number))?;
+        let leaves: Value = gate.funcall("packed", asked).inspect_err(|_| {
+            random::give_back(self.number);
+            // mostly it begins anew on another thread
+            self.clock.forget();
+        })?;
         if self.is_resumable {
             self.leaves = match Symbol::from_value(leaves) {
                 Some(symbol) if symbol.name()? == "held" => Leaves::Held,

@@ -5,7 +5,7 @@
 //! ([`ikra_core::backend`]).
 
 use super::Section;
-use super::curves::Took;
+use super::curves::{self, Took};
 use super::finish::ResultLocation;
 use super::held::Known;
 use super::request::Kind;
@@ -146,6 +146,8 @@ pub(super) struct Settled {
     can_be_undone: bool,
     /// When the launch began on a lane, and when it ended.
     pub(super) span: Option<(Instant, Instant)>,
+    /// How much of the machine it used, if it ran beside others.
+    pub(super) share: Option<f64>,
     /// What it is among launches that run at once.
     pub(super) member: Option<Member>,
 }
@@ -352,6 +354,7 @@ impl Section<'_> {
             Ok(settled) => settled,
             Err(retry) => return Ok(RunOutcome::Retry(retry)),
         };
+        self.clock.shares(settled.share);
         if self.is_resumable {
             return Ok(RunOutcome::Settled(Box::new((packed, settled))));
         }
@@ -427,7 +430,7 @@ impl Section<'_> {
         if groups.as_ref().is_some_and(|groups| groups.refused) {
             return Ok(Err(Retry::Refused));
         }
-        let mut member = None;
+        let (mut member, mut part) = (None, None);
         // Only once it is sure that no interrupt makes it run again.
         let ended = match outcome {
             Ok(Outcome::Done) => true,
@@ -455,6 +458,7 @@ impl Section<'_> {
                 let (ticks, time) = (self.request.ticks, timings.kernel);
                 let took = Took { jobs, ticks, unsplit, share, time };
                 member = variant.measured.note(&variant.lowered.program, &*self.backend, &took);
+                part = Some(curves::part(&*self.backend, &took));
             }
         }
         let outcome = match &way.deferral {
@@ -473,7 +477,19 @@ impl Section<'_> {
             (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
             _ => groups.map_or(result, |groups| ResultLocation::Grouped(Box::new(groups))),
         };
-        Ok(Ok(Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone, span, member }))
+        Ok(Ok(Settled {
+            outcome,
+            limit,
+            ended,
+            result,
+            kept,
+            old,
+            completions,
+            can_be_undone,
+            span,
+            share: part,
+            member,
+        }))
     }
 
     pub(super) fn way<'v>(
@@ -513,14 +529,28 @@ impl Section<'_> {
         };
         launched.land(packed);
         self.clock.copied(launched.copied);
-        if let Some(mut at) = began {
-            let Timings { upload, kernel, download, .. } = launched.timings;
-            for (phase, time) in [(Phase::Upload, upload), (Phase::Kernel, kernel), (Phase::Download, download)] {
-                self.clock.add(phase, at, time);
-                at += time;
-            }
+        if let Some(began) = began {
+            self.phases(began, &launched.timings);
         }
         Ok(launched)
+    }
+
+    /// The phases of a launch that began then.
+    fn phases(&mut self, mut at: Instant, timings: &Timings) {
+        let Timings { upload, kernel, download, .. } = *timings;
+        for (phase, time) in [(Phase::Upload, upload), (Phase::Kernel, kernel), (Phase::Download, download)] {
+            self.clock.add(phase, at, time);
+            at += time;
+        }
+    }
+
+    /// Tells the profile about a launch on a lane.
+    pub(super) fn measured(&mut self, launched: &Launched) {
+        self.clock.copied(launched.copied);
+        if let Some(span) = launched.span {
+            self.clock.ran_beside(span);
+            self.phases(span.0, &launched.timings);
+        }
     }
 
     /// Writes back what a launch left, and gives the section's value.

@@ -19,7 +19,7 @@ use crate::marshal::held_procs;
 use crate::marshal::pack::Packed;
 use crate::marshal::trace::Tables;
 use crate::options::{Choice, Settings};
-use crate::report::profile::Clock;
+use crate::report::profile::Suspended;
 use crate::ruby::gvl;
 use crate::ruby::heap::Raw;
 use crate::ruby::holder::LazyHolder;
@@ -80,6 +80,7 @@ struct Left {
     packed: Packed,
     /// None where a lane has the launch.
     settled: Option<Settled>,
+    clock: Suspended,
     _under_way: held_procs::UnderWay,
 }
 
@@ -188,6 +189,7 @@ impl Submitted {
         let holder = LazyHolder::try_from(holder)?;
         let Left { kind, range, elements, ticks, settings, site, choice, backend, number, .. } = left;
         let (scope, state, variant, tables) = (left.scope, left.state, left.variant, left.tables);
+        let clock = left.clock.resume();
         let (operation, captures) = (Symbol::try_convert(operation)?, Captures::new(Proc::try_convert(block)?));
         let (wrapped, error_callback, told) = (false, None, None);
         let request = &Request {
@@ -210,7 +212,7 @@ impl Submitted {
             choice,
             backend,
             number,
-            clock: Clock::stopped(),
+            clock,
             counted: Cell::new(left.counted),
             explained: None,
             scope,
@@ -227,6 +229,7 @@ impl Submitted {
             (settled, _) => settled,
         };
         let Some(settled) = settled else { return Err(section.has_to_run_again()) };
+        section.clock.shares(settled.share);
         *this.span.lock() = settled.span;
         *this.member.lock() = settled.member;
         let value = section.written_back(&variant, &mut packed, &tables, &holder, settled);
@@ -283,7 +286,12 @@ impl Section<'_> {
         self.object(None, None, left, holder)
     }
 
-    fn left(&self, (variant, tables): (Arc<Variant>, Arc<Tables>), packed: Packed, settled: Option<Settled>) -> Left {
+    fn left(
+        &mut self,
+        (variant, tables): (Arc<Variant>, Arc<Tables>),
+        packed: Packed,
+        settled: Option<Settled>,
+    ) -> Left {
         let Request { kind, range, elements, ticks, settings, .. } = *self.request;
         let (site, backend) = (self.site.clone(), self.backend.clone());
         Left {
@@ -303,6 +311,7 @@ impl Section<'_> {
             tables,
             packed,
             settled,
+            clock: self.clock.suspend(),
             _under_way: held_procs::UnderWay::begin(),
         }
     }
@@ -325,8 +334,14 @@ impl Section<'_> {
     }
 
     /// What a lane left. None: the section has to run again.
-    fn landed(&self, variant: &Variant, packed: &mut Packed, mut launched: Launched) -> Result<Option<Settled>, Error> {
+    fn landed(
+        &mut self,
+        variant: &Variant,
+        packed: &mut Packed,
+        mut launched: Launched,
+    ) -> Result<Option<Settled>, Error> {
         launched.land(packed);
+        self.measured(&launched);
         let policy = LaunchPolicy { limit: Key::NONE, beside: true, evicted: 0 };
         self.settle(variant, packed, (&run::beside(), ResultLocation::Column, launched), policy).map(Result::ok)
     }
