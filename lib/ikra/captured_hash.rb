@@ -43,27 +43,34 @@ module Ikra
     HARMLESS = /\A(put(nil|object.*|(chilled)?string)|new(array|hash)|dup.*|pop|topn.*|setn.*|opt_(aset|length|size|plus|minus|mult)|leave|nop)\z/.freeze
     INTEGERS = (-2**63...2**63).freeze
     NEVER = { Object => :never }.freeze
-    private_constant :STEPS, :SAME, :HARMLESS, :INTEGERS, :NEVER
+    INTEGER_OR_FLOAT = ->(value) { value.is_a?(Integer) || value.is_a?(Float) }
+    # Updates that add.
+    SUMS = %w[+ - +-].freeze
+    private_constant :STEPS, :SAME, :HARMLESS, :INTEGERS, :NEVER, :SUMS, :INTEGER_OR_FLOAT
 
     class << self
       # Prepares the new values of a Hash.
       #
       # @param name [String] the captured variable
       # @param way [Array] how the block updates it; whether it takes a literal for nil and false, too; and that literal
-      # @param keys [Array, Buffer] each key once, or in_order, the keys of all updates
-      # @param values [Array, Buffer] of all updates, those of a key together
-      # @param starts [Buffer] where the values of each key begin
-      # @param in_order [Boolean] keys and values of updates stand side by side, in order
+      # @param pairs [Array] a word, and what it says of keys and values. "groups": each key once; the values of all
+      #   updates, those of a key together; and where those of each key begin. "order": those of all updates, in order.
+      #   "totals": each key once, and what its values come to; sums are not rounded.
       # @param changes [Array<Boolean>] whether the section changes objects, and whether Arrays; whether objects stay on
       #   the device
       # @return [CapturedHash, String, nil] a String says why the Hash cannot be accumulated into. nil: only with all
       #   updates in order is the answer Ruby's.
-      def prepared(hash, name, way, keys, values, starts, in_order, changes)
+      def prepared(hash, name, way, pairs, changes)
+        given, keys, values, starts = pairs
         catch(self) do
           made = new(hash, name, way, changes)
           keys = Reducing.list(keys)
           made.check_keys(keys)
-          in_order ? made.by_order(keys, Reducing.list(values)) : made.by_group(keys, values, starts)
+          case given
+          when "order" then made.by_order(keys, Reducing.list(values))
+          when "totals" then made.by_total(keys, values)
+          else made.by_group(keys, values, starts)
+          end
         end
       end
 
@@ -84,6 +91,7 @@ module Ikra
       @has_seed = !missing.nil?
       @falsy, @seed = missing
       @objects_change, @arrays_change, @stays = changes
+      @all = nil
       @stores = []
       @appends = []
       refuse("compares keys by identity") if hash.compare_by_identity?
@@ -108,8 +116,8 @@ module Ikra
     def by_group(keys, values, starts)
       return appended(keys, Reducing.list(values), Reducing.list(starts)) if @word.end_with?("<<")
 
-      before = @word == "=" ? [] : keys.map { |key| before(key) }
-      made = sums(before, values, starts) || []
+      before = @word == "=" ? [] : before_all(keys)
+      made = sums(before) { |negates| Ikra.__hash_sums(before, values, starts, negates) } || []
       if made.empty? || made.include?(nil)
         values = Reducing.list(values)
         places = Reducing.list(starts)
@@ -117,7 +125,20 @@ module Ikra
           made[group] ||= folded(before[group], values, places[group]...places[group + 1], key)
         end
       end
-      keys.each_with_index { |key, group| store(key, made[group]) unless SAME.equal?(made[group]) }
+      store_all(keys, made)
+      done
+    end
+
+    # The kernel has left out values that are not beyond the Hash's default. Only of numbers is it sure that a total
+    # gives what its values give one after the other.
+    def by_total(keys, totals)
+      throw(self.class, nil) unless beyond_default?
+      before = before_all(keys)
+      made = sums(before) { |negates| Ikra.__hash_totals(before, totals, negates) }
+      made ||= keys.each_index.map { |at| with_total(keys[at], before[at], totals[at]) } unless SUMS.include?(@word)
+      throw(self.class, nil) if made.nil? || made.include?(nil)
+
+      store_all(keys, made)
       done
     end
 
@@ -138,6 +159,7 @@ module Ikra
     # Writes the new values, all or none.
     def write
       Thread.handle_interrupt(NEVER) do
+        write_all if @all
         @stores.each { |key, value| @hash[key] = value }
         @appends.each { |list, values| list.concat(values) }
       end
@@ -178,7 +200,13 @@ module Ikra
 
     def or_seed(there) = @falsy ? there || @seed : there
 
-    # What is there before the first update of a key. A block for defaults may ask how many keys there are.
+    # What is there for each key before its first update.
+    def before_all(keys)
+      same = @hash.empty? && @seen.equal?(@hash) && !keys.empty?
+      same ? Array.new(keys.size, there(keys.first)) : keys.map { |key| before(key) }
+    end
+
+    # The same for one key. A block for defaults may ask how many keys there are.
     def before(key)
       return there(key) if @seen.equal?(@hash)
 
@@ -190,13 +218,52 @@ module Ikra
       @seen.equal?(@hash) ? @stores << [key, value] : @seen[key] = value
     end
 
-    def sums(before, values, starts)
-      return unless %w[+ - +-].include?(@word) && Ikra.__own?(:+) && Ikra.__own?(:-)
+    # Whether a value that is not beyond the default is stored nowhere.
+    def beyond_default?
+      return true unless @word.match?(/\A[vh] [<>]/)
+
+      greatest = %w[v>h h<v].include?(@word.delete(" ="))
+      @hash.each_value.all? { |there| INTEGER_OR_FLOAT === there && (greatest ? there >= @hash.default : there <= @hash.default) }
+    end
+
+    # Stores a value for each of different keys, or {SAME}.
+    def store_all(keys, values)
+      if @hash.empty? && @seen.equal?(@hash) && values.none? { |value| SAME.equal?(value) }
+        @all = [keys, values]
+      else
+        keys.each_with_index { |key, index| store(key, values[index]) unless SAME.equal?(values[index]) }
+      end
+    end
+
+    def write_all
+      keys, values = @all
+      return if keys.empty?
+
+      # This raises while a program goes over the Hash.
+      @hash[keys.first] = values.first
+      Ikra.__put_all(@hash, keys, values)
+    end
+
+    # Yields whether values are subtracted.
+    def sums(before)
+      return unless SUMS.include?(@word) && Ikra.__own?(:+) && Ikra.__own?(:-)
 
       refuse("has -0.0, to which a block both adds and subtracts") if @word == "+-" && before.any? { |number| number.eql?(-0.0) }
-      Ikra.__hash_sums(before, values, starts, @word == "-")
+      yield @word == "-"
     rescue IntegerOverflow
       overflow
+    end
+
+    # What the updates of a key make of what is there. nil: a total does not tell.
+    def with_total(key, there, total)
+      case there
+      when Integer then known = INTEGERS.cover?(there)
+      when Float then known = !there.nan? && !@word.match?(/\A[&|]\z/)
+      when nil then known = @word.match?(/\A(nil|(v )?compact) /)
+      end
+      # The first value that is stored decides where a new key stands.
+      known &&= there.nil? || !@word.start_with?("nil") || @hash.key?(key)
+      step(there, total) if known
     end
 
     def overflow = raise(IntegerOverflow, "a value of `#{@name}` becomes an Integer beyond 64 bits")
@@ -268,7 +335,7 @@ module Ikra
       unless @seen.equal?(@hash)
         @stores = @seen.reject { |key, value| @hash.key?(key) && value.equal?(@hash.fetch(key)) }.to_a
       end
-      if @hash.frozen? && !@stores.empty?
+      if @hash.frozen? && !(@stores.empty? && @all.nil?)
         raise FrozenError.new("can't modify frozen Hash: #{@hash.inspect}", receiver: @hash)
       end
 

@@ -39,8 +39,16 @@ module Ikra
     end
 
     def emit(key, value)
-      ::Ikra.__add(key, value, @count)
-      @count += 1
+      @count = ::Ikra.__add(key, value, @count)
+      self
+    end
+  end
+
+  # The same where only the number of pairs counts. Only kernels run it.
+  # @api private
+  class Counter < Adder
+    def emit(key, _value)
+      @count = ::Ikra.__add(key, 1, @count)
       self
     end
   end

@@ -42,7 +42,7 @@ use magnus::{Error, Object, Ruby, function};
 use marshal::graph_cache;
 use report::{dump, explain, profile};
 use ruby::{
-    derivation, environment, errors, fiber, gate, hash_table, holder, iseq, question, reflect, registry, reserve,
+    derivation, environment, errors, fiber, gate, hash_table, holder, iseq, list, question, reflect, registry, reserve,
 };
 use section::{collect, combining, engine, form, grouping, over, pending, random, sums};
 use world::{hashes, live_world};
@@ -116,6 +116,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__hash_sums", roomy!(sums::hash_sums(a, b, c, d), 4))?;
     ikra.define_singleton_method("__paired", roomy!(combining::paired(a, b), 2))?;
     ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b), 2))?;
+    ikra.define_singleton_method("__hash_totals", roomy!(sums::hash_totals(a, b, c), 3))?;
+    ikra.define_singleton_method("__put_all", roomy!(list::put_all(a, b, c), 3))?;
     ikra.define_singleton_method("__reduce", roomy!(collect::reduce_buffer(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
     ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;

@@ -616,6 +616,9 @@ impl World for Asked<'_> {
     fn captures_hash(&mut self, local: &Name) -> bool {
         self.ask(|w| w.captures_hash(local))
     }
+    fn captures_default(&mut self, hash: &Name) -> bool {
+        self.ask(|w| w.captures_default(hash))
+    }
     fn is_handling(&mut self) -> bool {
         self.ask(|w| w.is_handling())
     }

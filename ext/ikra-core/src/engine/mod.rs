@@ -81,7 +81,7 @@ fn stages(
     let source = &block.unit.source;
     let name = format!("block at {}:{}", source.path, source.line_of(source.slice.start as u32));
     let mut watch = Stopwatch::start();
-    let mut analysis = infer::analyse(world, facts, block, shape.op, shape.base, shape.several)?;
+    let mut analysis = infer::analyse(world, facts, block, shape.op, shape.base, shape.pairs)?;
     watch.lap("infer");
     let Lowered { program, mut schema, asks_index, fuses } = section::lower(&mut analysis, shape, options, &name)?;
     watch.lap("lower");

@@ -6,6 +6,7 @@
 use crate::config::CodeOptions;
 use crate::error::Error;
 use crate::id::{ClassId, ScopeId};
+use crate::infer::hash_updates::Pairs;
 use crate::infer::{self, Analysis, Base, BlockSource, SectionOp, Spec};
 use crate::ir::{Lowered, Program, Stmt, walk};
 use crate::layout::Layout;
@@ -258,7 +259,7 @@ pub fn shape(section: &Section) -> SectionShape {
         grouped,
         reordered: classes.len() > 1,
         few: true,
-        several: op(section) == SectionOp::Each,
+        pairs: Pairs { ticks: op(section) == SectionOp::Each, tables: false },
         single: false,
         joined: false,
         whole: false,
@@ -292,7 +293,7 @@ pub fn compile(
 ) -> Result<Lowered, Error> {
     let name = format!("block at {}", section.block.source.path);
     let block = BlockSource { unit: section.block.clone(), scope: ScopeId(0) };
-    let mut analysis = infer::analyse(&mut section.world, facts, &block, shape.op, shape.base, shape.several)?;
+    let mut analysis = infer::analyse(&mut section.world, facts, &block, shape.op, shape.base, shape.pairs)?;
     inspect(&analysis);
     lower(&mut analysis, shape, options, &name)
 }

@@ -1,8 +1,10 @@
 //! Captured Hashes into which a block accumulates, as by `counts[word] += 1`.
 //!
 //! Here: finding the updates in the tree, and the block without them. Each becomes `counts = a pair of key, value and
-//! counts`. So the local is a chain of pairs within an element, and the last one is what the element leaves behind. Not
-//! here: what becomes of the chains, which the host reads after the section.
+//! counts`. So the local is a chain of pairs within an element, and the last one is what the element leaves behind.
+//! Where the section's tables take the pairs of one Hash ([`HashUpdates::tabled`]), each of its updates adds a pair to
+//! them, and 1 to the local. Not here: what becomes of the chains and of the tables, which the host reads after the
+//! section.
 //!
 //! Invariant: nothing else in the block reads or sets such a Hash, and all updates of one are of one kind. So only the
 //! order of updates matters, which the chains keep.
@@ -11,10 +13,11 @@ use super::{BlockSource, SectionOp, accumulate};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::syntax::ast::{
-    Arg, AssignOp, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, NodeId, Origin, Target, Unit,
+    Arg, AssignOp, Call, ConstBase, ConstPath, Kind, Local, LocalId, Node, NodeId, Origin, Target, Unit,
 };
-use crate::syntax::visit;
+use crate::syntax::{self, visit};
 use crate::types::combine::{HashStep, HashUpdate, Missing, Seed};
+use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,6 +30,17 @@ pub struct HashUpdates {
     pub nodes: BTreeMap<NodeId, LocalId>,
     /// Whether pairs say in which tick they were made.
     pub ticks: bool,
+    /// The Hash whose pairs go into the section's tables. Its local counts the pairs of an element.
+    pub tabled: Option<LocalId>,
+}
+
+/// How a section collects the pairs that update captured Hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pairs {
+    /// It may have several ticks.
+    pub ticks: bool,
+    /// Its tables take the pairs of one Hash.
+    pub tables: bool,
 }
 
 /// One update.
@@ -64,16 +78,15 @@ pub fn may_update(unit: &Unit) -> bool {
     !Uses::of(unit, SectionOp::Each).updates.is_empty()
 }
 
-/// The block with its updates of Hashes rewritten. `is_hash` tells which captured locals hold Hashes. `ticks`: the
-/// section has several.
+/// The block with its updates of Hashes rewritten.
 ///
 /// # Errors
 /// `Conflict` for another use of a Hash that is updated, and for updates of several kinds.
 pub fn rewrite(
     block: &BlockSource,
     op: SectionOp,
-    ticks: bool,
-    is_hash: &mut dyn FnMut(&Name) -> bool,
+    Pairs { ticks, tables }: Pairs,
+    world: &mut dyn World,
 ) -> Result<(BlockSource, HashUpdates)> {
     let unit = &*block.unit;
     let uses = Uses::of(unit, op);
@@ -81,16 +94,28 @@ pub fn rewrite(
     let mut locals: Vec<LocalId> = uses.updates.values().map(|found| found.local).collect();
     locals.sort_unstable();
     locals.dedup();
-    locals.retain(|local| is_hash(&unit.locals[local.index()].name));
+    locals.retain(|local| world.captures_hash(&unit.locals[local.index()].name));
     if locals.is_empty() {
         return Ok((block.clone(), out));
     }
     for local in locals {
         out.hashes.insert(local, uses.one_kind(local)?);
     }
+    if tables && !ticks {
+        let mut takes = |(local, update): &(&LocalId, &HashUpdate)| {
+            let mut has_default = || world.captures_default(&unit.locals[local.index()].name);
+            update.total().is_some() && (update.beyond().is_none() || has_default())
+        };
+        out.tabled = out.hashes.iter().find(&mut takes).map(|(local, _)| *local);
+    }
     let (updates, dropped) = (&uses.updates, &uses.dropped);
-    let mut rewriting = Rewriting { hashes: &out.hashes, updates, dropped, ticks, nodes: unit.nodes };
+    let mut rewriting = Rewriting { updates, dropped, nodes: unit.nodes, of: &out, default: None };
     let mut rewritten = unit.clone();
+    if let Some(local) = out.tabled.filter(|local| out.hashes[local].beyond().is_some()) {
+        let name = syntax::default_of(&unit.locals[local.index()].name);
+        rewriting.default = Some(LocalId::new(rewritten.locals.len()));
+        rewritten.locals.push(Local { name, origin: Origin::Captured });
+    }
     visit::params_mut(&mut rewritten.params, &mut |node| rewriting.node(node));
     rewriting.node(&mut rewritten.body);
     rewritten.nodes = rewriting.nodes;
@@ -515,27 +540,29 @@ fn is_pure(node: &Node) -> bool {
 }
 
 struct Rewriting<'a> {
-    hashes: &'a BTreeMap<LocalId, HashUpdate>,
+    of: &'a HashUpdates,
     updates: &'a BTreeMap<NodeId, Found>,
     dropped: &'a BTreeMap<NodeId, LocalId>,
-    /// Whether pairs say in which tick they were made.
-    ticks: bool,
     nodes: usize,
+    /// What the Hash whose pairs go into tables gives for other keys, where updates compare with that.
+    default: Option<LocalId>,
 }
 
 impl Rewriting<'_> {
     fn node(&mut self, node: &mut Node) {
-        if self.dropped.get(&node.id).is_some_and(|local| self.hashes.contains_key(local)) {
+        if self.dropped.get(&node.id).is_some_and(|local| self.of.hashes.contains_key(local)) {
             node.kind = Kind::Nil;
             return;
         }
-        match self.updates.get(&node.id).filter(|found| self.hashes.contains_key(&found.local)) {
+        match self.updates.get(&node.id).filter(|found| self.of.hashes.contains_key(&found.local)) {
             Some(found) => {
                 let kind = std::mem::replace(&mut node.kind, Kind::Nil);
                 let Some((mut key, mut value)) = parts(kind, found.update.step) else { return };
                 self.node(&mut key);
                 self.node(&mut value);
-                if (self.hashes[&found.local].step, found.update.step) == (HashStep::Balance, HashStep::Operator("-")) {
+                if (self.of.hashes[&found.local].step, found.update.step)
+                    == (HashStep::Balance, HashStep::Operator("-"))
+                {
                     value = self.call(value.span, value, "-@", Vec::new());
                 }
                 node.kind = self.pair(found, key, value);
@@ -549,18 +576,40 @@ impl Rewriting<'_> {
         Node { id: NodeId::new(self.nodes - 1), span, kind }
     }
 
+    /// `h = h.__pair(key, value)`, where tables take the pairs.
+    fn counted(&mut self, found: &Found, key: Node, value: Node) -> Kind {
+        let span = found.span;
+        let number = self.made(span, Kind::Local(found.local));
+        let mut args = vec![key, value];
+        let name = match found.update.beyond() {
+            None => "%__pair",
+            Some("<") => "%__pair_below",
+            Some(">") => "%__pair_above",
+            Some("<=") => "%__pair_up_to",
+            Some(_) => "%__pair_from",
+        };
+        if let (Some(default), true) = (self.default, found.update.beyond().is_some()) {
+            args.push(self.made(span, Kind::Local(default)));
+        }
+        let value = Box::new(self.call(span, number, name, args));
+        Kind::Assign { target: Target::Local(found.local, span), value }
+    }
+
     /// `h = ::Ikra::Emitter.__pair(key, value, h)`
     fn pair(&mut self, found: &Found, key: Node, value: Node) -> Kind {
+        if self.of.tabled == Some(found.local) {
+            return self.counted(found, key, value);
+        }
         let span = found.span;
         let ikra = self.made(span, Kind::Const(ConstPath { base: ConstBase::Top, name: "Ikra".into() }));
         let base = ConstBase::Of(Box::new(ikra));
         let emitter = self.made(span, Kind::Const(ConstPath { base, name: "Emitter".into() }));
         let mut args = vec![key, value, self.made(span, Kind::Local(found.local))];
-        if self.ticks {
+        if self.of.ticks {
             let nil = self.made(span, Kind::Nil);
             args.push(self.call(span, nil, "%__tick", Vec::new()));
         }
-        let name = if self.ticks { "__pair_in_tick" } else { "__pair" };
+        let name = if self.of.ticks { "__pair_in_tick" } else { "__pair" };
         let value = Box::new(self.call(span, emitter, name, args));
         Kind::Assign { target: Target::Local(found.local, span), value }
     }

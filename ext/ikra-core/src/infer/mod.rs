@@ -321,7 +321,7 @@ pub struct Analysis<'w> {
     remembers: bool,
 }
 
-/// Types a section's block and everything that it reaches. `ticks`: the section has several.
+/// Types a section's block and everything that it reaches.
 ///
 /// # Errors
 /// `Unsupported` and `Conflict`, at the first place in the block's order that kernels cannot do.
@@ -331,9 +331,9 @@ pub fn analyse<'w>(
     block: &BlockSource,
     op: SectionOp,
     base: Base,
-    ticks: bool,
+    pairs: hash_updates::Pairs,
 ) -> Result<Analysis<'w>> {
-    let (block, hash_updates) = hash_updates::rewrite(block, op, ticks, &mut |local| world.captures_hash(local))?;
+    let (block, hash_updates) = hash_updates::rewrite(block, op, pairs, world)?;
     let block = &block;
     let mut analysis = Analysis {
         world,

@@ -284,14 +284,19 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// What a captured Hash is before an element's first update in a tick: nil, or the chain of earlier ticks.
+    /// What a captured Hash is before an element's first update in a tick: nil, or the chain of earlier ticks. Or it is
+    /// the number of pairs for tables.
     fn chain_of_pairs(&mut self, local: LocalId, env: &mut Env) {
         let i = local.index();
-        let earlier = match self.an.hash_updates.ticks {
-            true => self.an.accumulators.types.get(&local).cloned().unwrap_or_default(),
-            false => Ty::never(),
+        let updates = &self.an.hash_updates;
+        let ty = match (updates.tabled == Some(local), updates.ticks) {
+            (true, _) => Ty::int(),
+            (false, false) => Ty::nil(),
+            (false, true) => {
+                let earlier = self.an.accumulators.types.get(&local).cloned().unwrap_or_default();
+                self.join(&earlier, &Ty::nil())
+            }
         };
-        let ty = self.join(&earlier, &Ty::nil());
         env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole: false };
         self.here.locals[i] = self.join(&self.here.locals[i].clone(), &ty);
     }

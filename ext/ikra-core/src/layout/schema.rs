@@ -109,6 +109,16 @@ pub struct Accumulator {
     pub line: u32,
 }
 
+/// A captured Hash whose pairs the program adds to groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TabledHash {
+    pub name: Name,
+    /// How the block updates it, and where.
+    pub update: (HashUpdate, Span),
+    /// As that of an [`Accumulator`].
+    pub line: u32,
+}
+
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Schema {
     pub hierarchies: Vec<Hierarchy>,
@@ -136,6 +146,8 @@ pub struct Schema {
     /// U8 column, space Element: which elements have a value.
     pub marks: Option<ColumnId>,
     pub accumulators: Vec<Accumulator>,
+    /// The captured Hash that its groups are for. None: they are the section's value, if it has groups.
+    pub table: Option<TabledHash>,
     /// U8 column, space Bytes: first the bytes of the literals, then those of the host's Strings, each String with at
     /// least one row. None: the program reads no bytes.
     pub bytes: Option<ColumnId>,

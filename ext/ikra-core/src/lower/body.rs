@@ -69,6 +69,8 @@ pub struct Body<'p, 'w> {
     pub kept: HashMap<ProcId, Vec<Place>>,
     pub frames: Vec<Frame>,
     pub contributions: Vec<Contributions>,
+    /// The number of pairs that the element has added to the section's tables for a captured Hash.
+    pub counted: Option<Place>,
     pub rescue: super::rescue::Pending,
 }
 
@@ -98,6 +100,7 @@ impl<'p, 'w> Body<'p, 'w> {
             kept: HashMap::new(),
             frames: Vec::new(),
             contributions: Vec::new(),
+            counted: None,
             rescue: super::rescue::Pending::default(),
         }
     }

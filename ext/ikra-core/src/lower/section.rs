@@ -10,10 +10,11 @@ use super::{Lowered, Shared};
 use crate::config::{CodeOptions, Precision};
 use crate::error::Result;
 use crate::id::ArrayKind;
+use crate::infer::hash_updates::Pairs;
 use crate::infer::{Analysis, Base, Binding, SectionOp, SpecId};
 use crate::ir::stages::Stage;
 use crate::ir::{Cmp, ColumnId, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Space, Stmt, Storage, VarId};
-use crate::layout::schema::{Accumulator, GroupKeys, Slot};
+use crate::layout::schema::{Accumulator, GroupKeys, Slot, TabledHash};
 use crate::syntax::ast::{LocalId, Pattern};
 use crate::types::combine::Combine;
 use crate::types::{Atom, Prims, Repr, Tag, Ty};
@@ -31,8 +32,8 @@ pub struct SectionShape {
     pub reordered: bool,
     /// Whether there are fewer than [`crate::ir::ASSUMED_LIMIT`] elements.
     pub few: bool,
-    /// Whether it may have several ticks. Only blocks that accumulate into captured Hashes ask.
-    pub several: bool,
+    /// Only blocks that accumulate into captured Hashes ask.
+    pub pairs: Pairs,
     /// Whether it is launched tick by tick, whatever its blocks do. Then the program has no loop over ticks.
     pub single: bool,
     /// Whether consecutive launches of single ticks may become one launch of another program. Then lowering makes the
@@ -340,14 +341,20 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
         .chain(acc.last.iter().map(|(l, span)| (*l, Combine::Last, None, *span)));
     for (local, combine, wording, span) in all {
         let update = body.an.hash_updates.hashes.get(&local).copied();
+        let (name, line) = (unit.locals[local.index()].name.clone(), unit.source.line_of(span.start));
+        if let Some(update) = update.filter(|_| body.an.hash_updates.tabled == Some(local)) {
+            body.t.schema.table = Some(TabledHash { name: name.clone(), update: (update, span), line });
+            let place = body.place(Form::One(Repr::Int), Some(&name));
+            body.here.locals[local.index()] = Some(place.clone());
+            body.counted = Some(place);
+            continue;
+        }
         let mut ty = acc.types.get(&local).cloned().unwrap_or_default();
         if update.is_some() {
             ty = body.an.facts.join(&ty, &Ty::nil());
         }
-        let name = unit.locals[local.index()].name.clone();
         let slot = body.t.slot(&name, Space::Element, &ty, span)?;
         let written_tick = body.t.column(&format!("{name}.tick"), Space::Element, Storage::I64);
-        let line = unit.source.line_of(span.start);
         body.t.schema.accumulators.push(Accumulator {
             name: name.clone(),
             combine,
@@ -369,6 +376,9 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
 }
 
 fn load_contributions(body: &mut Body<'_, '_>, index: Operand) {
+    if let Some(place) = body.counted.clone() {
+        body.store(&place, Val::Int(Operand::I64(0)));
+    }
     for Contributions { place, written, slot, column, .. } in body.contributions.clone() {
         let val = body.load_slot(&slot, index);
         body.store(&place, val);

@@ -15,6 +15,43 @@ class Integer
 
   alias inspect to_s
 
+  # Adds a pair of an element, of which it has this number, to the groups of the section. Gives the next number.
+  def __pair(key, value)
+    if key.is_a?(::Array)
+      key.__key_parts
+      __emit_parts(value, self)
+    else
+      __emit_pair(key, value, self)
+    end
+    self + 1
+  end
+
+  # The same where the value compares so with another. Values that are no numbers are not for tables: where there may
+  # be one, the program does not run.
+  def __pair_above(key, value, other)
+    return __pair(key, value) unless value.is_a?(::Integer) || value.is_a?(::Float)
+
+    value > other ? __pair(key, value) : self
+  end
+
+  def __pair_below(key, value, other)
+    return __pair(key, value) unless value.is_a?(::Integer) || value.is_a?(::Float)
+
+    value < other ? __pair(key, value) : self
+  end
+
+  def __pair_from(key, value, other)
+    return __pair(key, value) unless value.is_a?(::Integer) || value.is_a?(::Float)
+
+    value >= other ? __pair(key, value) : self
+  end
+
+  def __pair_up_to(key, value, other)
+    return __pair(key, value) unless value.is_a?(::Integer) || value.is_a?(::Float)
+
+    value <= other ? __pair(key, value) : self
+  end
+
   def chr(_encoded = (none = true))
     __chr_form unless none
     raise RangeError, "#{self} out of char range" if self < 0 || self > 255

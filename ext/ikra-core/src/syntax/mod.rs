@@ -18,4 +18,4 @@ pub const OUTER_BLOCK: &str = "&";
 /// The name of the captured local that holds a section's block itself, which has no text.
 pub const OWN_BLOCK: &str = "&&";
 
-pub use wrap::{Wrapping, given, given_at, wrap, written};
+pub use wrap::{Wrapping, default_of, given, given_at, has_default, wrap, written};

@@ -30,6 +30,18 @@ pub fn given_at(name: &str) -> Option<usize> {
     name.strip_prefix('%')?.parse().ok()
 }
 
+/// The name of the captured local that holds what a captured Hash gives for keys that it lacks.
+pub fn default_of(hash: &str) -> Name {
+    format!("{DEFAULT}{hash}").into()
+}
+
+/// The name of the Hash, by that name. None: the local is another.
+pub fn has_default(name: &str) -> Option<&str> {
+    name.strip_prefix(DEFAULT)
+}
+
+const DEFAULT: &str = "%default ";
+
 /// Passes the user's block to the methods. If there are none, the unit stays as it is.
 pub fn wrap(unit: Unit, wrapping: &Wrapping) -> Unit {
     let Some(((outermost, first_given), inner)) = wrapping.methods.split_first() else { return unit };

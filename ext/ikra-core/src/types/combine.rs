@@ -121,6 +121,44 @@ impl From<HashStep> for HashUpdate {
 }
 
 impl HashUpdate {
+    /// What the values of a key's updates come to in any order. None where more must be known of them. The first update
+    /// decides where a new key stands. Which of two equal numbers is kept does not matter. Values that are not
+    /// [beyond](Self::beyond) the Hash's default are left out.
+    pub fn total(self) -> Option<Combine> {
+        Some(match self.step {
+            HashStep::If(_) | HashStep::IfThere(_) => match self.beyond()? {
+                "<" | "<=" => Combine::Min(Equals::Earliest),
+                _ => Combine::Max(Equals::Earliest),
+            },
+            HashStep::Operator("+" | "-") | HashStep::Balance => Combine::Add,
+            HashStep::Operator("&") => Combine::And,
+            HashStep::Operator("|") => Combine::Or,
+            HashStep::IfAny("<" | "<=") | HashStep::IfAnyThere(">" | ">=") => Combine::Min(Equals::Earliest),
+            HashStep::IfAny(">" | ">=") | HashStep::IfAnyThere("<" | "<=") => Combine::Max(Equals::Earliest),
+            HashStep::Extreme(name)
+            | HashStep::ExtremeOfNew(name)
+            | HashStep::Compact(name)
+            | HashStep::CompactOfNew(name) => match name {
+                "min" => Combine::Min(Equals::Earliest),
+                _ => Combine::Max(Equals::Earliest),
+            },
+            _ => return None,
+        })
+    }
+
+    /// For `h[k] = v if v < h[k]` and the like: how a value compares with what is there, where it is stored. The first
+    /// value that is so beyond the Hash's default decides where a new key stands.
+    pub fn beyond(self) -> Option<&'static str> {
+        match self.step {
+            HashStep::If(comparison) => Some(comparison),
+            HashStep::IfThere("<") => Some(">"),
+            HashStep::IfThere(">") => Some("<"),
+            HashStep::IfThere("<=") => Some(">="),
+            HashStep::IfThere(_) => Some("<="),
+            _ => None,
+        }
+    }
+
     /// The word for it, by which the Ruby library applies it.
     pub fn word(self) -> String {
         match self.step {

@@ -329,6 +329,10 @@ pub trait World {
     fn captures_hash(&mut self, _local: &Name) -> bool {
         false
     }
+    /// Whether that Hash gives the same Integer or Float for each key that it lacks.
+    fn captures_default(&mut self, _hash: &Name) -> bool {
+        false
+    }
     /// Whether the values of Hashes at constant keys are fields ([`hashes::KeyField`]).
     fn has_key_fields(&self) -> bool {
         true

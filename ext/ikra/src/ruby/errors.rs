@@ -75,6 +75,15 @@ pub fn warn(ruby: &Ruby, message: &str) -> Result<(), Error> {
     ikra(ruby)?.funcall::<_, _, Value>("__warn", (message,)).map(drop)
 }
 
+/// Whether an exception says that kernels cannot run a block.
+///
+/// # Errors
+/// What looking up its class raises.
+pub fn is_compile_error(ruby: &Ruby, error: &Error) -> Result<bool, Error> {
+    let class = class(ruby, "Ikra::CompileError")?;
+    Ok(error.is_kind_of(class))
+}
+
 /// The core's error as an exception.
 pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
     if let CoreError::Unsupported(told) | CoreError::Conflict(told) = &mut error

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "writes the bodies of an Array and of a String that nobody else knows yet")]
 
 use crate::ruby::heap::{self, Raw};
+use crate::ruby::reflect;
 use crate::ruby::workers::{self, PIECE};
 use ikra_core::memory::pages::large_pages;
 use ikra_core::memory::room;
@@ -98,6 +99,31 @@ pub fn filled<E: Send>(
 /// What `hash` and `eql?` of keys raise; NoMemoryError.
 pub fn hash(ruby: &Ruby, list: RArray) -> Result<RHash, Error> {
     let hash = ruby.hash_new();
+    insert(hash, list)?;
+    Ok(hash)
+}
+
+/// `Ikra.__put_all(hash, keys, values)`: gives a Hash these keys and values, as `Hash#[]=` does. The caller has made
+/// sure that it is not frozen, and that no loop goes over it.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; ArgumentError where there are fewer values; NoMemoryError.
+pub fn put_all(ruby: &Ruby, hash: RHash, keys: RArray, values: RArray) -> Result<RHash, Error> {
+    let (from, to) = (heap::elements(keys.as_raw()), heap::elements(values.as_raw()));
+    if from.len() != to.len() {
+        return Err(Error::new(ruby.exception_arg_error(), "not a value for each key"));
+    }
+    let both = ruby.ary_new_capa(2 * from.len());
+    for (key, value) in from.iter().zip(to) {
+        both.cat(&[reflect::value(*key), reflect::value(*value)])?;
+    }
+    insert(hash, both)?;
+    std::hint::black_box((keys, values));
+    Ok(hash)
+}
+
+/// Puts keys and values, which alternate in a list of the caller's own, into a Hash that is not frozen.
+fn insert(hash: RHash, list: RArray) -> Result<(), Error> {
     let elements = heap::elements(list.as_raw());
     // SAFETY: both are live, because they are on the machine stack until the end. No other code knows the list, so its
     // body stays as it is. The function reads that body and changes the Hash, which is not frozen. `protect` catches
@@ -107,7 +133,7 @@ pub fn hash(ruby: &Ruby, list: RArray) -> Result<RHash, Error> {
         heap::NIL
     })?;
     std::hint::black_box(list);
-    Ok(hash)
+    Ok(())
 }
 
 /// A String of such bytes, in no encoding.

@@ -267,7 +267,11 @@ fn integers(ruby: &Ruby, numbers: impl ExactSizeIterator<Item = Option<i64>>) ->
 fn totals(ruby: &Ruby, totals: &[i128]) -> Result<RArray, Error> {
     let mut out = Filling::new(ruby, totals.len());
     for total in totals {
-        out.push(ruby.into_value(*total))?;
+        // most have a short way
+        out.push(match i64::try_from(*total) {
+            Ok(total) => ruby.into_value(total),
+            Err(_) => ruby.into_value(*total),
+        })?;
     }
     out.done()
 }
@@ -399,20 +403,8 @@ pub(super) fn combined(
 ///
 /// # Errors
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
-pub(super) fn emitted(
-    unpacker: &Unpacker<'_>,
-    mut groups: Emitted,
-    how: Option<Combine>,
-    backend: &'static str,
-) -> Result<RArray, Error> {
-    let ruby = unpacker.ruby;
-    // None: keys have parts
-    let repr = match unpacker.schema.groups {
-        Some(GroupKeys::Of(repr)) => Some(repr),
-        Some(GroupKeys::Parts) => None,
-        // nothing was emitted
-        _ => Some(Repr::Int),
-    };
+pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &mut Emitted, how: Option<Combine>) -> Result<RArray, Error> {
+    let (ruby, repr) = (unpacker.ruby, repr_of_keys(unpacker));
     match repr {
         Some(Repr::Str) => groups.merge_texts(unpacker.bytes()),
         Some(_) => {}
@@ -427,15 +419,6 @@ pub(super) fn emitted(
             values.ok_or_else(|| errors::group_overflow(ruby))?
         }
     };
-    Clock::start(ruby).step(ruby, || {
-        let Emitted { pairs, split, keys, .. } = &groups;
-        let engine = if pairs.is_none() || *split > 0 { Engine::Hash } else { Engine::Small };
-        let (engine, keys) = (engine.name(), keys.len());
-        let of = pairs.map(|pairs| format!(" in {pairs} pairs, {split} split by hashes")).unwrap_or_default();
-        let why = format!("engine :{engine} in the kernel, {keys} keys found{of}");
-        let elements = usize::try_from(pairs.unwrap_or(keys as u64)).unwrap_or(usize::MAX);
-        Step { what: "combining", elements, kind: repr.map_or("several parts", kind_of), backend, why }
-    })?;
     let mut keys = Filling::new(ruby, groups.keys.len());
     for key in &groups.keys {
         keys.push(match repr {
@@ -449,6 +432,33 @@ pub(super) fn emitted(
     out.push(ruby.qnil())?;
     out.push(true)?;
     Ok(out)
+}
+
+/// Tells `Ikra.explain` of groups that a kernel made on a backend.
+///
+/// # Errors
+/// What interrupts raise.
+pub(super) fn tell_of_emitted(unpacker: &Unpacker<'_>, groups: &Emitted, backend: &'static str) -> Result<(), Error> {
+    Clock::start(unpacker.ruby).step(unpacker.ruby, || {
+        let Emitted { pairs, split, keys, .. } = groups;
+        let engine = if pairs.is_none() || *split > 0 { Engine::Hash } else { Engine::Small };
+        let (engine, keys) = (engine.name(), keys.len());
+        let of = pairs.map(|pairs| format!(" in {pairs} pairs, {split} split by hashes")).unwrap_or_default();
+        let why = format!("engine :{engine} in the kernel, {keys} keys found{of}");
+        let elements = usize::try_from(pairs.unwrap_or(keys as u64)).unwrap_or(usize::MAX);
+        let kind = repr_of_keys(unpacker).map_or("several parts", kind_of);
+        Step { what: "combining", elements, kind, backend, why }
+    })
+}
+
+/// The kind of the keys that a kernel grouped. None: they have parts.
+fn repr_of_keys(unpacker: &Unpacker<'_>) -> Option<Repr> {
+    match unpacker.schema.groups {
+        Some(GroupKeys::Of(repr)) => Some(repr),
+        Some(GroupKeys::Parts) => None,
+        // nothing was emitted
+        _ => Some(Repr::Int),
+    }
 }
 
 /// A key from its words.

@@ -1,7 +1,8 @@
 //! Captured Hashes into which a section's block accumulates.
 //!
 //! Here: the pairs that elements left behind for each Hash, grouped and handed to the library. It prepares the new
-//! values ([`prepare`]), and later writes them ([`Prepared::write`]). Not here: how a block's updates are found
+//! values ([`prepare`]), and later writes them ([`Prepared::write`]). Tables in the kernel may have grouped the pairs
+//! of one Hash, so that only a total for each key is left ([`tabled`]). Not here: how a block's updates are found
 //! (`infer/hash_updates.rs` of the core), what Ruby's methods do with the groups (lib/ikra/captured_hash.rb), and the
 //! sums of groups ([`super::sums`]).
 //!
@@ -9,15 +10,18 @@
 
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::unpack::Unpacker;
+use crate::options;
 use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::section::collect::{Given, at};
+use crate::section::combining;
 use crate::section::grouping::{self, Grouper};
+use ikra_core::backend::collective::emitted::{self, Emitted};
 use ikra_core::diagnostic::{Diagnostic, Span};
-use ikra_core::layout::schema::Accumulator;
+use ikra_core::layout::schema::{Accumulator, TabledHash};
 use ikra_core::memory::room;
 use ikra_core::source::Source;
-use ikra_core::types::combine::{HashStep, HashUpdate, Missing, Seed};
+use ikra_core::types::combine::{Combine, HashStep, HashUpdate, Missing, Seed};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, IntoValue, RArray, RString, Ruby, Value};
@@ -28,6 +32,9 @@ pub struct Prepared {
     /// One object of the library's for each Hash.
     hashes: RArray,
 }
+
+/// The new values of the Hash whose pairs the kernel has grouped.
+pub struct Tabled(Option<Value>);
 
 /// The section whose elements updated the Hashes.
 pub struct Updated<'a> {
@@ -47,38 +54,132 @@ pub struct Captured<'a> {
     pub hash: Value,
 }
 
-/// Prepares the new values of all captured Hashes.
+/// What tables in kernels combine the values of a Hash's pairs to.
+pub fn total(hash: &TabledHash) -> Option<emitted::Combine> {
+    Some(match hash.update.0.total()? {
+        Combine::Add => emitted::Combine::Sum,
+        Combine::Min(_) => emitted::Combine::Min,
+        Combine::Max(_) => emitted::Combine::Max,
+        Combine::And => emitted::Combine::And,
+        Combine::Or => emitted::Combine::Or,
+        Combine::Mul | Combine::Xor | Combine::Last => return None,
+    })
+}
+
+/// Prepares the new values of the captured Hash whose pairs a kernel on a backend has grouped. None where its totals do
+/// not tell them.
+///
+/// # Errors
+/// IntegerOverflow; what blocks for defaults raise; FrozenError; what interrupts raise.
+pub fn tabled(
+    unpacker: &Unpacker<'_>,
+    section: &Updated<'_>,
+    (table, hash): (&TabledHash, Value),
+    mut groups: Emitted,
+    backend: &'static str,
+) -> Result<Option<Tabled>, Error> {
+    if groups.keys.is_empty() {
+        return Ok(Some(Tabled(None)));
+    }
+    if !is_plain(unpacker.ruby, hash) {
+        return Ok(None);
+    }
+    // sums are not rounded before they are added to what is there
+    let how = (groups.how.combine == emitted::Combine::Sum).then_some(options::Combine::Total);
+    let pairs = combining::emitted(unpacker, &mut groups, how)?;
+    room::note_change();
+    let update = Update { name: &table.name, update: table.update.0, line: table.line, hash };
+    let made = update.prepared(unpacker, section, pairs, "totals")?;
+    if made.is_nil() || RString::from_value(made).is_some() {
+        return Ok(None);
+    }
+    combining::tell_of_emitted(unpacker, &groups, backend)?;
+    Ok(Some(Tabled(Some(made))))
+}
+
+/// Prepares the new values of all captured Hashes, of which one may be prepared already.
 ///
 /// # Errors
 /// CompileError for a Hash that cannot be accumulated into; what Ruby's methods raise for its values; IntegerOverflow;
 /// what grouping raises.
-pub fn prepare(unpacker: &Unpacker<'_>, section: &Updated<'_>, all: &[Captured<'_>]) -> Result<Prepared, Error> {
+pub fn prepare(
+    unpacker: &Unpacker<'_>,
+    section: &Updated<'_>,
+    tabled: Option<Tabled>,
+    all: &[Captured<'_>],
+) -> Result<Prepared, Error> {
     let ruby = unpacker.ruby;
     let hashes = ruby.ary_new();
+    let add = |prepared: Value, (name, span): (&str, Span)| {
+        let touched: RArray = prepared.funcall("touched", ())?;
+        if heap::elements(touched.as_raw()).iter().any(|object| is_used(unpacker, *object, section.base)) {
+            return Err(section.refused(ruby, (name, span), "is also used in another way in this section"));
+        }
+        hashes.push(prepared)?;
+        let apart: bool = library(ruby)?.funcall("apart?", (hashes,))?;
+        if apart {
+            Ok(())
+        } else {
+            Err(section.refused(ruby, (name, span), "shares what is changed with another Hash"))
+        }
+    };
+    if let (Some(Tabled(Some(prepared))), Some(table)) = (tabled, &unpacker.schema.table) {
+        add(prepared, (&table.name, table.update.1))?;
+    }
     if !all.is_empty() {
         // Methods of keys and values run, and blocks for defaults. Nothing of it is done twice.
         room::note_change();
     }
     for one in all {
-        let refused = |message: String| {
-            let told = Diagnostic::new(section.source, one.update.1, message)
-                .because(format!("{} is accumulated in this block", one.accumulator.name))
-                .advise("accumulate into a new Hash, such as Hash.new(0), and bring the two together after the call");
-            errors::core(ruby, told.into())
-        };
-        if let Some(prepared) = prepared(unpacker, section, one, &refused)? {
-            let touched: RArray = prepared.funcall("touched", ())?;
-            if heap::elements(touched.as_raw()).iter().any(|object| is_used(unpacker, *object, section.base)) {
-                return Err(refused(format!("{} is also used in another way in this section", one.accumulator.name)));
-            }
-            hashes.push(prepared)?;
-            let apart: bool = library(ruby)?.funcall("apart?", (hashes,))?;
-            if !apart {
-                return Err(refused(format!("{} shares what is changed with another Hash", one.accumulator.name)));
-            }
+        if let Some(prepared) = prepared(unpacker, section, one)? {
+            add(prepared, (&one.accumulator.name, one.update.1))?;
         }
     }
     Ok(Prepared { hashes })
+}
+
+impl Updated<'_> {
+    /// The error for a Hash that cannot be accumulated into.
+    fn refused(&self, ruby: &Ruby, (name, span): (&str, Span), why: &str) -> Error {
+        let told = Diagnostic::new(self.source, span, format!("{name} {why}"))
+            .because(format!("{name} is accumulated in this block"))
+            .advise("accumulate into a new Hash, such as Hash.new(0), and bring the two together after the call");
+        errors::core(ruby, told.into())
+    }
+}
+
+fn is_plain(ruby: &Ruby, hash: Value) -> bool {
+    heap::see(hash.as_raw()) == Seen::Hash && heap::class_word(hash.as_raw()) == ruby.class_hash().as_raw()
+}
+
+/// The updates of one Hash.
+struct Update<'a> {
+    name: &'a str,
+    update: HashUpdate,
+    line: u32,
+    hash: Value,
+}
+
+impl Update<'_> {
+    /// What the library prepares. `given` says what it is given: `groups`, `order` or `totals`.
+    fn prepared(
+        &self,
+        unpacker: &Unpacker<'_>,
+        section: &Updated<'_>,
+        pairs: RArray,
+        given: &str,
+    ) -> Result<Value, Error> {
+        let (ruby, schema) = (unpacker.ruby, unpacker.schema);
+        let objects = schema.fields.iter().any(|field| field.overwritten) || section.stays;
+        let arrays = schema.arrays.iter().any(|array| array.overwritten) || section.stays;
+        let changes = ruby.ary_new_from_values(&[objects, arrays, section.stays].map(|flag| ruby.into_value(flag)));
+        let way = (self.update.word(), self.update.missing.map(|missing| seed(ruby, missing)));
+        let pairs = (given, at(pairs, 0), at(pairs, 1), at(pairs, 2));
+        let made: Result<Value, Error> =
+            library(ruby)?.funcall("prepared", (self.hash, self.name, way, pairs, changes));
+        let place = (section.source.path.as_str(), self.line);
+        made.map_err(|error| errors::of_update(ruby, error, operator(self.update), place))
+    }
 }
 
 impl Prepared {
@@ -107,46 +208,27 @@ fn is_used(unpacker: &Unpacker<'_>, object: Raw, base: Value) -> bool {
 }
 
 /// The library's object for a Hash. None where no element updates it.
-fn prepared(
-    unpacker: &Unpacker<'_>,
-    section: &Updated<'_>,
-    one: &Captured<'_>,
-    refused: &impl Fn(String) -> Error,
-) -> Result<Option<Value>, Error> {
+fn prepared(unpacker: &Unpacker<'_>, section: &Updated<'_>, one: &Captured<'_>) -> Result<Option<Value>, Error> {
     let (ruby, name, len) = (unpacker.ruby, &one.accumulator.name, section.len);
-    let schema = unpacker.schema;
-    let objects = schema.fields.iter().any(|field| field.overwritten) || section.stays;
-    let arrays = schema.arrays.iter().any(|array| array.overwritten) || section.stays;
     let pairs = grouping::pairs(unpacker, one.slot, len, Some(Grouper::default()))?;
     if count(at(pairs, 0))? == 0 {
         return Ok(None);
     }
-    let is_plain =
-        heap::see(one.hash.as_raw()) == Seen::Hash && heap::class_word(one.hash.as_raw()) == ruby.class_hash().as_raw();
-    if !is_plain {
-        let class = errors::class_name(one.hash);
-        return Err(refused(format!("{name} is a {class}, and kernels accumulate into plain Hashes")));
+    if !is_plain(ruby, one.hash) {
+        let why = format!("is a {}, and kernels accumulate into plain Hashes", errors::class_name(one.hash));
+        return Err(section.refused(ruby, (name, one.update.1), &why));
     }
-    let word = one.update.0.word();
-    let updated = |pairs: RArray, in_order: bool| -> Result<Value, Error> {
-        let (keys, values, starts) = (at(pairs, 0), at(pairs, 1), at(pairs, 2));
-        let changes = ruby.ary_new_from_values(&[objects, arrays, section.stays].map(|flag| ruby.into_value(flag)));
-        let missing = one.update.0.missing.map(|missing| seed(ruby, missing));
-        let given = (one.hash, &**name, (word.as_str(), missing), keys, values, starts, in_order, changes);
-        let made: Result<Value, Error> = library(ruby)?.funcall("prepared", given);
-        let place = (section.source.path.as_str(), one.accumulator.line);
-        made.map_err(|error| errors::of_update(ruby, error, operator(one.update.0), place))
-    };
+    let update = Update { name, update: one.update.0, line: one.accumulator.line, hash: one.hash };
     let pairs = match heap::see(at(pairs, 2).as_raw()) {
         Seen::Nil => grouping::by_hash(ruby, at(pairs, 0), at(pairs, 1))?,
         _ => pairs,
     };
-    let mut made = updated(pairs, false)?;
+    let mut made = update.prepared(unpacker, section, pairs, "groups")?;
     if made.is_nil() {
-        made = updated(grouping::pairs(unpacker, one.slot, len, None)?, true)?;
+        made = update.prepared(unpacker, section, grouping::pairs(unpacker, one.slot, len, None)?, "order")?;
     }
     match RString::from_value(made) {
-        Some(message) => Err(refused(message.to_string()?)),
+        Some(why) => Err(section.refused(ruby, (name, one.update.1), &why.to_string()?)),
         None => Ok(Some(made)),
     }
 }

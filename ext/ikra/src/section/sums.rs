@@ -11,12 +11,12 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::errors;
 use crate::ruby::gvl::Polls;
 use crate::ruby::heap::{self, Seen};
-use crate::section::collect::{Given, at, on_host};
+use crate::section::collect::{Filling, Given, at, on_host};
 use ikra_core::backend::collective::exact_sum::ExactSum;
 use ikra_core::memory::column::HostColumn;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, IntoValue, RArray, Ruby, Value};
+use magnus::{Error, IntoValue, RArray, Ruby, TryConvert, Value};
 
 /// `Ikra.__group_sums(values, starts, is_partial)`: the sum of the values of each group, which lie as
 /// [`super::grouping::pairs`] gives them. Mixed sums are Floats, as in Ruby. Partial sums are Integers of any size, and
@@ -53,6 +53,29 @@ pub fn hash_sums(ruby: &Ruby, before: RArray, values: Value, starts: Value, nega
         }
     }
     Ok(sums)
+}
+
+/// `Ikra.__hash_totals(before, totals, negates)`: the same with one total for each key, which is not rounded. nil also
+/// where zero is subtracted from -0.0.
+///
+/// # Errors
+/// As [`group_sums`].
+pub fn hash_totals(ruby: &Ruby, before: RArray, totals: RArray, negates: bool) -> Result<RArray, Error> {
+    let (mut sums, polls) = (Filling::new(ruby, before.len()), Polls::new());
+    for group in 0..before.len() {
+        polls.look(ruby)?;
+        let mut sum = Sum::beginning(negates, heap::see(at(before, group).as_raw()));
+        if let Some(begun) = &mut sum
+            && !begun.add_total(at(totals, group))?
+        {
+            sum = None;
+        }
+        sums.push(match sum {
+            Some(sum) => sum.value(ruby)?,
+            None => ruby.qnil().as_value(),
+        })?;
+    }
+    sums.done()
 }
 
 /// A sum that is not rounded: an Array of Floats whose sum it is, or the Float if one is enough.
@@ -99,8 +122,38 @@ impl Sum {
         self.counts |= !self.negates || term != 0;
     }
 
+    /// Adds a sum that is not rounded. False: its terms decide the sign of a zero.
+    fn add_total(&mut self, total: Value) -> Result<bool, Error> {
+        let total_is = heap::see(total.as_raw());
+        if self.negates && matches!(total_is, Seen::Int(0) | Seen::Float(0.0)) && self.is_negative_zero() {
+            return Ok(false);
+        }
+        match total_is {
+            Seen::Int(term) => self.add_int(term),
+            Seen::Float(term) => self.add_float(term),
+            _ => match RArray::from_value(total) {
+                Some(parts) => {
+                    for part in parts {
+                        self.add_float(f64::try_convert(part)?);
+                    }
+                }
+                None => {
+                    let term = i128::try_convert(total)?;
+                    self.whole += if self.negates { -term } else { term };
+                    self.counts = true;
+                }
+            },
+        }
+        Ok(true)
+    }
+
     fn add_float(&mut self, term: f64) {
         self.floats.get_or_insert_default().add(if self.negates { -term } else { term });
+    }
+
+    fn is_negative_zero(&self) -> bool {
+        let floats = self.floats.as_ref().filter(|_| !self.counts);
+        floats.is_some_and(|sum| ExactSum::clone(sum).rounded().to_bits() == (-0.0_f64).to_bits())
     }
 
     /// A Float, or else an Integer.

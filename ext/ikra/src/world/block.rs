@@ -26,7 +26,7 @@ use ikra_core::syntax::{self, Wrapping};
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, Ruby, Value};
+use magnus::{Error, RArray, RHash, Ruby, Value};
 use once_cell::unsync::OnceCell;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -280,6 +280,16 @@ impl Captures {
                 (0, Some(index)) => ruby.into_value(index),
                 _ => reflect::value(self.given.get(at).copied().unwrap_or(heap::NIL)),
             });
+        }
+        if let Some(hash) = syntax::has_default(name) {
+            let hash = self.get(ruby, hash)?;
+            // a Hash of a subclass may give others
+            return match RHash::from_value(hash)
+                .filter(|_| heap::class_word(hash.as_raw()) == ruby.class_hash().as_raw())
+            {
+                Some(hash) => hash.funcall("default", ()),
+                None => Ok(ruby.qnil().as_value()),
+            };
         }
         if name == syntax::OWN_BLOCK {
             return Ok(self.block.as_value());

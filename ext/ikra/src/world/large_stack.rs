@@ -286,6 +286,9 @@ impl World for Remote<'_> {
     fn captures_hash(&mut self, local: &Name) -> bool {
         self.ask(|w| w.captures_hash(local))
     }
+    fn captures_default(&mut self, hash: &Name) -> bool {
+        self.ask(|w| w.captures_default(hash))
+    }
     fn has_key_fields(&self) -> bool {
         self.ask(|w| w.has_key_fields())
     }

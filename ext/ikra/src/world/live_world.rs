@@ -1097,6 +1097,14 @@ impl World for LiveWorld<'_> {
         is_hash
     }
 
+    fn captures_default(&mut self, hash: &Name) -> bool {
+        if self.goes_on().is_none() {
+            return false;
+        }
+        let given = self.captures.get(self.ruby, &ikra_core::syntax::default_of(hash));
+        self.caught(given).is_some_and(|given| matches!(heap::see(given.as_raw()), Seen::Int(_) | Seen::Float(_)))
+    }
+
     fn live(&mut self, root: &Root) -> bool {
         if self.goes_on().is_none() {
             return false;

@@ -46,11 +46,14 @@ pub struct Grouping {
     pub floats: bool,
     /// The most groups of a thread's own table.
     pub private: usize,
+    /// Whether the kernel must not run twice over its columns, because it reads what it stores. Then a table on a
+    /// device that has too little room refuses the groups.
+    pub once: bool,
 }
 
 impl Grouping {
     pub fn new(combine: Combine) -> Self {
-        Self { combine, floats: false, private: MOST_OWN }
+        Self { combine, floats: false, private: MOST_OWN, once: false }
     }
 
     /// Whether totals are sums of Floats, which have more words than others.
@@ -69,7 +72,8 @@ pub struct Emitted {
     pub words: Vec<u64>,
     /// Whether several threads may have a group of one such key.
     pub is_split: bool,
-    /// Whether a key had too many parts, or tables cannot tell the total of some Floats. Then groups mean nothing.
+    /// Whether a key had too many parts, or tables cannot tell the total of some Floats, or had too little room. Then
+    /// groups mean nothing.
     pub refused: bool,
     pub totals: Vec<i128>,
     /// The same for sums of Floats.
@@ -569,13 +573,14 @@ impl Emitted {
         }
     }
 
-    /// Makes the table on a device larger if its kernel needed more records than it has. Whether that was so.
+    /// Makes the table on a device larger if its kernel needed more records than it has. Whether the kernel runs again.
     pub fn grow(&mut self, needed: u64) -> bool {
         let is_short = needed > self.records;
         if is_short {
             self.records *= GROWTH;
         }
-        is_short
+        self.refused |= is_short && self.how.once;
+        is_short && !self.how.once
     }
 
     /// Makes the groups of a table on a device.

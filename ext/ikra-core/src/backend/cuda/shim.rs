@@ -599,6 +599,9 @@ impl CudaShim {
             if groups.grow(asked.needed()) {
                 continue;
             }
+            if groups.refused {
+                return Ok(outcome);
+            }
             let rows = |range: Range<usize>| &memory[range.start / 8..range.end / 8];
             let [keys, firsts, lows, highs] = room.columns(asked.records as usize).map(rows);
             let words = groups.has_parts.then(|| rows(room.words_of_keys(asked.words as usize)));

@@ -67,6 +67,8 @@ pub(super) struct SiteState {
     pub(super) cuts: Vec<(Form, usize)>,
     /// Kernels cannot group the pairs that the block emits.
     pub(super) refuses_tables: bool,
+    /// The same for those with which it updates captured Hashes.
+    pub(super) refuses_hash_tables: bool,
 }
 
 /// A block, and the methods that it is passed to.

@@ -29,6 +29,7 @@ use ikra_core::backend::epilogue::{Compaction, Epilogue};
 use ikra_core::backend::fold::{self, Fold};
 use ikra_core::engine::explain::Explanation;
 use ikra_core::engine::{self, Base, Compiled, Holes, SectionShape, compile};
+use ikra_core::infer::hash_updates::Pairs;
 use ikra_core::ir::{ColumnId, Lowered};
 use ikra_core::process;
 use ikra_core::sched::stencil::{Resources, Strategy};
@@ -83,7 +84,7 @@ impl Section<'_> {
             backend: self.choice,
             process: owner(self.choice),
             few: self.len() < ikra_core::ir::ASSUMED_LIMIT as usize,
-            several: self.site.updates_hashes && self.request.ticks > 1,
+            pairs: self.pairs(),
             single: self.scope.is_some() && self.request.ticks == 1,
             results: match self.request.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
@@ -101,6 +102,19 @@ impl Section<'_> {
                 wanted: self.request.settings.stencils,
             },
         }
+    }
+
+    /// How the block accumulates into captured Hashes. Tables in the kernel take the pairs of one of them, where
+    /// nothing else needs tables and the section may run once more.
+    fn pairs(&self) -> Pairs {
+        if !self.site.updates_hashes {
+            return Pairs { ticks: false, tables: false };
+        }
+        let ticks = self.request.ticks > 1;
+        let apart = !self.request.settings.flags.has(Flag::Tables) && !self.request.settings.code.races;
+        let runs_again = self.scope.is_none() && self.gate.is_none() && !self.request.kind.finds();
+        let tables = !ticks && apart && runs_again && self.backend.groups();
+        Pairs { ticks, tables: tables && !self.site.state.lock().refuses_hash_tables }
     }
 
     /// Compiles a variant. None where the section must be cut in two.
@@ -212,7 +226,7 @@ impl Section<'_> {
                 grouped: world.observer.grouped,
                 reordered: form.code.reorder && Observer::mixed(&elements),
                 few: form.few,
-                several: form.several,
+                pairs: form.pairs,
                 single: form.single,
                 // The host waits for each launch.
                 joined: form.single && backend.store().is_some(),

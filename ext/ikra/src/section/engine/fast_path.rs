@@ -181,6 +181,7 @@ impl FastPath {
         let nothing_else = plan.classes.is_empty()
             && plan.elements.is_none()
             && plan.accumulators.is_empty()
+            && schema.table.is_none()
             && program.jobs == Jobs::Identity
             && !program.takes_rows()
             && program.strides.is_empty()

@@ -19,7 +19,7 @@ use crate::ruby::registry;
 use crate::section::collect;
 use crate::section::combining;
 use crate::section::grouping::{self, Grouper};
-use crate::section::hash_updates::{self, Captured, Updated};
+use crate::section::hash_updates::{self, Captured, Tabled, Updated};
 use crate::section::over::Placement;
 use crate::world::live_world;
 use ikra_core::backend::collective::emitted::Emitted;
@@ -111,7 +111,7 @@ impl Section<'_> {
         exit: Option<EarlyExit>,
         len: usize,
         result: ResultLocation,
-        stays: bool,
+        (tabled, stays): (Option<Tabled>, bool),
     ) -> Result<Value, Error> {
         let mut before = None;
         let (how, value) = match (exit, &unpacker.plan.result) {
@@ -137,9 +137,10 @@ impl Section<'_> {
                 let clock = &mut Clock::stopped();
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
-            (None, Some(_)) if let ResultLocation::Grouped(groups) = result => {
-                let how = self.request.settings.combine;
-                (None, combining::emitted(unpacker, *groups, how, self.backend.name())?.as_value())
+            (None, Some(_)) if let ResultLocation::Grouped(mut groups) = result => {
+                let found = combining::emitted(unpacker, &mut groups, self.request.settings.combine)?;
+                combining::tell_of_emitted(unpacker, &groups, self.backend.name())?;
+                (None, found.as_value())
             }
             (None, Some(slot)) => (None, self.results(unpacker, slot, len)?),
             (None, None) if self.request.kind == Kind::Another => {
@@ -161,9 +162,7 @@ impl Section<'_> {
                 locals.push((accumulator.name.clone(), value));
             }
         }
-        let source = &self.site.source.unit.source;
-        let section = Updated { source, len, base: self.request.base, stays };
-        let hashes = hash_updates::prepare(unpacker, &section, &hashes)?;
+        let hashes = hash_updates::prepare(unpacker, &self.updated(len, stays), tabled, &hashes)?;
         if stays { unpacker.fill_new() } else { unpacker.write_back(unpacker.look()) }?;
         unpacker.schema.roots.iter().try_for_each(|root| live_world::write_class_variable(self.ruby, &root.root))?;
         for (name, value) in locals {
@@ -172,6 +171,18 @@ impl Section<'_> {
         hashes.write()?;
         let bare = !self.request.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
         Ok(if bare { value } else { ended(self.ruby, how, value, before) })
+    }
+
+    fn updated(&self, len: usize, stays: bool) -> Updated<'_> {
+        Updated { source: &self.site.source.unit.source, len, base: self.request.base, stays }
+    }
+
+    /// The new values of the captured Hash whose pairs a kernel has grouped. None where groups do not tell them.
+    pub(super) fn tabled(&self, unpacker: &Unpacker<'_>, groups: Emitted, len: usize) -> Result<Option<Tabled>, Error> {
+        let Some(table) = &unpacker.schema.table else { return Ok(None) };
+        let hash = self.request.captures.get(self.ruby, &table.name)?;
+        unpacker.holder.add(self.ruby, hash.as_raw());
+        hash_updates::tabled(unpacker, &self.updated(len, false), (table, hash), groups, self.backend.name())
     }
 
     /// The block's values, in the form that the caller asked for.

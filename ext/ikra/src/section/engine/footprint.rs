@@ -75,6 +75,7 @@ impl Footprint {
             }
         }
         all.anything |= all.fields.iter().any(|(_, name)| name.starts_with("@@"));
+        all.anything |= schema.table.is_some();
         all.anything |= schema.accumulators.iter().any(|accumulator| accumulator.update.is_some());
         for (kind, rows) in plan.kinds.iter().zip(&tables.kinds) {
             all.anything |= kind.freezes;

@@ -89,7 +89,7 @@ impl Kind {
     }
 
     /// Whether the section looks for an element.
-    fn finds(self) -> bool {
+    pub(super) fn finds(self) -> bool {
         matches!(self, Self::Find | Self::Another)
     }
 

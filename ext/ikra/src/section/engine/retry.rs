@@ -21,7 +21,7 @@ use ikra_core::backend::collective::emitted::Combine;
 use ikra_core::backend::resident::Resident;
 use ikra_core::backend::{CancelToken, Key, Outcome, TrapRecord};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
-use ikra_core::ir::Trap;
+use ikra_core::ir::{Lowered, Trap};
 use ikra_core::layout::schema::{GroupKeys, Schema};
 use ikra_core::memory::buffer::Buffer;
 use magnus::prelude::*;
@@ -101,8 +101,24 @@ impl Section<'_> {
 
     /// Whether a section emits pairs that are not for tables. Floats have no operators of bits.
     fn has_other_pairs(&self, schema: &Schema) -> bool {
-        let are_bits = matches!(self.table_combine(), Some(Combine::And | Combine::Or));
+        let are_bits = matches!(self.table_combine(schema), Some(Combine::And | Combine::Or));
         schema.groups == Some(GroupKeys::Other) || are_bits && schema.groups_floats == Some(true)
+    }
+
+    /// Whether tables cannot take the pairs with which a section updates a captured Hash. What comes behind an element
+    /// that leaves the section is in no groups, but not all backends give them then.
+    fn refuses_hash_table(&self, variant: &Variant) -> bool {
+        let Lowered { program, schema, .. } = &variant.lowered;
+        let leaves = || program.sites.iter().any(|site| site.trap == Trap::Break);
+        schema.table.is_some() && (self.has_other_pairs(schema) || leaves())
+    }
+
+    /// Lets chains of pairs take the place of tables for captured Hashes.
+    fn refuse_hash_tables(&mut self) {
+        self.site.state.lock().refuses_hash_tables = true;
+        if let Some(explained) = &mut self.explained {
+            explained.variant = None;
+        }
     }
 
     /// The value of a section that is not run.
@@ -119,14 +135,22 @@ impl Section<'_> {
         let mut attempts = 0;
         // known before anything is packed
         if self.request.settings.flags.has(Flag::Tables)
-            && (!self.backend.groups() || self.table_combine().is_none() || self.site.state.lock().refuses_tables)
+            && (!self.backend.groups() || self.asked_combine().is_none() || self.site.state.lock().refuses_tables)
         {
             return Ok(self.refused());
         }
         while attempts < MAX_ATTEMPTS {
             attempts += 1;
             let holder = LazyHolder::default();
-            let Some((variant, packed, tables)) = self.packed(&holder)? else {
+            let fitting = match self.packed(&holder) {
+                // what is wrong with the block is said of the form in which it has chains
+                Err(error) if self.form().pairs.tables && errors::is_compile_error(self.ruby, &error)? => {
+                    self.refuse_hash_tables();
+                    continue;
+                }
+                fitting => fitting?,
+            };
+            let Some((variant, packed, tables)) = fitting else {
                 random::give_back(self.number);
                 let stencil = self.ruby.into_value(self.cut(&self.form()).unwrap_or(0));
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
@@ -138,6 +162,10 @@ impl Section<'_> {
             if self.refuses(&variant) {
                 self.site.state.lock().refuses_tables |= self.request.settings.flags.has(Flag::Tables);
                 return Ok(self.refused());
+            }
+            if self.refuses_hash_table(&variant) {
+                self.refuse_hash_tables();
+                continue;
             }
             if self.packed_at_gate(&variant, &tables, packed.jobs, &policy)? {
                 attempts -= 1;
@@ -178,6 +206,9 @@ impl Section<'_> {
                 RunOutcome::Retry(Retry::Memory) => policy.evicted += 1,
                 RunOutcome::Retry(Retry::Until(key)) => policy.limit = key,
                 RunOutcome::Retry(Retry::Past) => {}
+                RunOutcome::Retry(Retry::Refused) if variant.lowered.schema.table.is_some() => {
+                    self.refuse_hash_tables();
+                }
                 RunOutcome::Retry(Retry::Refused) => {
                     self.site.state.lock().refuses_tables = true;
                     return Ok(self.refused());

@@ -22,6 +22,7 @@ use crate::report::profile::{Clock, Phase};
 use crate::ruby::deferred_error::DeferredError;
 use crate::ruby::gvl;
 use crate::ruby::holder::LazyHolder;
+use crate::section::hash_updates;
 use crate::section::random;
 use ikra_core::backend::collective::emitted::{Combine, Emitted, Grouping};
 use ikra_core::backend::collective::reduce::Reduced;
@@ -137,6 +138,8 @@ pub(super) struct Settled {
     /// All elements ran, up to the limit.
     ended: bool,
     result: ResultLocation,
+    /// The groups of the pairs with which elements update a captured Hash.
+    updates: Option<Box<Emitted>>,
     /// Buffers that a scope keeps.
     kept: Vec<Resident>,
     /// Other buffers that existed before.
@@ -359,7 +362,8 @@ impl Section<'_> {
             return Ok(RunOutcome::Settled(Box::new((packed, settled))));
         }
         self.wait_for_turn()?;
-        self.written_back(variant, &mut packed, tables, holder, settled).map(RunOutcome::Done)
+        let value = self.written_back(variant, &mut packed, tables, holder, settled)?;
+        Ok(value.map_or(RunOutcome::Retry(Retry::Refused), RunOutcome::Done))
     }
 
     /// Sets a launch up.
@@ -379,7 +383,7 @@ impl Section<'_> {
             plain: variant.executable.clone(),
             fold: variant.fold,
             compaction: variant.compaction,
-            grouping: self.grouping(&variant.lowered.schema),
+            grouping: self.grouping(variant),
             moved: bytes_to_move(&variant.lowered.program, &packed.columns),
             columns: std::mem::take(&mut packed.columns),
             biases: std::mem::take(&mut packed.biases),
@@ -404,13 +408,22 @@ impl Section<'_> {
     }
 
     /// How kernels group pairs, where they do.
-    pub(super) fn grouping(&self, schema: &Schema) -> Option<Grouping> {
-        let floats = schema.groups_floats == Some(true);
-        self.table_combine().map(|combine| Grouping { floats, ..Grouping::new(combine) })
+    fn grouping(&self, variant: &Variant) -> Option<Grouping> {
+        let schema = &variant.lowered.schema;
+        let (floats, once) = (schema.groups_floats == Some(true), !variant.properties.repeatable);
+        self.table_combine(schema).map(|combine| Grouping { floats, once, ..Grouping::new(combine) })
     }
 
     /// What tables in kernels combine values to, where they do.
-    pub(super) fn table_combine(&self) -> Option<Combine> {
+    pub(super) fn table_combine(&self, schema: &Schema) -> Option<Combine> {
+        match &schema.table {
+            Some(hash) => hash_updates::total(hash),
+            None => self.asked_combine(),
+        }
+    }
+
+    /// What the caller wants tables in kernels to combine values to.
+    pub(super) fn asked_combine(&self) -> Option<Combine> {
         let settings = &self.request.settings;
         settings.combine.filter(|_| settings.flags.has(Flag::Tables))?.in_kernels()
     }
@@ -424,9 +437,8 @@ impl Section<'_> {
         policy: LaunchPolicy,
     ) -> Result<Result<Settled, Retry>, Error> {
         let limit = policy.limit;
-        let Launched { outcome, timings, completions, ending, reduced, chosen, groups, residents, moved, span, .. } =
-            launched;
-        let Launched { jobs, unsplit, share, .. } = launched;
+        let Launched { outcome, timings, completions, ending, reduced, chosen, residents, moved, span, .. } = launched;
+        let Launched { jobs, unsplit, share, mut groups, .. } = launched;
         if groups.as_ref().is_some_and(|groups| groups.refused) {
             return Ok(Err(Retry::Refused));
         }
@@ -475,13 +487,19 @@ impl Section<'_> {
         let result = match (reduced, chosen, into.and_then(|(into, slot)| is_dtype(into, slot))) {
             (Some(reduced), ..) => ResultLocation::Reduced(reduced),
             (None, Some(rows), Some(dtype)) => ResultLocation::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
-            _ => groups.map_or(result, |groups| ResultLocation::Grouped(Box::new(groups))),
+            _ if variant.lowered.schema.table.is_some() => result,
+            _ => match groups.take() {
+                Some(groups) => ResultLocation::Grouped(Box::new(groups)),
+                None => result,
+            },
         };
+        let updates = groups.map(Box::new);
         Ok(Ok(Settled {
             outcome,
             limit,
             ended,
             result,
+            updates,
             kept,
             old,
             completions,
@@ -501,6 +519,7 @@ impl Section<'_> {
     ) -> Way<'v> {
         let in_place = variant.properties.surely_ends
             && variant.plan.accumulators.is_empty()
+            && variant.lowered.schema.table.is_none()
             && limit == Key::NONE
             && self.request.ticks == 1
             && self.gate.is_none()
@@ -553,7 +572,8 @@ impl Section<'_> {
         }
     }
 
-    /// Writes back what a launch left, and gives the section's value.
+    /// Writes back what a launch left, and gives the section's value. None where groups of pairs do not tell what a
+    /// captured Hash becomes: nothing is written then.
     #[inline(always)] // called once in a launch, with much to pass
     pub(super) fn written_back(
         &mut self,
@@ -562,8 +582,8 @@ impl Section<'_> {
         tables: &Tables,
         holder: &LazyHolder,
         settled: Settled,
-    ) -> Result<Value, Error> {
-        let Settled { outcome, limit, ended, result, kept, old, completions, can_be_undone, .. } = settled;
+    ) -> Result<Option<Value>, Error> {
+        let Settled { outcome, limit, ended, result, updates, kept, old, completions, can_be_undone, .. } = settled;
         let (ruby, plan) = (self.ruby, &variant.plan);
         let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
         if let Some(bytes) = schema.bytes
@@ -585,7 +605,16 @@ impl Section<'_> {
         resident::changed_for_others(self.scope.as_ref(), self.state.as_ref());
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
-        let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, exit, len, result, packed.stays))?;
+        let value = clock.measure(Phase::Unpack, || {
+            let tabled = match updates {
+                Some(groups) => match self.tabled(&unpacker, *groups, len)? {
+                    None => return Ok(None),
+                    tabled => tabled,
+                },
+                None => None,
+            };
+            self.unpack(&unpacker, exit, len, result, (tabled, packed.stays)).map(Some)
+        })?;
         // A launch whose arrays were poisoned wrote nothing that stays.
         if ended {
             old.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));

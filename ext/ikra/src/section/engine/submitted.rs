@@ -234,7 +234,7 @@ impl Submitted {
         *this.member.lock() = settled.member;
         let value = section.written_back(&variant, &mut packed, &tables, &holder, settled);
         section.keep(&variant, tables, &holder);
-        value
+        value?.ok_or_else(|| section.has_to_run_again())
     }
 }
 

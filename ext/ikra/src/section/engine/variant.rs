@@ -18,6 +18,7 @@ use ikra_core::backend::epilogue::Compaction;
 use ikra_core::backend::fold::Fold;
 use ikra_core::config::CodeOptions;
 use ikra_core::engine::{Base, SectionOp};
+use ikra_core::infer::hash_updates::Pairs;
 use ikra_core::ir::{ColumnId, Jobs, Lowered, Program, Site as Raise, Storage, Trap};
 use ikra_core::layout::schema::Slot;
 use ikra_core::sched::stencil::Resources;
@@ -35,8 +36,8 @@ pub(super) struct Form {
     pub(super) process: Option<u32>,
     /// There are few elements.
     pub(super) few: bool,
-    /// It accumulates into captured Hashes over several ticks.
-    pub(super) several: bool,
+    /// How it accumulates into captured Hashes.
+    pub(super) pairs: Pairs,
     /// One tick at a time, as a scope calls it that keeps columns where they are. A program without a loop over ticks
     /// always ends.
     pub(super) single: bool,
@@ -106,6 +107,8 @@ pub(super) struct Properties {
     /// The same, but the program may give groups of pairs, and does not ask for the index of an element. So some
     /// elements can be processed without the others.
     pub(super) independent: bool,
+    /// The program may give groups of pairs. Apart from that it would do the same if it ran again over its columns.
+    pub(super) repeatable: bool,
 }
 
 impl Properties {
@@ -120,7 +123,10 @@ impl Properties {
             divisible: is_divisible(lowered, plan),
             looks: plan.result.is_none() && !program.uses_random && looks(program, plan),
             pure: program.changes_only(&results, overwritten),
-            independent: !lowered.asks_index && program.emits_or_changes_only(&results, overwritten),
+            independent: !lowered.asks_index
+                && schema.table.is_none()
+                && program.emits_or_changes_only(&results, overwritten),
+            repeatable: program.emits_or_changes_only(&results, overwritten),
         }
     }
 }
@@ -143,7 +149,7 @@ pub(super) fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
 fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
     let results = plan.result.as_ref()?.value?;
     let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
-    let alone = written.all(|(at, _)| at == results.index()) && plan.accumulators.is_empty();
+    let alone = written.all(|(at, _)| at == results.index()) && plan.accumulators.is_empty() && !program.emits();
     alone.then_some(results)
 }
 
@@ -158,7 +164,7 @@ fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
 
 /// Whether a program only looks at elements.
 fn looks(program: &Program, plan: &Plan) -> bool {
-    plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written)
+    plan.accumulators.is_empty() && !program.emits() && !program.columns.iter().any(|column| column.written)
 }
 
 /// The places where a program raises, if its exceptions can be deferred and it only stores results that are numbers.
