@@ -91,9 +91,13 @@ module Ikra
     OWN = { min: ->(a, b) { [a, b].min }, max: ->(a, b) { [a, b].max } }.freeze
     # Operators that combine Integers while their keys are inserted into tables, and the methods that must be Ruby's.
     TABLED = { :+ => %i[sum +], :& => %i[and &], :| => %i[or |], min: %i[min <=>], max: %i[max <=>] }.freeze
+    # Methods of the Array of a group's values that tables compute, and how.
+    FOLDS = { "sum" => :sum, "min" => :min, "max" => :max, "size" => :count, "length" => :count, "count" => :count }.freeze
     # What groups pairs.
     ENGINES = %i[direct small hash group append].freeze
-    private_constant :ORDERS, :OWN, :TABLED, :ENGINES
+    # The method that gives a block an emitter, where tables group pairs. What becomes of their values may need another.
+    ADDED = Hash.new(:added).merge!(count: :counted).freeze
+    private_constant :ORDERS, :OWN, :TABLED, :FOLDS, :ENGINES
 
     # @param combine [Symbol, #to_proc, nil]
     # @param reduce [#to_proc, nil]
@@ -116,6 +120,9 @@ module Ikra
       @block = block
     end
 
+    # The code that +reduce+ calls.
+    attr_writer :reduces
+
     # The result: a Hash, or the pairs themselves where nothing combines or reduces them.
     def value
       left = true
@@ -136,6 +143,9 @@ module Ikra
 
     def computed
       grouped = @combine || @reduce
+      keys, totals = folded
+      return reduced(keys, totals) if totals
+
       # Without elements there are no lists.
       keys, values, starts, combined = emitted(@base, grouped)
       return (keys ? Reducing.list(keys).zip(Reducing.list(values)) : []) unless grouped
@@ -146,7 +156,50 @@ module Ikra
       return Ikra.__paired(keys, values) unless @reduce
 
       values, starts = Reducing.single(values) if @combine
+      reduced_by_block(keys, values, starts)
+    end
+
+    def reduced_by_block(keys, values, starts)
       Ikra.__paired(keys, section(@reduce, 0...keys.size, [:reduction, keys, values, starts]))
+    end
+
+    # Where +reduce+ only asks for the sum of a group's values, or for how many there are, or the like: the keys, and
+    # that for each, which tables compute. nil where they do not.
+    def folded
+      return if @combine || @reduces.nil? || @engine || !plain_numbers?
+
+      name, @alone = Ikra.__asks(@reduces.to_proc)
+      how = FOLDS[name]
+      return unless how && own_list?(name) && (@alone || how != :count) && (how == :count || own?(how == :sum ? :+ : :<=>))
+
+      keys, totals, = in_tables({ __groups: true, __tables: true, __combine: how })
+      [keys, totals] if totals
+    rescue IntegerOverflow, CompileError
+      # The block itself tells whether it needs that sum, and what kernels cannot do.
+    end
+
+    def in_tables(form)
+      return Reducing.within(@base, @block, form, @options) unless @base.is_a?(Array) || @base.is_a?(Range)
+
+      section(@block, @base, [Reducing.giver(form)], **form)
+    end
+
+    # An Array of a group's total alone has that total.
+    def reduced(keys, totals)
+      return Ikra.__paired(keys, totals) if @alone || keys.empty?
+
+      reduced_by_block(keys, *Reducing.single(totals))
+    end
+
+    # Whether kernels compute as tables do.
+    def plain_numbers?
+      wanted = ->(option) { @options.fetch(option) { Ikra.config.public_send(option) }.to_s }
+      wanted[:precision] == "f64" && wanted[:overflow] == "raise" && wanted[:check] != "races"
+    end
+
+    def own_list?(name)
+      method = Array.instance_method(name)
+      method.owner == Array && method.source_location.nil?
     end
 
     # The pairs of all elements: those of a chain by the kernel that computes its values, where that is possible.
@@ -154,7 +207,7 @@ module Ikra
       form = form(grouped)
       # The kernel groups them, or the host does.
       forms = form[:__combine] && @engine.nil? ? [{ __tables: true, **form }, form] : [form]
-      of = ->(list, one) { section(@block, list, [one[:__tables] ? :added : :emitted], **one) }
+      of = ->(list, one) { section(@block, list, [Reducing.giver(one)], **one) }
       return first_of(forms) { |one| of.call(base, one) } if base.is_a?(Array) || base.is_a?(Range)
 
       first_of(forms) { |one| Reducing.within(base, @block, one, @options) } ||
@@ -260,6 +313,9 @@ module Ikra
       rescue CompileError
         # The two may compile apart. If not, the error is theirs.
       end
+
+      # The method that gives a block an emitter.
+      def giver(form) = form[:__tables] ? ADDED[form[:__combine]] : :emitted
 
       # The elements of a chain, an MDArray, an Array or a Range.
       def elements(base)
@@ -367,16 +423,20 @@ module Ikra
     # @param order (see Parallel#pmap_reduce)
     # @param lazy (see Parallel#pmap_reduce)
     # @return (see Parallel#pmap_reduce)
+    # @raise [CompileError] where +combine+ or +reduce+ call {#emit}
     # @raise [NoMethodError] where the class has no +map+
     # @raise [FrozenError] where +map+ assigns instance variables
     def run(source, order: :first, lazy: false, **options)
       raise NoMethodError, "#{self.class} has no method map" unless respond_to?(:map, true)
 
       job = self
+      # What is not found here raises when it emits.
+      %i[combine reduce].each { |name| Ikra.__emits(method(name).to_proc) if respond_to?(name, true) }
       combine = ->(one, other) { job.__send__(:combine, one, other) } if respond_to?(:combine, true)
       reduce = ->(key, values) { job.__send__(:reduce, key, values) } if respond_to?(:reduce, true)
       source = source.to_a unless [Array, Range, Lazy, MDArray].any? { |type| source.is_a?(type) }
-      Ikra.__map_reduce(source, combine, reduce, order, lazy, options, proc { |x, out| job.__emitting_to(out).__send__(:map, x) })
+      map = proc { |x, out| job.__emitting_to(out).__send__(:map, x) }
+      Ikra.__map_reduce(source, combine, reduce, order, lazy, options, map, reduce && method(:reduce).to_proc)
     end
 
     # Emits a pair, within +map+.
@@ -408,11 +468,13 @@ module Ikra
     def __add(_key, _value, _number) = raise(ArgumentError, "emit is called outside of the block")
 
     # @api private
-    def __map_reduce(base, combine, reduce, order, lazy, options, block)
+    # @param reduces [Proc, nil] the code that +reduce+ calls
+    def __map_reduce(base, combine, reduce, order, lazy, options, block, reduces = reduce)
       raise ArgumentError, "lazy: #{lazy.inspect} is neither true nor false" unless [true, false].include?(lazy)
 
       in_slabs = base.is_a?(Lazy) && base.in_slabs?
       reducing = (in_slabs ? MergedReducing : Reducing).new(base, combine, reduce, order, options, block)
+      reducing.reduces = reduces
       at_once = lambda do
         # Each slab is measured by itself.
         found = in_slabs ? reducing.value : __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }

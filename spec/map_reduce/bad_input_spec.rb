@@ -161,7 +161,24 @@ RSpec.describe "MapReduce of bad input" do
       later = nil
       (1..6).pmap_reduce(reduce: ->(key, _values) { later.emit(key, 1) }) { |x, out| later = out; out.emit(x % 2, x) }
     end
-    expect { emitting.new.run(1..6) }.to raise_error(ArgumentError, "emit is called outside of map")
+    combining = Class.new(Ikra::MapReduce) do
+      def map(x) = emit(x % 2, x)
+
+      def combine(one, other)
+        self.emit(one, 1) # rubocop:disable Style/RedundantSelf
+        one + other
+      end
+    end
+    through = Class.new(Ikra::MapReduce) do
+      def map(x) = emit(x % 2, x)
+      def reduce(key, _values) = again(key)
+      def again(key) = emit(key, 1)
+    end
+    line = emitting.instance_method(:reduce).source_location.last
+    expect { emitting.new.run(1..6) }.to raise_error(Ikra::CompileError, /bad_input_spec.rb:#{line}:\d+: emit is called in a method that combines or reduces/)
+    line = combining.instance_method(:combine).source_location.last + 1
+    expect { combining.new.run([1]) }.to raise_error(Ikra::CompileError, /bad_input_spec.rb:#{line}:/)
+    expect { through.new.run(1..6) }.to raise_error(ArgumentError, "emit is called outside of map")
     expect(&escaped).to raise_error(Ikra::CompileError, /emit/)
     kept = lambda do
       later = nil

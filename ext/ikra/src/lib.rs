@@ -104,6 +104,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__section", roomy!(engine::section((a, b, c, d, e, f, g)), 7))?;
     ikra.define_singleton_method("__fast_path", roomy!(engine::fast_path::run(a, b, c, d), 4))?;
     ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
+    ikra.define_singleton_method("__asks", roomy!(engine::asks(a), 1))?;
+    ikra.define_singleton_method("__emits", roomy!(engine::emits(a), 1))?;
     ikra.define_singleton_method("__check", roomy!(options::check(a), 1))?;
     ikra.define_singleton_method("__chosen", roomy!(collect::chosen(a, b, c), 3))?;
     ikra.define_singleton_method("__permuted", roomy!(collect::permuted(a, b), 2))?;
@@ -114,10 +116,10 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__by_hash", roomy!(grouping::by_hash(a, b), 2))?;
     ikra.define_singleton_method("__group_sums", roomy!(sums::group_sums(a, b, c), 3))?;
     ikra.define_singleton_method("__hash_sums", roomy!(sums::hash_sums(a, b, c, d), 4))?;
-    ikra.define_singleton_method("__paired", roomy!(combining::paired(a, b), 2))?;
-    ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b), 2))?;
     ikra.define_singleton_method("__hash_totals", roomy!(sums::hash_totals(a, b, c), 3))?;
     ikra.define_singleton_method("__put_all", roomy!(list::put_all(a, b, c), 3))?;
+    ikra.define_singleton_method("__paired", roomy!(combining::paired(a, b), 2))?;
+    ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b), 2))?;
     ikra.define_singleton_method("__reduce", roomy!(collect::reduce_buffer(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
     ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;

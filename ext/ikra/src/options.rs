@@ -82,12 +82,13 @@ impl Combine {
     /// The same for tables in kernels.
     pub fn in_kernels(self) -> Option<emitted::Combine> {
         Some(match self {
-            Self::Sum | Self::Total => emitted::Combine::Sum,
+            // the values of pairs are 1
+            Self::Sum | Self::Total | Self::Count => emitted::Combine::Sum,
             Self::Min => emitted::Combine::Min,
             Self::Max => emitted::Combine::Max,
             Self::And => emitted::Combine::And,
             Self::Or => emitted::Combine::Or,
-            Self::Count | Self::First => return None,
+            Self::First => return None,
         })
     }
 }

@@ -203,7 +203,7 @@ module Ikra
       # What a block emits for all values. `form`: `__pairs` or `__groups` of `Ikra.__section`.
       def emitted(emitter, form)
         count = @sizes[@stages.size - 1]
-        text = Text.of(@stages, @step.abreast, @base, form[:__tables] ? :add : :emit, emitter)
+        text = Text.of(@stages, @step.abreast, @base, Reducing.giver(form), emitter)
         _, pairs = section(text, part(@list, 0, count), { from: 0, folder: emitter }, form, [])
         pairs
       end

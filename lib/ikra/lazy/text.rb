@@ -14,6 +14,8 @@ module Ikra
       LOOKING = %i[stencil each_slice].freeze
       # The most texts that are remembered.
       MAX_TEXTS = 1_000
+      # What blocks emit pairs to, and what is left of them.
+      EMITTERS = { emitted: ["Emitter", "out.last"], added: %w[Adder nil], counted: %w[Counter nil] }.freeze
 
       @known = Memo.new(MAX_TEXTS)
 
@@ -22,10 +24,10 @@ module Ikra
         # @param abreast [Integer] how many values each element has side by side
         # @param base [:array, :range, :slab, :part] what elements are looked up in: all of a list, a Range, a Range in
         #   a text that does not ask for the index of an element, or a part of a list
-        # @param ending [nil, :there, :stop, :fold, :fold_from, :emit, :add, :count, :sum, :min, :max] what becomes of
-        #   the values. nil: all are kept. +:there+: whether there is one. +:stop+: whether the chain ends there.
-        #   +:fold+, +:fold_from+: those of each chunk are combined, from the first or from a start. +:emit+, +:add+: a
-        #   block emits pairs for each. Others: the values of one element after +flat_map+ are reduced.
+        # @param ending [Symbol, nil] what becomes of the values. nil: all are kept. +:there+: whether there is one.
+        #   +:stop+: whether the chain ends there. +:fold+, +:fold_from+: those of each chunk are combined, from the
+        #   first or from a start. +:emitted+, +:added+, +:counted+: a block emits pairs for each. Others: the values of
+        #   one element after +flat_map+ are reduced.
         # @param folder [Stage, nil] what combines two of them, or emits pairs for one
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
@@ -123,8 +125,8 @@ module Ikra
 
       def element(ending)
         lines = Lines.new
-        return emitted(lines, "Emitter", "out.last") if ending == :emit
-        return emitted(lines, "Adder", "nil") if ending == :add
+        emitter, left = EMITTERS[ending]
+        return emitted(lines, emitter, left) if emitter
 
         there, stop = ending == :there, ending == :stop
         ways = { hole: there || stop ? "next false" : "next #{give("hole", :hole)}", stop: stop ? "next true" : "next #{give("stop", :stop)}" }

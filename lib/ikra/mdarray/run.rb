@@ -21,9 +21,6 @@ module Ikra
       REDUCE = %i[sum min max minmax count].to_h { |operation| [operation, { __reduce: operation }.freeze] }.freeze
       # A section whose block runs in no other method.
       NOWHERE = [].freeze
-      # The method that gives a block an emitter.
-      EMITTED = [:emitted].freeze
-      ADDED = [:added].freeze
       # The methods that make elements of values, by kind.
       AS = (DType::SIZES.keys + %i[object]).to_h { |dtype| [dtype, [:"as_#{dtype}"].freeze] }.freeze
 
@@ -105,7 +102,7 @@ module Ikra
 
       # What the block emits for all elements. `form`: `__pairs` or `__groups` of `Ikra.__section`.
       def emitted(count, form, *within, base: 0...count)
-        count.zero? ? [] : section(:map, base, [*within, form[:__tables] ? ADDED : EMITTED], nil, form)
+        count.zero? ? [] : section(:map, base, [*within, [Reducing.giver(form)]], nil, form)
       rescue Tiles::Refused
         raise unless form[:__tables]
       end

@@ -162,6 +162,12 @@ module Kernel
     nil
   end
 
+  # The same where only the number of pairs counts.
+  def __counted(x)
+    yield(x, ::Ikra::Counter.new)
+    nil
+  end
+
   # The values of a group, combined. Those of all groups stand side by side, and `starts` says where each begins.
   def __group(_x, values, starts)
     i = starts.__at(__position)

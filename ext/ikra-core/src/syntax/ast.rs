@@ -8,6 +8,7 @@ use crate::diagnostic::Span;
 use crate::id::define_id;
 use crate::regexp::RegexpSource;
 use crate::source::Source;
+use crate::syntax::visit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,53 @@ impl Unit {
             && !call.safe
             && call.block.is_none()
             && call.block_arg.is_none()
+    }
+
+    /// Where the unit first calls a method of that name on its own receiver.
+    pub fn own_call(&self, name: &str) -> Option<Span> {
+        let mut found = None;
+        visit::unit(self, &mut |node| {
+            if let Kind::Call(call) = &node.kind
+                && *call.name == *name
+                && call.receiver.as_ref().is_none_or(|of| matches!(of.kind, Kind::SelfRef))
+            {
+                found.get_or_insert(call.name_span);
+            }
+        });
+        found
+    }
+
+    /// The only method that the unit calls on its second parameter, if it does nothing else with it, and catches no
+    /// exception. Also whether that call is all that the unit does.
+    pub fn asks(&self) -> Option<(&str, bool)> {
+        let [Pattern::Local(_), Pattern::Local(asked)] = self.params.required[..] else { return None };
+        let asks = |node: &Node| match &node.kind {
+            Kind::Call(call) => {
+                let of =
+                    call.receiver.as_ref().is_some_and(|of| matches!(of.kind, Kind::Local(local) if local == asked));
+                let bare = call.args.is_empty() && call.block.is_none() && call.block_arg.is_none() && !call.safe;
+                of && bare
+            }
+            _ => false,
+        };
+        let (mut names, mut uses, mut other) = (Vec::new(), 0, !self.params.plain());
+        visit::unit(self, &mut |node| {
+            if let (true, Kind::Call(call)) = (asks(node), &node.kind) {
+                names.push(&*call.name);
+            }
+            uses += usize::from(matches!(node.kind, Kind::Local(local) if local == asked));
+            other |= match &node.kind {
+                Kind::Begin { .. } | Kind::Lambda(_) | Kind::Super { .. } => true,
+                Kind::MultiAssign { .. } | Kind::For { .. } | Kind::Spread { .. } => true,
+                Kind::Assign { target, .. } | Kind::OpAssign { target, .. } => {
+                    matches!(target, Target::Local(local, _) if *local == asked)
+                }
+                _ => false,
+            };
+        });
+        let name = *names.first()?;
+        let only = !other && names.len() == uses && names.iter().all(|other| *other == name);
+        only.then(|| (name, asks(&self.body)))
     }
 }
 

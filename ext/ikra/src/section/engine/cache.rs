@@ -10,11 +10,13 @@ use super::fast_path::FastPath;
 use super::variant::{Form, Variant};
 use crate::options::Choice;
 use crate::ruby::identity::WordMap;
+use crate::ruby::errors;
 use crate::ruby::iseq::Failure;
 use crate::ruby::reflect;
 use crate::ruby::registry::Kept;
 use crate::world::block::{self, Captures, Key as BlockKey};
 use ikra_core::backend::Timings;
+use ikra_core::diagnostic::Diagnostic;
 use ikra_core::infer::BlockSource;
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::Wrapping;
@@ -182,6 +184,44 @@ pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
         Err(Failure::Ruby(error)) => Err(error),
         Err(_) => Ok(false),
     }
+}
+
+/// `Ikra.__asks(block)`: what a block does with its second parameter ([`ikra_core::syntax::ast::Unit::asks`]), as
+/// `[name, alone]`. nil: something else, or its source is missing, or refinements are in force there.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn asks(ruby: &Ruby, block: Proc) -> Result<Option<(String, bool)>, Error> {
+    let captures = Captures::new(block);
+    if let Ok(identified) = block::identify(ruby, block)
+        && matches!(identified.key, BlockKey::Iseq(_, refined) if refined != 0)
+    {
+        return Ok(None);
+    }
+    match find_site(ruby, &captures, Within::default()) {
+        Ok(site) => Ok(site.source.unit.asks().map(|(name, alone)| (name.to_owned(), alone))),
+        Err(Failure::Ruby(error)) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// `Ikra.__emits(code)`: raises where a method, given as a Proc of it, calls `emit` on its own receiver. nil where its
+/// source is missing, too: then the call itself raises.
+///
+/// # Errors
+/// CompileError; what Ruby raises.
+pub fn emits(ruby: &Ruby, code: Proc) -> Result<(), Error> {
+    let site = match find_site(ruby, &Captures::new(code), Within::default()) {
+        Ok(site) => site,
+        Err(Failure::Ruby(error)) => return Err(error),
+        Err(_) => return Ok(()),
+    };
+    let unit = &site.source.unit;
+    let Some(span) = unit.own_call("emit") else { return Ok(()) };
+    let told = Diagnostic::new(&unit.source, span, "emit is called in a method that combines or reduces values")
+        .because("pairs are grouped by now, and further ones would belong to no element")
+        .advise("emit the pair in map, or make it of the result: run(…).map { |key, value| … }");
+    Err(errors::core(ruby, told.into()))
 }
 
 impl Within {
