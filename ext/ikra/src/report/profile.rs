@@ -366,7 +366,9 @@ impl Clock {
     pub fn tell(&mut self, ruby: &Ruby, about: impl FnOnce() -> Result<About, Error>) -> Result<(), Error> {
         let Some(Running { fiber, record, .. }) = &mut self.0 else { return Ok(()) };
         let mut about = about()?;
-        if errors::is_library(&about.path) && is_alone(*fiber) {
+        // `&:name` has no place. On a thread of its own, a section has no caller either.
+        let nowhere = about.path.is_empty() || errors::is_library(&about.path);
+        if nowhere && is_alone(*fiber) {
             let (operation, path, line) = caller(ruby)?;
             (about.operation, about.path, about.line) = (operation, path.into(), line);
         }
