@@ -493,7 +493,7 @@ impl Section<'_> {
                 None => result,
             },
         };
-        let updates = groups.map(Box::new);
+        let updates = groups.filter(|_| variant.lowered.schema.table.is_some()).map(Box::new);
         Ok(Ok(Settled {
             outcome,
             limit,
@@ -607,14 +607,16 @@ impl Section<'_> {
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
         let value = clock.measure(Phase::Unpack, || {
             let tabled = match updates {
-                Some(groups) => match self.tabled(&unpacker, *groups, len)? {
-                    None => return Ok(None),
-                    tabled => tabled,
-                },
-                None => None,
+                Some(groups) => self.tabled(&unpacker, *groups, len)?.map(Some),
+                None => Some(None),
             };
+            let Some(tabled) = tabled else { return Ok(None) };
             self.unpack(&unpacker, exit, len, result, (tabled, packed.stays)).map(Some)
         })?;
+        if value.is_none() {
+            self.clock = clock;
+            return Ok(None);
+        }
         // A launch whose arrays were poisoned wrote nothing that stays.
         if ended {
             old.iter().for_each(|resident| resident.keep(&mut packed.columns, &completions));
