@@ -254,6 +254,10 @@ impl Section<'_> {
     /// How the kernel reduces the results, where the section needs nothing else and the kernel can.
     fn fold(&self, form: &Form, compiled: &Compiled, plan: &Plan, overwritten: &[ColumnId]) -> Option<Fold> {
         let (reduction, slot) = (form.reduce?, plan.result.as_ref()?);
+        if compiled.lowered.schema.table.is_some() {
+            // a kernel that reduces makes no groups
+            return None;
+        }
         // Only true and false are counted. There are no other Integers, as results show.
         let dtype = is_dtype(self.request.settings.into.unwrap_or(Results::Numbers), slot)?;
         if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
