@@ -9,8 +9,8 @@
 use super::fast_path::FastPath;
 use super::variant::{Form, Variant};
 use crate::options::Choice;
-use crate::ruby::identity::WordMap;
 use crate::ruby::errors;
+use crate::ruby::identity::WordMap;
 use crate::ruby::iseq::Failure;
 use crate::ruby::reflect;
 use crate::ruby::registry::Kept;
