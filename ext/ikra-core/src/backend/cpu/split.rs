@@ -82,6 +82,13 @@ impl Work {
         state.stop_key().load(Ordering::Relaxed) < Key::new(self.ticks(step).start, 0).0
     }
 
+    /// Notes what jobs took. Those of a launch that was cancelled have not ended, and say nothing.
+    fn note(&self, state: &State, took: Duration, jobs: u64) {
+        if state.stop_key().load(Ordering::Relaxed) != Key::CANCEL.0 {
+            self.code.cost().set(took, jobs, self.length());
+        }
+    }
+
     /// Runs jobs of a step.
     pub fn run(&self, state: &mut State, step: u64, jobs: Range<u64>, record: &Record) {
         let ticks = self.ticks(step);
@@ -174,7 +181,7 @@ pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) ->
             done += end - job;
             job = end;
             let spent = start.elapsed();
-            work.code.cost().set(spent, done, work.length());
+            work.note(state, spent, done);
             if job == work.jobs && step + 1 == steps || work.is_over(state, step) {
                 return None;
             }
@@ -282,7 +289,7 @@ impl Shared {
             let began = (notes && last.is_none()).then(Instant::now);
             self.work.run(state, step, begin..end, &self.record);
             if let Some(began) = began {
-                self.work.code.cost().set(began.elapsed(), end - begin, self.work.length());
+                self.work.note(state, began.elapsed(), end - begin);
             }
             let element = begin * self.work.elements / self.work.jobs;
             last = Some(Key::new(self.work.ticks(step).end - 1, element));

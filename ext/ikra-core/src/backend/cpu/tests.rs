@@ -988,6 +988,26 @@ fn a_cancel_before_the_start_is_not_lost() {
     assert_eq!(run.run().0, Outcome::Cancelled);
 }
 
+/// Who takes an endless loop for a short one runs it where nothing else can go on.
+#[test]
+fn a_cancelled_launch_says_nothing_about_the_next() {
+    let (program, backend) = (endless(), &*BACKEND);
+    let layout = Layout::structure_of_arrays(&program);
+    let executable = backend.prepare(&program, &layout, &CodeOptions::default()).expect("it compiles");
+    for (jobs, delay) in [(1, 1), (5, 20), (100_000, 20)] {
+        let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+        let outcome = std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_millis(delay));
+                cancel.cancel();
+            });
+            backend.launch(&*executable, Launch::of(jobs, &mut [], &[], &[], &cancel, &mut timings))
+        });
+        assert_eq!(outcome.expect("the machine works"), Outcome::Cancelled);
+        assert_eq!(executable.predicted(jobs, 1), None);
+    }
+}
+
 /// `down(n)`: n calls deep, then back with n.
 fn down() -> Func {
     let mut b = Builder::new("down".to_owned(), vec![Scalar::I64]);
