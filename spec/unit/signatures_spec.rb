@@ -34,6 +34,8 @@ RSpec.describe "sig/ikra.rbs" do
 
     expect(Ikra.memory.keys).to include(:host, :device, :limit)
     expect(Ikra.config.to_h.keys).to eq(Ikra::Config::DEFAULTS.keys)
+    began, ended = Ikra.profile { [1, 2].pmap(backend: :cpu) { |n| n + 1 } }.sections.first.launched
+    expect(0.0..ended).to cover(began)
     expect(Ikra.resident([1]) { Ikra.sync || 7 }).to eq(7)
     expect { [1, 0].pmap { |x| 1 / x } }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.to_a).to eq([1, 0]) }
     expect { raise Ikra::DeviceMemoryError, "full" }.to raise_error(Ikra::DeviceMemoryError) { |error| expect(error.holders).to be_an(Array) }
