@@ -27,7 +27,7 @@ module PlainMapReduce
 
   def bytes(files, count) = Records.new(Array(files).flat_map { |file| File.binread(file).bytes.each_slice(count).to_a })
 
-  def __map_reduce(source, combine, reduce, order, lazy, _options, block)
+  def __map_reduce(source, combine, reduce, order, lazy, _options, block, _reduces = nil)
     emitter = Emitter.new
     source.each { |element| block.call(element, emitter) }
     found = emitter.pairs
