@@ -193,6 +193,31 @@ RSpec.describe "Sections that run at once" do
     expect(threads.map(&:value)).to eq [[*20..49]] * 4
     expect(shared.map(&:a)).to eq [*20..59]
   end
+
+  it "may be under way when the process forks, and the child runs its own in another Fiber" do
+    policies.each do |policy|
+      reading, writing = IO.pipe
+      found = Ikra.concurrently(policy: policy) do
+        section = list.map(&:dup).peach(backend: :cpu) { |o| o.a += 1 }
+        child = fork do
+          inherited = begin
+            section.value.map(&:a)
+          rescue RuntimeError => error
+            error.message
+          end
+          own = Thread.new { Ikra.concurrently(policy: policy) { [[1, 2].pmap(backend: :cpu) { |x| x + 1 }, [3].psum(backend: :cpu) { |x| x }] } }.value
+          writing.write(Marshal.dump([inherited, own]))
+        ensure
+          exit!(0)
+        end
+        Process.wait(child)
+        section
+      end
+      writing.close
+      expect(Marshal.load(reading.read)).to match [eq([1, 2, 3, 4, 5]).or(match(/under way when the process forked/)), [[2, 3], 3]]
+      expect(found.map(&:a)).to eq [1, 2, 3, 4, 5]
+    end
+  end
 end
 
 RSpec.describe "Sections over MDArrays that run at once" do

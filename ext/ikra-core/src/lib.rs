@@ -40,6 +40,7 @@ pub mod id;
 pub mod infer;
 pub mod ir;
 pub mod layout;
+pub mod locks;
 pub mod lower;
 pub mod memory;
 pub mod passes;

@@ -21,7 +21,7 @@ const BRIDGE: Crate = Crate { folder: "../ikra/src", layers: BRIDGE_LAYERS, unsa
 
 const CORE_LAYERS: &[&[&str]] = &[
     // A message shows its source line, and a source counts in spans.
-    &["id", "source", "diagnostic", "error", "config", "target", "process"],
+    &["id", "source", "diagnostic", "error", "config", "target", "process", "locks"],
     &["regexp"],
     &["syntax"],
     // Types name classes by id; facts about live values are types.

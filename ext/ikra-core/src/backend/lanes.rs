@@ -12,10 +12,10 @@
 
 use super::CancelToken;
 use super::threads::Threads;
+use crate::locks::{Condvar, Mutex};
 use crate::memory::room;
 use crate::process;
 use once_cell::race::OnceBox;
-use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Lanes {
                 continue;
             }
             state.idle += 1;
-            self.changed.wait(&mut state);
+            state = self.changed.wait(state);
             state.idle -= 1;
         }
     }
@@ -207,7 +207,7 @@ impl<T: Send + 'static> Job<T> {
         }
         let mut stage = self.stage.lock();
         if matches!(&*stage, Stage::Waits(_) | Stage::Runs) {
-            self.ended.wait_for(&mut stage, most);
+            (stage, _) = self.ended.wait_for(stage, most);
         }
         let late = now && matches!(&*stage, Stage::Waits(_));
         drop(stage);

@@ -9,8 +9,8 @@
 
 use super::threads::Threads;
 use crate::error::Result;
+use crate::locks::{Condvar, Mutex};
 use crate::memory::room;
-use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -178,7 +178,7 @@ impl Drop for Closing<'_> {
         }
         let mut lock = raised.lock();
         while full() {
-            left.wait(&mut lock);
+            lock = left.wait(lock);
         }
     }
 }

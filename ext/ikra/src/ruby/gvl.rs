@@ -18,18 +18,18 @@
 use crate::ruby::heap;
 use crate::ruby::reflect;
 use ikra_core::backend::CancelToken;
+use ikra_core::locks::{Condvar, Mutex};
 use ikra_core::memory::room;
 use ikra_core::process;
 use magnus::rb_sys::protect;
 use magnus::{Error, ExceptionClass, Ruby};
 use once_cell::sync::OnceCell;
-use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Flags of `rb_nogvl` (thread.h).
@@ -410,11 +410,10 @@ fn is_main_of_many() -> bool {
 }
 
 /// The launches of one process that are watched. Leaked: its lock may be taken at a `fork`, so a child makes its own.
-/// (And of the standard library: the locks of parking_lot share a table, which the child would inherit locked.)
 struct Watch {
     process: u32,
-    tokens: std::sync::Mutex<Vec<Token>>,
-    changed: std::sync::Condvar,
+    tokens: Mutex<Vec<Token>>,
+    changed: Condvar,
 }
 
 struct Token(*const CancelToken);
@@ -454,19 +453,19 @@ impl Watch {
     }
 
     fn tokens(&self) -> MutexGuard<'_, Vec<Token>> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tokens.lock()
     }
 
     fn watch(&self) {
         let mut tokens = self.tokens();
         loop {
             if tokens.is_empty() {
-                tokens = self.changed.wait(tokens).unwrap_or_else(PoisonError::into_inner);
+                tokens = self.changed.wait(tokens);
                 continue;
             }
-            let (held, waited) = self.changed.wait_timeout(tokens, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            let (held, late) = self.changed.wait_for(tokens, LOOK_EVERY);
             tokens = held;
-            if waited.timed_out() && signal_waits() == Some(true) {
+            if late && signal_waits() == Some(true) {
                 for token in tokens.iter() {
                     // SAFETY: in the list, so alive.
                     unsafe { (*token.0).cancel() };
@@ -547,7 +546,9 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
             let finished = leave(Some(unblock), data, INTERRUPTS_FAIL, || {
                 let mut state = waiting.state.lock();
                 while !state.finished && !state.interrupted {
-                    if waiting.changed.wait_for(&mut state, LOOK_EVERY).timed_out() && signal_waits() != Some(false) {
+                    let late;
+                    (state, late) = waiting.changed.wait_for(state, LOOK_EVERY);
+                    if late && signal_waits() != Some(false) {
                         break;
                     }
                 }
@@ -568,7 +569,7 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
                 released(|| {
                     let mut state = waiting.state.lock();
                     while !state.finished {
-                        waiting.changed.wait(&mut state);
+                        state = waiting.changed.wait(state);
                     }
                 });
                 break;
@@ -576,9 +577,9 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
             if finished.is_none() {
                 // where Ruby cannot have this wait interrupted it is a short one
                 released(|| {
-                    let mut state = waiting.state.lock();
+                    let state = waiting.state.lock();
                     if !state.finished {
-                        waiting.changed.wait_for(&mut state, LOOK_EVERY);
+                        drop(waiting.changed.wait_for(state, LOOK_EVERY));
                     }
                 });
             }

@@ -11,13 +11,13 @@
 
 use ikra_core::error::Result as CoreResult;
 use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
+use ikra_core::locks::{Condvar, Mutex};
 use ikra_core::regexp::RegexpSource;
 use ikra_core::syntax::ast::Name;
 use ikra_core::world::{
     ClassInfo, ConstId, Construction, Derivation, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root,
     World,
 };
-use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
@@ -165,12 +165,12 @@ impl Exchange {
                         Err(panic) => State::Failed(panic),
                     };
                     self.changed.notify_all();
-                    self.changed.wait(&mut state);
+                    state = self.changed.wait(state);
                 }
                 State::Over => return,
                 other => {
                     *state = other;
-                    self.changed.wait(&mut state);
+                    state = self.changed.wait(state);
                 }
             }
         }
@@ -183,7 +183,7 @@ impl Exchange {
         *state = State::Asked(Handed(question));
         self.changed.notify_all();
         loop {
-            self.changed.wait(&mut state);
+            state = self.changed.wait(state);
             match std::mem::take(&mut *state) {
                 State::Answered => return,
                 State::Failed(panic) => {
