@@ -163,8 +163,8 @@ module Ikra
       Ikra.__paired(keys, section(@reduce, 0...keys.size, [:reduction, keys, values, starts]))
     end
 
-    # Where +reduce+ only asks for the sum of a group's values, or for how many there are, or the like: the keys, and
-    # that for each, which tables compute. nil where they do not.
+    # The keys, and for each the sum, the extreme or the number of its values, computed by tables. nil if +reduce+ needs
+    # anything else, or if tables cannot compute it.
     def folded
       return if @combine || @reduces.nil? || @engine || !plain_numbers?
 

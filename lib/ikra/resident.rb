@@ -18,9 +18,9 @@ module Ikra
     WRITABLE = /\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/.freeze
     # Methods that are not watched: kernels do not know the objects on which they are called.
     LEFT_OUT = %i[initialize initialize_copy object_id __id__ __send__ singleton_method_added].freeze
-    # Classes whose objects never change. It does not matter when Ruby looks at these.
+    # Classes whose objects never change. Kernels write none of them, so Ruby may read them at any time.
     UNCHANGING = [NilClass, Range, Complex, Rational].freeze
-    # Modules whose methods are not watched. What {Parallel} does with objects, sections do.
+    # Modules whose methods are not watched. Methods of {Parallel} run sections, which watch objects themselves.
     CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, Parallel, Numeric, Hash, *UNCHANGING, *(defined?(Data) ? [Data] : [])].freeze
 
     @watched = {}.compare_by_identity

@@ -1,21 +1,22 @@
 // What happens before what on the stand-in's device, by vector clocks.
 //
-// Here: a clock for each stream, each event and the host; what streams did to each allocation; the report of two
-// operations on the same bytes, one of which writes, that nothing orders. Not here: the operations themselves (cuda.cpp),
-// and how kernels tell which bytes they use (nvrtc.cpp).
+// Here: a clock for each stream, each event and the host; what streams did to each allocation; the report of a race. A
+// race is two operations on the same bytes, of which one writes, without an order. Not here: the operations themselves
+// (cuda.cpp), and how kernels tell which bytes they use (nvrtc.cpp).
 //
 // Rules:
 // - An operation is behind all earlier ones of its stream, and behind what the host knew to be done at the call.
-// - The host learns what was done from an event or a stream that it waits for, from an event that has passed, and from a word that a
-//   stream writes, at the first look at it. All threads of the host have one clock, as their own order is not seen here.
-// - Operations tell what they used when they are done. Both orders are tried, so it does not matter which one tells first.
-// - A kernel uses the bytes between the first and the last that it reads of an allocation, and those between the first and
-//   the last that it writes.
-// - A word that is copied from a page-locked buffer of words is a stop key. It may come at any time while a kernel runs.
-//   But it must come between the allocation of its memory and the end of that.
+// - The host learns what was done from an event or a stream that it waits for, and from an event that has passed. It
+//   also learns from a word that a stream writes, when it first reads that word. All threads of the host have one
+//   clock, because their own order is not seen here.
+// - Operations tell what they used when they are done. It does not matter which of two tells first.
+// - A kernel uses the bytes between the first and the last that it reads of an allocation, and those between the first
+//   and the last that it writes.
+// - A word that is copied from a page-locked buffer of words is a stop key. It may come at any time while a kernel
+//   runs. But it must come between the allocation of its memory and the end of that.
 //
-// Without STAND_IN_RACES=count, the first report ends the process. Tests of the check itself set STAND_IN_FORGETS, so that one
-// way to wait teaches the host nothing: events, streams or words.
+// Without STAND_IN_RACES=count, the first report ends the process. Tests of the check itself set STAND_IN_FORGETS to
+// events, streams or words. Then the host learns nothing by waiting in this way.
 
 #pragma once
 
@@ -198,10 +199,9 @@ static void release(uintptr_t begin) {
 }
 
 // ---- Words in page-locked memory that streams write ----
-//
-// Nobody tells when the host looks at one. So small buffers have pages of their own. When a stream has written a word, the
-// host may not use its page. Its next look is a fault, at which it learns what was done before all words of the page. The
-// stand-in itself uses the memory through other pages.
+// The host reads a word without a call. So small buffers have pages of their own. When a stream has written a word, its
+// page is protected. The host's next read is a page fault, at which the host learns what was done before all words of
+// the page. The stand-in itself uses the memory through other pages.
 
 struct Page {
   char *own;

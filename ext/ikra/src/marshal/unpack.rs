@@ -264,8 +264,7 @@ impl Unpacker<'_> {
         let taken = self.made.taken.get_or_init(|| {
             let heaps = self.program.heaps.iter().zip(&self.plan.heaps).zip(&self.tables.starts);
             let range = |((heap, rows), start): ((&Heap, &plan::Rows), &u64)| {
-                let column = &self.columns[heap.taken.index()];
-                let taken = if heap.scratch || column.is_empty() { 0 } else { column.view::<u64>()[0] };
+                let taken = if heap.scratch { 0 } else { self.columns[heap.taken.index()].view::<u64>()[0] };
                 (*rows, if self.trapped { 0..u64::MAX } else { *start..start.saturating_add(taken) })
             };
             heaps.map(range).collect()
