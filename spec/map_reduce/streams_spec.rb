@@ -591,7 +591,12 @@ RSpec.describe "input in slabs" do
           Ikra.lines(path).each do
             next unless (found += 1) == 10
 
-            Process.wait(fork { ObjectSpace.each_object(File) { |file| file.seek(0, IO::SEEK_END) if !file.closed? && file.path == path } || exit!(true) })
+            child = fork do
+              ObjectSpace.each_object(File) { |file| file.seek(0, IO::SEEK_END) if !file.closed? && file.path == path }
+            ensure
+              exit!(true)
+            end
+            Process.wait(child)
           end
           expect(found).to eq 10_000
         end

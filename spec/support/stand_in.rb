@@ -12,7 +12,8 @@ module StandIn
     # The folder with the libraries.
     def libraries
       @libraries ||= Dir.mktmpdir("ikra-stand-in").tap do |folder|
-        at_exit { FileUtils.rm_rf(folder) }
+        owner = Process.pid
+        at_exit { FileUtils.rm_rf(folder) if Process.pid == owner } # a child of `fork` that ends must leave it
         { "cuda.cpp" => %w[libcuda.so.1 libcuda.so], "nvrtc.cpp" => %w[libnvrtc.so.13 libnvrtc.so], "cublas.cpp" => %w[libcublas.so.13 libcublas.so] }.each do |source, names|
           command = %w[g++ -std=gnu++17 -O1 -w -fPIC -shared -pthread] + [File.join(CORE, "tests/stand_in", source), "-o", File.join(folder, names[0])]
           system(*command) or abort "#{source} does not compile"

@@ -33,7 +33,8 @@ module Signatures
     # of Set has others from version to version.
     def folder
       @folder ||= Dir.mktmpdir("ikra-sig").tap do |folder|
-        at_exit { FileUtils.rm_rf(folder) }
+        owner = Process.pid
+        at_exit { FileUtils.rm_rf(folder) if Process.pid == owner }
         files = Dir[File.join(Gem.loaded_specs.fetch("rbs").full_gem_path, "{core,stdlib/set/0}/set.rbs")]
         set = files.filter_map { |file| File.read(file)[/^class Set\[.*?\]/] }.first
         File.write(File.join(folder, "ikra.rbs"), File.read(FILE).sub(/^class Set\[.*?\]/, set))
