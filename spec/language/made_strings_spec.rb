@@ -52,14 +52,15 @@ module MadeTexts
     "split" => ->(s) { [s.split, s.split(" "), s.split("a"), s.split("é"), s.split("")] },
     "split with a limit" => ->(s) { [s.split(nil, 2), s.split("a", -1), s.split(" ", -1), s.split("", 2), s.split("b", 1)] },
     "lines" => ->(s) { [s.lines, s.lines(chomp: true)] },
-    "tr" => ->(s) { [s.tr("a-y", "b-z"), s.tr("^a-c", "*"), s.tr("ab", ""), s.tr("-x", "12"), s.tr("^", "!"), s.tr("aab", "123")] },
-    "delete" => ->(s) { [s.delete("a-m"), s.delete("^a-z"), s.delete("-"), s.delete(" ")] },
-    "squeeze" => ->(s) { [s.squeeze, s.squeeze("a"), s.squeeze("^a"), s.squeeze(" \n")] },
-    "count" => ->(s) { [s.count("a-z"), s.count("^a"), s.count("")] },
+    "tr" => ->(s) { [s.tr("a-y", "b-z"), s.tr("^a-c", "*"), s.tr("ab", ""), s.tr("-x", "12"), s.tr("^", "!"), s.tr("aab", "123"), s.tr("", "x")] },
+    "tr beyond ASCII" => ->(s) { [s.tr("é日a", "e本"), s.tr("a-cżé", "ż-žA"), s.tr("^a-é", "*"), s.tr("é-日", "-"), s.tr("\\^a\\-\\\\", "1-4"), s.tr("x😀", "😀-😂x")] },
+    "delete" => ->(s) { [s.delete("a-m"), s.delete("^a-z"), s.delete("-"), s.delete(" "), s.delete("a-é", "^b-y"), s.delete("^\0-é"), s.delete("é", "ż")] },
+    "squeeze" => ->(s) { [s.squeeze, s.squeeze("a"), s.squeeze("^a"), s.squeeze(" \n"), s.squeeze("é日", "é"), s.squeeze("^é")] },
+    "count" => ->(s) { [s.count("a-z"), s.count("^a"), s.count(""), s.count("é-日"), s.count("^é", "a-ÿ"), s.count("\\a\\^")] },
     "partition" => ->(s) { [s.partition("a"), s.partition("é")] },
     "rpartition" => ->(s) { [s.rpartition("a"), s.rpartition("é"), s.rpartition("")] },
     "casecmp" => ->(s) { [s.casecmp("ABC"), s.casecmp("hello_world"), s.casecmp("É"), s.casecmp(s), s.casecmp(1)] },
-    "casecmp?" => ->(s) { [s.casecmp?("aBC"), s.casecmp?("hello worlD"), s.casecmp?(:a)] },
+    "casecmp?" => ->(s) { [s.casecmp?("aBC"), s.casecmp?("hello worlD"), s.casecmp?(:a), s.casecmp?("É"), s.casecmp?(s.upcase), s.casecmp?("SS")] },
     "gsub with a Hash" => ->(s) { [s.gsub("a", { "a" => 1 }), s.sub("é", "é" => "e"), s.gsub(/[ab]/, "a" => "<é>", "b" => nil), s.gsub("", {})] },
     "each_line" => ->(s) { [s.each_line.map { |line| line + "!" }, s.each_line(chomp: true).to_a] },
     "join" => ->(s) { [[s, "b"].join, [s, 1, "é"].join(","), [1, s].join("-"), [nil, true, s] * ":", [].join] }
@@ -124,6 +125,34 @@ RSpec.describe "Strings that a block makes" do
         end
         others.zip(got) do |text, form|
           expect([text, form]).to eq [text, MadeTexts.ruby(text, operation)] unless form == Ikra::CompileError
+        end
+      end
+    end
+
+    it "by tr, delete, squeeze and count with characters beyond ASCII" do
+      texts = ["", "naïve café", "aé日😀aé", "ééé日日aa", "\u{d7ff}\u{e000}\u{e001}", "^-\\^", "zażółć gęślą jaźń"]
+      expect { |s| [s.tr("ąćęłńóśźż", "acelnoszz"), s.tr("a-zé", "A-Z😀"), s.tr("^a-zé", "12"), s.tr("é", ""), s.tr("\u{d7fe}-\u{e001}", "a-z")] }
+        .to be_same_as_ruby.over(*texts)
+      expect { |s| [s.delete("^a-zé"), s.delete("é日", "é"), s.squeeze, s.squeeze("é"), s.squeeze("^é")] }
+        .to be_same_as_ruby.over(*texts)
+      expect { |s| [s.count("é日"), s.count("^a-z"), s.count("à-ÿ", "^é"), s.tr("\\-^", "12"), s.tr("\\^\\\\", "é"), s.tr("é-", "x")] }
+        .to be_same_as_ruby.over(*texts)
+    end
+
+    it "by changes of case have the cases of all characters" do
+      codes = (0..0x24ff).to_a + (0x2c00..0x2dff).to_a + (0xa640..0xa7ff).to_a + (0xab30..0xabbf).to_a + (0xfb00..0xff5f).to_a + (0x10400..0x1057f).to_a
+      codes += (0x1e900..0x1e95f).to_a + 0x2500.step(0x10ffff, 1009).to_a
+      codes = 0..0x10ffff if backend == :cpu
+      # three of them in each text, so that each is the first, the last, and within others
+      texts = codes.reject { |code| (0xd800..0xdfff).cover?(code) }.each_slice(3).map { |slice| slice.pack("U*") }
+      expect { |s| [s.upcase, s.downcase, s.swapcase, s.capitalize] }.to be_same_as_ruby.over(*texts)
+      expect { |s| [s.casecmp?(s.swapcase), s.casecmp?("\u00df\u0130k"), s.casecmp?(s.upcase), s.downcase == s] }.to be_same_as_ruby.over(*texts.first(4000))
+      long = ["ß" * 300, "ΐﬃ" * 90, "a" * 70 + "É", "İ", "ǆǅǄ", "\u0149x"]
+      expect { |s| [s.upcase, s.capitalize, s.swapcase.downcase, s.upcase.size, s.upcase.ascii_only?] }.to be_same_as_ruby.over(*long)
+      broken = ["é\xff", "\xe3\x81", "\xff", "a\x80B", "\xc3"]
+      [:upcase, :downcase, :swapcase, :capitalize].each do |change|
+        broken.each do |text|
+          expect { [text].pmap(backend:, &change) }.to raise_error(ArgumentError, "input string invalid")
         end
       end
     end
@@ -368,11 +397,13 @@ RSpec.describe "Strings that a block makes" do
 
   it "are refused in forms that kernels do not know" do
     expect { ["a"].pmap { |s| s.upcase(:ascii) } }.to raise_error(Ikra::CompileError, /option of a change of case/)
-    expect { ["é"].pmap { |s| s.upcase } }.to raise_error(Ikra::CompileError, /ASCII letters only/)
     expect { ["a"].pmap { |s| s.gsub("a") } }.to raise_error(Ikra::CompileError, /by a String, or by what a block gives/)
     expect { ["a"].pmap { |s| s.gsub("a", "\\k<x>") } }.to raise_error(Ikra::CompileError, /in a replacement/)
-    expect { ["a"].pmap { |s| s.tr("é", "e") } }.to raise_error(Ikra::CompileError, /one set of ASCII characters/)
-    expect { ["a"].pmap { |s| s.delete("ab", "b") } }.to raise_error(Ikra::CompileError, /one set of ASCII characters/)
+    expect { ["a"].pmap { |s| s.tr("z-a", "e") } }.to raise_error(Ikra::CompileError, /one or two sets of characters here, whose ranges ascend/)
+    expect { ["a"].pmap { |s| s.delete("ab", "b", "b") } }.to raise_error(Ikra::CompileError, /one or two sets of characters/)
+    expect { ["a"].pmap { |s| s.tr("^b", "é") } }.to raise_error(Ikra::CompileError, /where the text is in ASCII, all others become/)
+    expect { ["é"].pmap { |s| s.tr("^b", "é日") } }.not_to raise_error
+    expect { ["\xff".b].pmap { |s| s.count("é") } }.to raise_error(Ikra::CompileError, /have the text's encoding/)
     expect { [65].pmap { |x| x.chr("UTF-8") } }.to raise_error(Ikra::CompileError, /chr of bytes only/)
     expect { ["a"].pmap { |s| s.lines("a") } }.to raise_error(Ikra::CompileError, /lines that end with a newline/)
     expect { ["a"].pmap { |s| s.split("a") { |m| m } } }.to raise_error(Ikra::CompileError, /split with a block/)

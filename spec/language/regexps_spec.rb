@@ -7,30 +7,34 @@ module Regexps
       "a", "b", "c", "x", "-", "1", "é", "日", ".", '\d', '\w', '\s', '\h', '\W', '\S', '\D', '\n', "[ab]", "[^a]", "[a-cé]",
       '[^\n]', '[\d-]', "[a-c&&[^b]]"
     ].freeze
-    LOOKS = ["^", "$", '\A', '\z', '\Z'].freeze
-    PIECES = ["a", "b", "c", "ab", "\n", "\r\n", "\n\n", "é", "日", "😀", " ", "1", "x", "-", "_", "A"].freeze
-    # those whose meaning kernels know in ASCII only
-    ASCII_ATOMS = [
-      "a", "b", "c", "A", "B", "1", ".", '\d', '\w', "[ab]", "[^a]", "[A-C]", '\n', "[[:alpha:]]", "[[:punct:]]", "[[:^space:]]",
-      '\p{Alnum}', '\P{Digit}'
+    LOOKS = ["^", "$", '\A', '\z', '\Z', '\b', '\B'].freeze
+    PIECES = ["a", "b", "c", "ab", "\n", "\r\n", "\n\n", "é", "日", "😀", " ", "1", "x", "-", "_", "A", "Σς", "١", "\u0301", "«", "\u3000"].freeze
+    # Those that know characters beyond ASCII by Ruby's tables.
+    CLASSES = [
+      "[[:alpha:]]", "[[:^alpha:]]", "[[:punct:]]", "[^[:space:]]", '\p{L}', '\P{Lower}', '\p{Greek}', '\p{^Alnum}', '\p{Punct}',
+      "[[:upper:]é]", '[\p{Han}\d]', "[[:word:]&&[^a]]", "[[:digit:]]", "[[:blank:]]"
     ].freeze
-    ASCII_LOOKS = (LOOKS + ['\b', '\B']).freeze
-    ASCII_PIECES = ["a", "b", "c", "A", "B", "Xy", "\n", "\r\n", " ", "1", "_", "-", "."].freeze
+    # Those of a pattern that ignores case.
+    CASE_ATOMS = [
+      "a", "b", "K", "s", "é", "Σ", "Ж", "1", ".", '\d', '\w', '\W', "[ab]", "[^s]", "[A-K]", '[\dk]', '\n', "[[:^alpha:]]", "[[:punct:]]",
+      "[[:space:]]", "[^[:alpha:]]", '\p{Digit}', '\p{Space}'
+    ].freeze
+    CASE_PIECES = ["a", "b", "k", "S", "ſ", "K", "\u212a", "É", "ς", "ж", "σ", "\n", " ", "1", "-", "ß", "ﬆ", "st", "日"].freeze
     MANY = ["*", "*?", "+", "+?", "{2}", "{1,2}", "{,2}", "{2,}", "{1,3}?", "{0,2}?"].freeze
 
-    def initialize(seed, ascii)
+    def initialize(seed, ignores_case)
       @random = Random.new(seed)
-      @ascii = ascii
+      @ignores_case = ignores_case
     end
 
     def regexp(groups: false)
       @groups = groups
-      options = @ascii ? [0, 0, Regexp::IGNORECASE, Regexp::MULTILINE] : [0, 0, Regexp::MULTILINE]
-      Regexp.new(alternatives(2).first, pick(options))
+      options = @ignores_case ? [Regexp::IGNORECASE] : [0, 0, Regexp::MULTILINE]
+      Regexp.new("#{alternatives(2).first}é"[0..-2], pick(options)) # in UTF-8
     end
 
     def texts(count)
-      pieces = @ascii ? ASCII_PIECES : PIECES
+      pieces = @ignores_case ? CASE_PIECES : PIECES
       ["", "\n", "a", "a\n"] + Array.new(count) { Array.new(@random.rand(9)) { pick(pieces) }.join }
     end
 
@@ -64,8 +68,8 @@ module Regexps
 
     def atom(depth)
       kind = @random.rand(10)
-      return [pick(@ascii ? ASCII_ATOMS : ATOMS), false] if kind < 6 || depth == 0
-      return [pick(@ascii ? ASCII_LOOKS : LOOKS), true] if kind == 6
+      return [pick(@ignores_case ? CASE_ATOMS : pick([ATOMS, CLASSES])), false] if kind < 6 || depth == 0
+      return [pick(LOOKS), true] if kind == 6
 
       text, empty = alternatives(depth - 1)
       ["#{@groups && kind == 7 ? "(" : "(?:"}#{text})", empty]
@@ -127,7 +131,7 @@ RSpec.describe "regular expressions" do
           begin
             got = texts.pmap(backend:, &block)
           rescue Ikra::CompileError => e
-            expect(e.message).to match(/one-pass/)
+            expect(e.message).to match(/one-pass|may be one where case is ignored/)
             next
           end
           texts.zip(got) { |text, value| expect([regexps, text, value]).to eq [regexps, text, block.call(text)] }
@@ -225,6 +229,15 @@ RSpec.describe "regular expressions" do
       expect { ["a"].pmap(backend:) { |s| [s =~ /a/, $`] } }.to raise_error(Ikra::CompileError, /variable of the last match/)
     end
 
+    it "know the classes of characters that Ruby knows" do
+      # each two characters are one text, as far as they are in a class or have a case, with some of the others
+      codes = (0..0x24ff).to_a + (0xa640..0xa7ff).to_a + (0xfb00..0xffef).to_a + (0x10400..0x104ff).to_a + 0x2500.step(0x10ffff, 4099).to_a
+      texts = codes.reject { |code| (0xd800..0xdfff).cover?(code) }.each_slice(2).map { |slice| slice.pack("U*") }
+      expect do |s|
+        [s.scan(/[[:alpha:]]/).size, s.scan(/[[:punct:]]/).size, s =~ /[[:space:]]/, s =~ /[[:upper:]]/, s =~ /\b/, s[/\p{Lu}|\p{Punct}/], s =~ /\p{Emoji}/]
+      end.to be_same_as_ruby.over(*texts)
+    end
+
     it "have options and free spacing" do
       expect do |s|
         [s[/A . B/xi], s[/a # a letter
@@ -238,7 +251,15 @@ RSpec.describe "regular expressions" do
 
     it "are refused where kernels do not know what Ruby answers" do
       refuse = ->(about) { raise_error(Ikra::CompileError, about) }
-      expect { ["é"].pmap(backend:) { |s| s.match?(/\bé/) } }.to refuse[/text in ASCII only/]
+      expect { ["éss"].pmap(backend:) { |s| s.match?(/ss/i) } }.to refuse[/text in ASCII only, as some of its letters may be one/]
+      expect { ["é"].pmap(backend:) { |s| s.match?(/ß/i) } }.to refuse[/a character that stands for several where case is ignored/]
+      expect { ["é"].pmap(backend:) { |s| s.match?(/[é]/i) } }.to refuse[/a character beyond ASCII where case is ignored/]
+      expect { ["ss"].pmap(backend:) { |s| s.match?(/\A\p{Alpha}\z/i) } }.to refuse[/`\\p{Alpha}` where case is ignored/]
+      expect { ["s"].pmap(backend:) { |s| s.match?(/[\W_]/i) } }.to refuse[/stand for several in a set/]
+      expect { ["st"].pmap(backend:) { |s| s.match?(/[[:alpha:]]a/i) } }.to refuse[/stand for several in a set/]
+      expect { ["ß"].pmap(backend:) { |s| s.match?(/s{2}/i) } }.to refuse[/text in ASCII only/]
+      us_ascii = Regexp.new("\\p{Alpha}".encode("US-ASCII"))
+      expect { ["é"].pmap(backend:) { |s| s.match?(us_ascii) } }.to refuse[/Regexp/]
       expect { ["\xff".b].pmap(backend:) { |s| s.match?(/a/) } }.to refuse[/UTF-8 or ASCII only/]
       expect { ["a"].pmap(backend:) { |s| s.match?(/a(?=b)/) } }.to refuse[%r{look-ahead in the regular expression /a\(\?=b\)/}]
       expect { ["a"].pmap(backend:) { |s| s[/(a|ab)(b?)/, 1] } }.to refuse[/not one-pass/]

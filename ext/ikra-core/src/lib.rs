@@ -52,4 +52,5 @@ pub mod source;
 pub mod syntax;
 pub mod target;
 pub mod types;
+pub mod unicode;
 pub mod world;

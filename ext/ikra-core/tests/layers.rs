@@ -22,6 +22,7 @@ const BRIDGE: Crate = Crate { folder: "../ikra/src", layers: BRIDGE_LAYERS, unsa
 const CORE_LAYERS: &[&[&str]] = &[
     // A message shows its source line, and a source counts in spans.
     &["id", "source", "diagnostic", "error", "config", "target", "process", "locks"],
+    &["unicode"],
     &["regexp"],
     &["syntax"],
     // Types name classes by id; facts about live values are types.
@@ -85,6 +86,7 @@ const BRIDGE_UNSAFE: &[&str] = &[
     "ruby/reflect.rs",
     "ruby/registry.rs",
     "ruby/reserve.rs",
+    "ruby/unicode.rs",
     "buffers/buffer.rs",
     "buffers/memory_view.rs",
     "marshal/made.rs",

@@ -16,6 +16,7 @@ use crate::syntax::ast::{Kind, LocalId, Name, NodeId, Origin, Params, Pattern, T
 use crate::syntax::{given_at, visit, written};
 use crate::types::combine::HashUpdate;
 use crate::types::{Atom, Reach, Ty};
+use crate::unicode::Unicode;
 use crate::world::{
     ClassInfo, ConstId, Construction, Derivation, Facts, MethodFact, MethodSource, Opaque, Outside, Place, Receiver,
     Root, World,
@@ -600,6 +601,9 @@ impl World for Asked<'_> {
     }
     fn derived(&mut self, root: &Root) -> Option<Derivation> {
         self.ask(|w| w.derived(root))
+    }
+    fn unicode(&self) -> &'static dyn Unicode {
+        self.world.unicode()
     }
     fn regexp(&mut self, root: &Root) -> Option<RegexpSource> {
         self.ask(|w| w.regexp(root))

@@ -7,6 +7,7 @@
 use crate::regexp::Table;
 use crate::types::numeric::{self, Function, Kind, Method};
 use crate::types::{Atom, Prims, Ty};
+use crate::unicode::Change;
 use crate::world::{hashes, values, well_known};
 
 /// A method of Ruby's own that kernels know.
@@ -220,6 +221,8 @@ pub enum Builtin {
     /// The number of the group that a Symbol names, or -1.
     RegexpGroupNamed,
     // primitives of Strings
+    /// The table of a change of case ([`crate::unicode`]), as a String of its bytes.
+    CaseTable(Change),
     /// `freeze` of a literal: the same String each time.
     StrInterned,
     /// The argument, if it is a String; else TypeError.
@@ -695,9 +698,11 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "kernels do not mix Strings of different encodings that have more than ASCII in them",
         )),
         (Atom::Str, "__broken") => Some(Builtin::StrRefuse("kernels do not do this with parts of characters")),
-        (Atom::Str, "__no_case") => {
-            Some(Builtin::StrRefuse("kernels change the case of ASCII letters only, and this String has others"))
-        }
+        (Atom::Str, "__upper_table") => Some(Builtin::CaseTable(Change::Upper)),
+        (Atom::Str, "__lower_table") => Some(Builtin::CaseTable(Change::Lower)),
+        (Atom::Str, "__title_table") => Some(Builtin::CaseTable(Change::Title)),
+        (Atom::Str, "__swap_table") => Some(Builtin::CaseTable(Change::Swap)),
+        (Atom::Str, "__fold_table") => Some(Builtin::CaseTable(Change::Fold)),
         (Atom::Str, "__case_form") => {
             Some(Builtin::Refuse("kernels do not know this option of a change of case", "leave it out"))
         }
@@ -709,7 +714,8 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             Some(Builtin::StrRefuse("kernels append characters of ASCII by their numbers only"))
         }
         (Atom::Str, "__set_form") => Some(Builtin::StrRefuse(
-            "kernels know one set of ASCII characters here, without backslashes, whose ranges ascend",
+            "kernels know one or two sets of characters here, whose ranges ascend, and which have the text's encoding; where \
+             the text is in ASCII, all others become a character of ASCII only",
         )),
         (Atom::Int, "__chr_form") => {
             Some(Builtin::Refuse("kernels know chr of bytes only, without an encoding", "choose between literals"))
@@ -764,7 +770,8 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             Some(Builtin::Refuse("kernels match Strings only", "write text.to_s, or choose Symbols with case … when"))
         }
         (Atom::Str, "__ascii_form") => Some(Builtin::StrRefuse(
-            "kernels match this regular expression with text in ASCII only, as it asks for \\b, [[:alpha:]], \\p or /i",
+            "kernels match this regular expression with text in ASCII only, as some of its letters may be one where case is \
+             ignored, as in ß for ss",
         )),
         (Atom::Str, "__binary_form") => {
             Some(Builtin::StrRefuse("kernels match regular expressions with text in UTF-8 or ASCII only"))

@@ -1148,6 +1148,7 @@ impl Analysis<'_> {
                 Atom::Proc(id) => self.values_of(from, id)?.first().cloned().unwrap_or_default(),
                 _ => Ty::never(),
             },
+            CaseTable(_) => Ty::str(),
             RegexpTable(table) => match atom {
                 Atom::Regexp(id) => {
                     self.regexp_table(id, table)?;

@@ -34,7 +34,7 @@ impl Analysis<'_> {
         if let Some(number) = self.regexps.iter().position(|(known, _)| known.pattern == *pattern) {
             return Ok(ProcId::regexp(number));
         }
-        let regexp = Arc::new(Regexp::new(pattern.clone())?);
+        let regexp = Arc::new(Regexp::new(pattern.clone(), self.world.unicode())?);
         let info = ProcInfo::new(Self::BLOCK, ProcKind::Regexp(regexp.clone()));
         self.regexps.push((regexp, info));
         Ok(ProcId::regexp(self.regexps.len() - 1))

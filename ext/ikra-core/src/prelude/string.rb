@@ -52,31 +52,51 @@ class String
 
   def upcase(_given = (none = true))
     __case_form unless none
-    __cased(32, 0)
+    __changes_ascii? ? __cased(32, 0) : __changed(__upper_table, __upper_table)
   end
 
   def downcase(_given = (none = true))
     __case_form unless none
-    __cased(0, 32)
+    __changes_ascii? ? __cased(0, 32) : __changed(__lower_table, __lower_table)
   end
 
   def swapcase(_given = (none = true))
     __case_form unless none
-    __cased(32, 32)
+    __changes_ascii? ? __cased(32, 32) : __changed(__swap_table, __swap_table)
   end
 
   def capitalize(_given = (none = true))
     __case_form unless none
     return self if bytesize == 0
+    return __changed(__title_table, __lower_table) unless __changes_ascii?
 
     made = __cased(0, 32)
     made.__begin_upper
     made
   end
 
+  # Whether a change of case changes letters of ASCII only, as in encodings other than UTF-8.
+  def __changes_ascii?
+    return true if __encoding != 0 || ascii_only?
+
+    __argument_error(:"input string invalid") unless valid_encoding?
+    false
+  end
+
+  def __folded
+    __changes_ascii? ? __cased(0, 32) : __changed(__fold_table, __fold_table)
+  end
+
+  # What tables of cases make of the first character, and of the others.
+  def __changed(first, table)
+    n = __changed_size(first, table)
+    made = __string(n)
+    made.__fill_changed(self, first, table)
+    made.__coded(n, __code)
+  end
+
   # With bits of small and great letters turned, in ASCII.
   def __cased(small, great)
-    __no_case unless __encoding == 2 || ascii_only?
     n = bytesize
     made = __string(n)
     made.__fill_cased(self, small, great)
@@ -312,41 +332,67 @@ class String
     made.__coded(all, state > 3 ? state - 2 : state)
   end
 
-  def tr(set, other)
+  # A set of characters, if kernels know it as one of this text.
+  def __set_of(set)
     text = __text(set)
-    by = __text(other)
+    __set_form unless text.__set? && (text.ascii_only? || __in_utf8? && text.__in_utf8?)
+    text
+  end
+
+  # Whether it is text in UTF-8, or can be taken for that.
+  def __in_utf8?
+    __encoding == 0 ? valid_encoding? : __encoding == 3 && ascii_only?
+  end
+
+  def tr(set, other)
+    text = __set_of(set)
+    by = __set_of(other)
     return delete(text) if by.bytesize == 0
 
-    __set_form unless text.__set? && by.__set? && text.bytesize > 0
     __broken unless valid_encoding?
-    made = __string(bytesize)
+    # Ruby gives parts of characters here
+    __set_form if text.__set_start == 1 && !by.ascii_only? && ascii_only?
+    made = __string(by.ascii_only? ? bytesize : 4 * bytesize)
     n = made.__fill_translated(self, text, text.__set_start, by)
-    made.__coded(n, __code)
+    __set_form if n < 0
+    made.__coded(n, __code_of_tr(text, by))
   end
 
-  def delete(set, *more)
-    text = __text(set)
-    __set_form unless more.size == 0 && text.__set?
+  # Text in US-ASCII gets the encoding of the sets once a character was replaced.
+  def __code_of_tr(text, by)
+    return by.ascii_only? ? __code : 0 if __encoding == 0
+    return __code if text.ascii_only? && by.ascii_only?
+
+    __count_of(text, text.__set_start, "^", 1) == 0 ? __code : 0
+  end
+
+  # "^" without characters, from behind the first byte on, is all characters.
+  def delete(set, other = (alone = true), *more)
+    __set_form unless more.size == 0
+    text = __set_of(set)
+    second = alone ? "^" : __set_of(other)
     __broken unless valid_encoding?
     made = __string(bytesize)
-    n = made.__fill_deleted(self, text, text.__set_start)
+    n = made.__fill_deleted(self, text, text.__set_start, second, alone ? 1 : second.__set_start)
     made.__coded(n, __code)
   end
 
-  def squeeze(set = (none = true), *more)
-    text = none ? "^" : __text(set)
-    __set_form unless more.size == 0 && text.__set?
+  def squeeze(set = (all = true), other = (alone = true), *more)
+    __set_form unless more.size == 0
+    text = all ? "^" : __set_of(set)
+    second = alone ? "^" : __set_of(other)
     __broken unless valid_encoding?
     made = __string(bytesize)
-    n = made.__fill_squeezed(self, text, none ? 1 : text.__set_start)
+    n = made.__fill_squeezed(self, text, all ? 1 : text.__set_start, second, alone ? 1 : second.__set_start)
     made.__coded(n, __code)
   end
 
-  def count(set, *more)
-    text = __text(set)
-    __set_form unless more.size == 0 && text.__set?
+  def count(set, other = (alone = true), *more)
+    __set_form unless more.size == 0
+    text = __set_of(set)
+    second = alone ? "^" : __set_of(other)
     __broken unless valid_encoding?
-    __count_of(text, text.__set_start)
+    __count_of(text, text.__set_start, second, alone ? 1 : second.__set_start)
   end
 
   def partition(pattern)
@@ -395,8 +441,10 @@ class String
       __no_text(other)
       return nil
     end
-    __no_case unless ascii_only? && other.ascii_only?
-    bytesize == other.bytesize && __order_of_cases(other) == 0
+    return nil unless __agrees?(other)
+    return bytesize == other.bytesize && __order_of_cases(other) == 0 if __changes_ascii? && other.__changes_ascii?
+
+    __folded == other.__folded
   end
 
   def +@
@@ -759,10 +807,7 @@ class String
     __argument_error(:"invalid byte sequence in US-ASCII") if __encoding == 3
     n = __width(0)
     __argument_error(:"invalid byte sequence in UTF-8") if n == 1
-    return (a & 0x1f) << 6 | __byte(1) & 0x3f if n == 2
-    return (a & 0x0f) << 12 | (__byte(1) & 0x3f) << 6 | __byte(2) & 0x3f if n == 3
-
-    (a & 0x07) << 18 | (__byte(1) & 0x3f) << 12 | (__byte(2) & 0x3f) << 6 | __byte(3) & 0x3f
+    __char_at(0, n)
   end
 
   def each_byte

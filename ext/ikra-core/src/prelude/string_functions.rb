@@ -359,17 +359,9 @@ class String
     nil
   end
 
-  # Whether it is a set of characters that `tr` takes and kernels know: of ASCII, without backslashes.
+  # Whether it is a set of characters as `tr` takes it: its ranges ascend.
   def __set?
-    i = 0
-    while i < bytesize
-      b = __byte(i)
-      return false if b == 92 || b > 127
-      return false if b == 45 && i > 0 && i + 1 < bytesize && __byte(i - 1) > __byte(i + 1)
-
-      i += 1
-    end
-    true
+    __set_walk(__set_start, -1, -1) != -2
   end
 
   # Where the characters of a set begin: behind a `^`, which means all others.
@@ -377,66 +369,63 @@ class String
     bytesize > 1 && __byte(0) == 94 ? 1 : 0
   end
 
-  # The last place of a byte among the characters of a set, or -1.
-  def __set_find(byte, from)
+  # Of the characters of a set from a byte on: the last place of a character, or -1. Where a place is given: the
+  # character there, or the last one. -2: a range descends.
+  def __set_walk(from, code, place)
     found = -1
-    i = from
+    high = -1
     k = 0
+    i = from
     while i < bytesize
+      i += 1 if __byte(i) == 92 && i + 1 < bytesize
       low = __byte(i)
+      size = low < 128 ? 1 : __width(i)
+      low = __char_at(i, size) if size > 1
+      i += size
       high = low
-      i += 1
       if i + 1 < bytesize && __byte(i) == 45
         high = __byte(i + 1)
-        i += 2
+        size = high < 128 ? 1 : __width(i + 1)
+        high = __char_at(i + 1, size) if size > 1
+        i += 1 + size
+        return -2 if high < low
       end
-      found = k + byte - low if byte >= low && byte <= high
-      k += high - low + 1
+      found = k + code - low if code >= low && code <= high
+      n = high - low + 1
+      return low + place - k if place >= k && place < k + n
+
+      k += n
     end
-    found
+    place < 0 ? found : high
   end
 
-  # The character at a place of a set, or its last one.
-  def __set_at(place)
-    last = 0
-    i = 0
-    k = place
-    while i < bytesize
-      low = __byte(i)
-      last = low
-      i += 1
-      if i + 1 < bytesize && __byte(i) == 45
-        last = __byte(i + 1)
-        i += 2
-      end
-      return low + k if k <= last - low
+  # Whether the character at a byte is in both of two sets, which begin at bytes: behind a `^` are those that it leaves
+  # out.
+  def __in_sets?(i, set, from, other, start)
+    width = __width(i)
+    code = __char_at(i, width)
+    return false unless (set.__set_walk(from, code, -1) >= 0) != (from == 1)
 
-      k -= last - low + 1
-    end
-    last
+    (other.__set_walk(start, code, -1) >= 0) != (start == 1)
   end
 
-  def __in_set?(i, set, from)
-    (set.__set_find(__byte(i), from) >= 0) != (from == 1)
-  end
-
-  def __count_of(set, from)
+  def __count_of(set, from, other, start)
     n = 0
     i = 0
     while i < bytesize
-      n += 1 if __in_set?(i, set, from)
+      n += 1 if __in_sets?(i, set, from, other, start)
       i += __width(i)
     end
     n
   end
 
-  # Writes a text without the characters of a set; returns how many bytes these are.
-  def __fill_deleted(text, set, from)
+  # Writes a text without the characters that are in two sets; returns how many bytes these are.
+  def __fill_deleted(text, set, from, other, start)
     i = 0
     to = 0
     while i < text.bytesize
       n = i + text.__width(i)
-      gone = text.__in_set?(i, set, from)
+      gone = text.__in_sets?(i, set, from, other, start)
       while i < n
         unless gone
           __set(to, text.__byte(i))
@@ -448,14 +437,14 @@ class String
     to
   end
 
-  # Writes a text in which a character of a set stands once where it stood several times in a row.
-  def __fill_squeezed(text, set, from)
+  # Writes a text in which a character of two sets stands once where it stood several times in a row.
+  def __fill_squeezed(text, set, from, other, start)
     i = 0
     to = 0
     before = 0
     while i < text.bytesize
       width = text.__width(i)
-      gone = before == width && text.__same_bytes?(i - width, i, width) && text.__in_set?(i, set, from)
+      gone = before == width && text.__same_bytes?(i - width, i, width) && text.__in_sets?(i, set, from, other, start)
       n = i + width
       while i < n
         unless gone
@@ -479,29 +468,57 @@ class String
     true
   end
 
-  # Writes a text with the characters of a set replaced by those of another.
+  # Writes a text with the characters of a set replaced by those of another; returns how many bytes these are. -1: one
+  # is a surrogate.
   def __fill_translated(text, set, from, by)
     i = 0
     to = 0
     while i < text.bytesize
-      n = i + text.__width(i)
-      place = set.__set_find(text.__byte(i), from)
+      width = text.__width(i)
+      place = set.__set_walk(from, text.__char_at(i, width), -1)
       if from == 1
-        place = place < 0 ? 256 : -1
+        place = place < 0 ? 0x110000 : -1
       end
       if place < 0
+        n = i + width
         while i < n
           __set(to, text.__byte(i))
           to += 1
           i += 1
         end
       else
-        __set(to, by.__set_at(place))
-        to += 1
-        i = n
+        code = by.__set_walk(0, -1, place)
+        return -1 if code > 0xd7ff && code < 0xe000
+
+        to = __put_char(to, code)
+        i += width
       end
     end
     to
+  end
+
+  # Writes a character in UTF-8 from a byte on; returns where it ends.
+  def __put_char(at, code)
+    if code < 0x80
+      __set(at, code)
+      return at + 1
+    end
+    if code < 0x800
+      __set(at, 0xc0 | code >> 6)
+      __set(at + 1, 0x80 | code & 0x3f)
+      return at + 2
+    end
+    if code < 0x10000
+      __set(at, 0xe0 | code >> 12)
+      __set(at + 1, 0x80 | code >> 6 & 0x3f)
+      __set(at + 2, 0x80 | code & 0x3f)
+      return at + 3
+    end
+    __set(at, 0xf0 | code >> 18)
+    __set(at + 1, 0x80 | code >> 12 & 0x3f)
+    __set(at + 2, 0x80 | code >> 6 & 0x3f)
+    __set(at + 3, 0x80 | code & 0x3f)
+    at + 4
   end
 
   # Writes a String's first bytes again and again.
@@ -538,6 +555,63 @@ class String
 
     b = __byte(0)
     __set(0, b - 32) if b >= 97 && b <= 122
+    nil
+  end
+
+  # The number of a character that has so many bytes from a byte on.
+  def __char_at(i, width)
+    a = __byte(i)
+    return a if width == 1
+    return (a & 0x1f) << 6 | __byte(i + 1) & 0x3f if width == 2
+    return (a & 0x0f) << 12 | (__byte(i + 1) & 0x3f) << 6 | __byte(i + 2) & 0x3f if width == 3
+
+    (a & 0x07) << 18 | (__byte(i + 1) & 0x3f) << 12 | (__byte(i + 2) & 0x3f) << 6 | __byte(i + 3) & 0x3f
+  end
+
+  # Of a table of cases: where it has what a character becomes; 0: the character stays.
+  def __change_of(code)
+    block = code >> 6
+    return 0 if block >= __byte(0) | __byte(1) << 8
+
+    at = 9 + block * 2
+    row = __byte(at) | __byte(at + 1) << 8
+    at = (__byte(2) | __byte(3) << 8 | __byte(4) << 16) + (row * 64 + (code & 63)) * 2
+    number = __byte(at) | __byte(at + 1) << 8
+    number == 0 ? 0 : (__byte(5) | __byte(6) << 8 | __byte(7) << 16) + number * __byte(8)
+  end
+
+  # How many bytes it has once case was changed.
+  def __changed_size(first, table)
+    n = 0
+    i = 0
+    while i < bytesize
+      width = __width(i)
+      asked = i == 0 ? first : table
+      at = asked.__change_of(__char_at(i, width))
+      n += at == 0 ? width : asked.__byte(at)
+      i += width
+    end
+    n
+  end
+
+  def __fill_changed(other, first, table)
+    n = 0
+    i = 0
+    while i < other.bytesize
+      width = other.__width(i)
+      asked = i == 0 ? first : table
+      at = asked.__change_of(other.__char_at(i, width))
+      source = at == 0 ? other : asked
+      from = at == 0 ? i : at + 1
+      size = at == 0 ? width : asked.__byte(at)
+      j = 0
+      while j < size
+        __set(n + j, source.__byte(from + j))
+        j += 1
+      end
+      n += size
+      i += width
+    end
     nil
   end
 
@@ -940,7 +1014,32 @@ class String
     return last if i < 0 || i >= bytesize
 
     b = __byte(i)
-    b == 10 && i + 1 == bytesize && table.__byte(257) == 1 ? last - 1 : table.__byte(b)
+    return last - 1 if b == 10 && i + 1 == bytesize && table.__byte(257) == 1
+
+    b < 128 ? table.__byte(b) : __symbol_beyond(table, __begin_of(i))
+  end
+
+  # The first byte of the character to which a byte belongs.
+  def __begin_of(i)
+    j = i
+    j -= 1 while j > 0 && __byte(j) & 0xc0 == 0x80
+    j
+  end
+
+  # A table's symbol of the character beyond ASCII that begins at a byte.
+  def __symbol_beyond(table, i)
+    return table.__byte(128) if table.__byte(259) == 0
+
+    code = __char_at(i, __width(i))
+    at = table.bytesize - 4
+    at = table.__byte(at) | table.__byte(at + 1) << 8 | table.__byte(at + 2) << 16
+    blocks = table.__byte(at) | table.__byte(at + 1) << 8
+    at += 2
+    block = code >> 7
+    return table.__byte(128) if block >= blocks
+
+    row = table.__byte(at + block * 2) | table.__byte(at + block * 2 + 1) << 8
+    table.__byte(at + blocks * 2 + row * 128 + (code & 127))
   end
 
   # The end of the match that a table finds first from a byte on, or -1. `any`: some end of it.
@@ -956,7 +1055,13 @@ class String
     while i < n
       b = __byte(i)
       at = row * width
-      at += lasts && b == 10 && i + 1 == n ? width - 2 : table.__byte(b)
+      size = 1
+      if b < 128
+        at += lasts && b == 10 && i + 1 == n ? width - 2 : table.__byte(b)
+      else
+        at += __symbol_beyond(table, i)
+        size = __width(i)
+      end
       entry = wide ? table.__byte(260 + at * 2) | table.__byte(261 + at * 2) << 8 : table.__byte(260 + at)
       if entry & 1 == 1
         return i if any
@@ -966,7 +1071,7 @@ class String
       row = entry >> 1
       return found if row == 0
 
-      i += 1
+      i += size
     end
     at = row * width + width - 1
     entry = wide ? table.__byte(260 + at * 2) : table.__byte(260 + at)
@@ -988,7 +1093,7 @@ class String
       return found if i == from
 
       row = entry >> 1
-      i -= 1
+      i = __begin_of(i - 1)
     end
     found
   end
@@ -1004,7 +1109,7 @@ class String
       at = 260 + 10 * (row * width + __symbol(table, i, width - 1))
       found = i if table.__byte(at + 2 + (bit >> 3)) >> (bit & 7) & 1 == 1
       row = table.__byte(at) | table.__byte(at + 1) << 8
-      i += 1
+      i += __width(i)
     end
     at = 260 + 10 * (row * width + __symbol(table, i, width - 1))
     table.__byte(at + 6 + (bit >> 3)) >> (bit & 7) & 1 == 1 ? to : found

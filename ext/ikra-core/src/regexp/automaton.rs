@@ -1,29 +1,35 @@
 //! Tables that find matches, built from the states of regex-automata.
 //!
 //! Here: sets of states become rows of a table, assertions get Ruby's meaning, rows that do the same become one. Not
-//! here: how the tables are followed (`prelude/string_functions.rb`).
+//! here: the symbols that the rows have entries for ([`super::alphabet`]), and how the tables are followed
+//! (`prelude/string_functions.rb`).
 //!
 //! # What the bytes of a table contain
 //!
-//! * 0 to 255: the class of each byte.
-//! * 256: the number of classes with the last ones, which is the number of entries in a row.
-//! * 257: whether a newline that is the last byte has the class before the last one, 1 or 0.
+//! * 0 to 127: the symbol of each character of ASCII.
+//! * 128 to 255: the symbol of all other characters, or of those that the table of characters does not have.
+//! * 256: the number of symbols with the last ones, which is the number of entries in a row.
+//! * 257: whether a newline that ends the text has the symbol before the last one, 1 or 0.
 //! * 258: the number of bytes of an entry, 1 or 2.
+//! * 259: whether there is a table of characters, 1 or 0. It follows the rows, and the last four bytes of all tell
+//!   where it begins.
 //! * From 260 on: rows of entries, the low byte first.
 //!
-//! The last class is that of the text's edge: of its end, and for [`Table::Reverse`] of its beginning. An entry is
-//! twice the number of the next row, plus 1 if a match ended before this byte. Row 0 goes nowhere. Row 1 is asked
-//! first, for the byte on the other side of where the search begins.
+//! The last symbol is that of the text's edge: of its end, and for [`Table::Reverse`] of its beginning. An entry is
+//! twice the number of the next row, plus 1 if a match ended before this character. Row 0 goes nowhere. Row 1 is asked
+//! first, for the character on the other side of where the search begins.
 //!
 //! In a table of captures, an entry has 10 bytes. Two are the next row. Four tell which positions the match has passed
-//! before this byte, as bits. Four tell it for a match that ends here, and are 0 where none does. Bit `2n` is the
+//! before this character, as bits. Four tell it for a match that ends here, and are 0 where none does. Bit `2n` is the
 //! beginning of group `n`, and bit `2n + 1` its end.
 
-use super::{MAX_BYTES, Table};
+use super::alphabet::Alphabet;
+use super::{MAX_BYTES, Table, class};
+use crate::unicode::Ranges;
 use regex_automata::nfa::thompson::{self, NFA, State, WhichCaptures};
 use regex_automata::util::look::Look;
 use regex_automata::util::primitives::StateID;
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{ClassUnicode, Hir};
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -41,7 +47,7 @@ pub const MAX_GROUPS: usize = 15;
 enum Side {
     /// Nothing: the text begins or ends here.
     Edge,
-    /// A newline that is the last byte.
+    /// A newline that ends the text.
     LastNewline,
     Newline,
     Word,
@@ -49,13 +55,6 @@ enum Side {
 }
 
 impl Side {
-    fn of(byte: u8) -> Self {
-        match byte {
-            b'\n' => Side::Newline,
-            b if b.is_ascii_alphanumeric() || b == b'_' => Side::Word,
-            _ => Side::Other,
-        }
-    }
     fn is_newline(self) -> bool {
         matches!(self, Side::Newline | Side::LastNewline)
     }
@@ -70,10 +69,10 @@ struct Looks {
     words: bool,
 }
 
-/// A class of bytes, or another symbol of a table.
+/// A symbol of a table.
 #[derive(Clone, Copy)]
 struct Symbol {
-    /// None: the text's edge.
+    /// What it is in the alphabet. None: the text's edge.
     byte: Option<u8>,
     side: Side,
 }
@@ -82,7 +81,7 @@ struct Builder {
     nfa: NFA,
     reverse: bool,
     looks: Looks,
-    classes: [u8; 256],
+    alphabet: Alphabet,
     symbols: Vec<Symbol>,
     /// How many states were looked at.
     work: Cell<usize>,
@@ -111,26 +110,38 @@ pub enum Fault {
 ///
 /// # Errors
 /// Too many rows, or captures that one look at each byte does not tell apart.
-pub fn build(hir: &Hir, table: Table) -> Result<Vec<u8>, Fault> {
+pub fn build(hir: &Hir, table: Table, words: Option<&Ranges>) -> Result<Vec<u8>, Fault> {
+    let words = words.map(|words| class(words));
+    let newline = [class(&[('\n', '\n')])];
+    let asked: Vec<ClassUnicode> = words.iter().chain(&newline).cloned().collect();
+    let alphabet = Alphabet::new(hir, &asked).ok_or(Fault::TooLarge)?;
+    let hir = alphabet.translated(hir);
     let reverse = table == Table::Reverse;
     let captures = if table == Table::Captures { WhichCaptures::All } else { WhichCaptures::None };
     let config = thompson::Config::new()
         .reverse(reverse)
+        .utf8(false)
         .which_captures(captures)
         .nfa_size_limit(Some(MAX_STATES_BYTES))
         .shrink(false);
-    let nfa = thompson::Compiler::new().configure(config).build_from_hir(hir).map_err(|_| Fault::TooLarge)?;
-    let builder = Builder::new(nfa, reverse);
-    match table {
+    let nfa = thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(|_| Fault::TooLarge)?;
+    let builder = Builder::new(nfa, reverse, alphabet, words.as_ref());
+    let mut bytes = match table {
         Table::Captures => builder.captures(),
         Table::Forward => builder.rows(true, false),
         Table::Anchored => builder.rows(false, false),
         Table::Reverse => builder.rows(false, true),
+    }?;
+    if let Some(characters) = builder.alphabet.table() {
+        let begin = bytes.len() as u32;
+        bytes.extend(characters);
+        bytes.extend(begin.to_le_bytes());
     }
+    if bytes.len() > MAX_BYTES { Err(Fault::TooLarge) } else { Ok(bytes) }
 }
 
 impl Builder {
-    fn new(nfa: NFA, reverse: bool) -> Self {
+    fn new(nfa: NFA, reverse: bool, alphabet: Alphabet, words: Option<&ClassUnicode>) -> Self {
         let mut looks = Looks::default();
         for state in nfa.states() {
             if let State::Look { look, .. } = state {
@@ -142,23 +153,19 @@ impl Builder {
                 }
             }
         }
-        let (mut classes, mut symbols) = ([0; 256], Vec::new());
-        let mut known = HashMap::new();
-        for byte in 0..=255_u8 {
-            let side = looks.side(Side::of(byte));
-            // a match begins before no byte that continues a character
-            let continues = byte & 0xc0 == 0x80;
-            let class = *known.entry((nfa.byte_classes().get(byte), side, continues)).or_insert_with(|| {
-                symbols.push(Symbol { byte: Some(byte), side });
-                symbols.len() - 1
-            });
-            classes[usize::from(byte)] = class as u8;
-        }
+        let side = |c: char| match words {
+            _ if c == '\n' => Side::Newline,
+            Some(words) if words.iter().any(|range| (range.start()..=range.end()).contains(&c)) => Side::Word,
+            _ => Side::Other,
+        };
+        let samples = alphabet.samples().iter().enumerate();
+        let mut symbols: Vec<Symbol> =
+            samples.map(|(n, c)| Symbol { byte: Some(n as u8), side: looks.side(side(*c)) }).collect();
         if looks.last_newline {
-            symbols.push(Symbol { byte: Some(b'\n'), side: Side::LastNewline });
+            symbols.push(Symbol { byte: Some(alphabet.symbol('\n')), side: Side::LastNewline });
         }
         symbols.push(Symbol { byte: None, side: looks.side(Side::Edge) });
-        Self { nfa, reverse, looks, classes, symbols, work: Cell::new(0) }
+        Self { nfa, reverse, looks, alphabet, symbols, work: Cell::new(0) }
     }
 
     fn holds(&self, look: Look, behind: Side, ahead: Side) -> bool {
@@ -237,8 +244,7 @@ impl Builder {
                 break;
             }
         }
-        let continues = symbol.byte.is_some_and(|byte| byte & 0xc0 == 0x80);
-        if row.begins && !matched && !continues {
+        if row.begins && !matched {
             matched = self.reach(self.nfa.start_anchored(), sides, all, &mut seen, &mut reached);
         }
         let mut states = Vec::new();
@@ -311,8 +317,10 @@ impl Builder {
 
     fn head(&self, bytes: usize) -> Result<Vec<u8>, Fault> {
         let width = u8::try_from(self.symbols.len()).map_err(|_| Fault::TooLarge)?;
-        let mut head = self.classes.to_vec();
-        head.extend([width, u8::from(self.looks.last_newline), bytes as u8, 0]);
+        let mut head: Vec<u8> = (0..128_u8).map(|byte| self.alphabet.symbol(byte.into())).collect();
+        head.resize(256, self.alphabet.symbol(char::MAX));
+        let has_characters = self.alphabet.table().is_some();
+        head.extend([width, u8::from(self.looks.last_newline), bytes as u8, u8::from(has_characters)]);
         Ok(head)
     }
 

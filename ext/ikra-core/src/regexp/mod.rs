@@ -1,18 +1,21 @@
 //! Ruby's regular expressions as tables, which the prelude's loops over bytes follow.
 //!
-//! Here: what a pattern means ([`parse`]), and the automata that find its matches ([`automaton`]). Only this folder
-//! imports regex-automata. Not here: the loops (`prelude/string_functions.rs`), and what methods do with a match.
+//! Here: what a pattern means ([`parse`]), which characters it tells apart ([`alphabet`]), and the automata that find
+//! its matches ([`automaton`]). Only this folder imports regex-automata. Not here: the loops
+//! (`prelude/string_functions.rb`), and what methods do with a match.
 //!
-//! The crates build an automaton of states and bytes from the tree of a pattern. Everything in which Ruby differs from
-//! them is decided here: the parser accepts only what it knows, and assertions such as `^` get Ruby's meaning where
-//! the table is built. Tables are for text in valid UTF-8. A match begins at the start of a character.
+//! The crates build an automaton of states from the tree of a pattern. Everything in which Ruby differs from them is
+//! decided here: the parser accepts only what it knows, and assertions such as `^` get Ruby's meaning where the table
+//! is built. Tables are for text in valid UTF-8, which the loops follow character by character.
 
+mod alphabet;
 mod automaton;
 mod parse;
 
+use crate::unicode::{Ranges, Unicode};
 use automaton::{Fault, MAX_GROUPS};
 use once_cell::sync::OnceCell;
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange, Hir};
 use std::fmt;
 use std::sync::Arc;
 
@@ -81,15 +84,17 @@ pub struct Regexp {
     pub names: Vec<String>,
     /// It has this meaning for text in ASCII only.
     pub ascii: bool,
+    /// The characters of words, if assertions ask about them.
+    words: Option<Ranges>,
     tables: [OnceCell<Result<Arc<[u8]>, Unknown>>; 4],
 }
 
 impl Regexp {
     /// # Errors
     /// A construct that kernels do not know.
-    pub fn new(pattern: RegexpSource) -> Result<Self, Unknown> {
-        let parse::Parsed { hir, groups, names, ascii } = parse::parse(&pattern)?;
-        Ok(Self { pattern, hir, groups, names, ascii, tables: Default::default() })
+    pub fn new(pattern: RegexpSource, unicode: &dyn Unicode) -> Result<Self, Unknown> {
+        let parse::Parsed { hir, groups, names, ascii, words } = parse::parse(&pattern, unicode)?;
+        Ok(Self { pattern, hir, groups, names, ascii, words, tables: Default::default() })
     }
 
     /// The bytes of a table. [`automaton`] says what they mean.
@@ -97,7 +102,7 @@ impl Regexp {
     /// # Errors
     /// A table that has too many bytes, or parts that one look at each byte does not tell apart.
     pub fn table(&self, table: Table) -> Result<Arc<[u8]>, Unknown> {
-        let build = || match automaton::build(&self.hir, table) {
+        let build = || match automaton::build(&self.hir, table, self.words.as_ref()) {
             Ok(bytes) => Ok(bytes.into()),
             Err(fault) => Err(self.refused(&fault)),
         };
@@ -116,6 +121,10 @@ impl Regexp {
             Fault::ManyGroups => format!("more than {MAX_GROUPS} groups in the regular expression {pattern}"),
         })
     }
+}
+
+fn class(ranges: &[(char, char)]) -> ClassUnicode {
+    ClassUnicode::new(ranges.iter().map(|(from, to)| ClassUnicodeRange::new(*from, *to)))
 }
 
 #[cfg(test)]

@@ -1,11 +1,20 @@
 //! What the text of a regular expression means in Ruby.
 //!
 //! Here: a parser of the constructs that mean the same in a table as in Ruby. Everything else is refused by name:
-//! look-around, back references, atomic groups, and forms about which Ruby has rules of its own. Where Ruby's meaning
-//! depends on Unicode's tables, which differ between versions of Ruby, the pattern is for ASCII text only.
+//! look-around, back references, atomic groups, and forms about which Ruby has rules of its own. What classes have
+//! beyond ASCII is asked of [`Unicode`], as it differs between versions of Ruby.
+//!
+//! # Where case is ignored
+//!
+//! A character also stands for what [`Unicode::folds`] pairs it with. Ruby takes some characters for several (`ß` for
+//! `ss`), too. Kernels do not: such a character is refused, also in a class that is not negated. What may be several
+//! for one is for ASCII text only. Ruby's sets with other characters beyond ASCII follow no rule that is known here, so
+//! these are refused, too.
 
-use super::{Options, RegexpSource, Unknown};
+use super::{Options, RegexpSource, Unknown, class};
+use crate::unicode::{Ranges, Unicode};
 use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition};
+use std::collections::{HashMap, HashSet};
 
 /// The greatest number of repetitions that is written out.
 const MAX_REPEATED: u32 = 1000;
@@ -17,6 +26,8 @@ pub struct Parsed {
     pub groups: usize,
     pub names: Vec<String>,
     pub ascii: bool,
+    /// The characters of words, where the pattern has `\b` or `\B`.
+    pub words: Option<Ranges>,
 }
 
 /// Whether a group has a name. What is escaped, in a set or in a comment may be mistaken for one.
@@ -33,10 +44,22 @@ pub fn may_have_names(text: &str) -> bool {
 
 /// # Errors
 /// A construct that kernels do not know.
-pub fn parse(pattern: &RegexpSource) -> Result<Parsed, Unknown> {
+pub fn parse(pattern: &RegexpSource, unicode: &dyn Unicode) -> Result<Parsed, Unknown> {
     let text: Vec<char> = pattern.text.chars().collect();
     let named = may_have_names(&pattern.text);
-    let mut parser = Parser { text, at: 0, depth: 0, named, groups: 0, names: Vec::new(), ascii: false };
+    let mut parser = Parser {
+        unicode,
+        folds: None,
+        text,
+        at: 0,
+        depth: 0,
+        named,
+        groups: 0,
+        names: Vec::new(),
+        before: None,
+        ascii: false,
+        words: false,
+    };
     let hir = match parser.alternatives(pattern.options) {
         Ok(_) if parser.named && parser.names.is_empty() => {
             return Err(Unknown(format!("what looks like the name of a group in the regular expression {pattern}")));
@@ -45,13 +68,17 @@ pub fn parse(pattern: &RegexpSource) -> Result<Parsed, Unknown> {
         Ok(_) => return Err(Unknown(format!("the regular expression {pattern}: its `)` has no `(`"))),
         Err(construct) => return Err(Unknown(format!("{construct} in the regular expression {pattern}"))),
     };
-    Ok(Parsed { hir, groups: parser.groups, names: parser.names, ascii: parser.ascii })
+    let words = parser.words.then(|| unicode.words());
+    Ok(Parsed { hir, groups: parser.groups, names: parser.names, ascii: parser.ascii, words })
 }
 
 /// The construct that kernels do not know.
 type Answer<T> = Result<T, String>;
 
-struct Parser {
+struct Parser<'a> {
+    unicode: &'a dyn Unicode,
+    /// What [`Unicode::folds`] says, once it was asked.
+    folds: Option<Folds>,
     text: Vec<char>,
     at: usize,
     depth: usize,
@@ -59,46 +86,55 @@ struct Parser {
     named: bool,
     groups: usize,
     names: Vec<String>,
+    /// The character just before, where it may be the first of several that case makes one.
+    before: Option<char>,
     ascii: bool,
+    words: bool,
+}
+
+/// What is the same but for case.
+struct Folds {
+    singles: HashMap<char, Vec<char>>,
+    /// The characters that are the same as several.
+    several: HashSet<char>,
+    /// The first two of several characters that are the same as one.
+    pairs: HashSet<(char, char)>,
+}
+
+impl Folds {
+    fn new(all: Vec<(char, String)>) -> Self {
+        let mut folds = Folds { singles: HashMap::new(), several: HashSet::new(), pairs: HashSet::new() };
+        for (from, to) in all {
+            let mut to = to.chars();
+            match (to.next(), to.next()) {
+                (Some(one), None) => folds.singles.entry(from).or_default().push(one),
+                (Some(one), Some(two)) => {
+                    folds.several.insert(from);
+                    folds.pairs.insert((one, two));
+                }
+                _ => {}
+            }
+        }
+        folds
+    }
+
+    fn same_as(&self, c: char) -> impl Iterator<Item = char> + Clone {
+        self.singles.get(&c).into_iter().flatten().copied().chain([c])
+    }
+
+    fn may_be_one(&self, before: char, c: char) -> bool {
+        self.same_as(before).any(|one| self.same_as(c).any(|two| self.pairs.contains(&(one, two))))
+    }
 }
 
 fn refuse<T>(construct: impl Into<String>) -> Answer<T> {
     Err(construct.into())
 }
 
-fn class(ranges: &[(char, char)]) -> ClassUnicode {
-    ClassUnicode::new(ranges.iter().map(|(from, to)| ClassUnicodeRange::new(*from, *to)))
-}
-
 const DIGIT: &[(char, char)] = &[('0', '9')];
 const WORD: &[(char, char)] = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
 const SPACE: &[(char, char)] = &[('\t', '\r'), (' ', ' ')];
 const HEX: &[(char, char)] = &[('0', '9'), ('A', 'F'), ('a', 'f')];
-
-/// The ASCII characters of a class in brackets, such as `[:alpha:]`.
-fn bracket(name: &str) -> Option<&'static [(char, char)]> {
-    Some(match name {
-        "alnum" => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
-        "alpha" => &[('A', 'Z'), ('a', 'z')],
-        "ascii" => &[('\0', '\x7f')],
-        "blank" => &[('\t', '\t'), (' ', ' ')],
-        "cntrl" => &[('\0', '\x1f'), ('\x7f', '\x7f')],
-        "digit" => DIGIT,
-        "graph" => &[('!', '~')],
-        "lower" => &[('a', 'z')],
-        "print" => &[(' ', '~')],
-        "punct" => &[('!', '/'), (':', '@'), ('[', '`'), ('{', '~')],
-        "space" => SPACE,
-        "upper" => &[('A', 'Z')],
-        "word" => WORD,
-        "xdigit" => HEX,
-        _ => return None,
-    })
-}
-
-fn has_one_case(name: &str) -> bool {
-    ["lower", "upper"].iter().any(|one| name.eq_ignore_ascii_case(one))
-}
 
 /// The class of one letter behind a backslash.
 fn shorthand(letter: char) -> Option<ClassUnicode> {
@@ -115,25 +151,7 @@ fn shorthand(letter: char) -> Option<ClassUnicode> {
     Some(class)
 }
 
-fn has_letters(class: &ClassUnicode) -> bool {
-    let mut letters = ClassUnicode::new([ClassUnicodeRange::new('A', 'Z'), ClassUnicodeRange::new('a', 'z')]);
-    letters.intersect(class);
-    !letters.ranges().is_empty()
-}
-
-/// With the other case of its ASCII letters.
-fn folded(class: &ClassUnicode) -> ClassUnicode {
-    let mut all = class.clone();
-    for (first, last, by) in [('a', 'z', -32_i32), ('A', 'Z', 32)] {
-        let mut letters = ClassUnicode::new([ClassUnicodeRange::new(first, last)]);
-        letters.intersect(class);
-        let turn = |c: char| u32::from(c).checked_add_signed(by).and_then(char::from_u32).unwrap_or(c);
-        all.union(&ClassUnicode::new(letters.iter().map(|r| ClassUnicodeRange::new(turn(r.start()), turn(r.end())))));
-    }
-    all
-}
-
-impl Parser {
+impl Parser<'_> {
     fn peek(&self) -> Option<char> {
         self.text.get(self.at).copied()
     }
@@ -257,6 +275,9 @@ impl Parser {
             if min > MAX_REPEATED || max.is_some_and(|max| max > MAX_REPEATED) {
                 return refuse(format!("more than {MAX_REPEATED} repetitions"));
             }
+            if let (Some(c), true) = (self.before, options.ignores_case && max != Some(1)) {
+                self.ascii |= self.folds().may_be_one(c, c);
+            }
             if max.is_some_and(|max| max < min) {
                 return refuse("a number of repetitions that descends");
             }
@@ -285,40 +306,53 @@ impl Parser {
         })
     }
 
-    fn literal(&mut self, c: char, options: Options) -> Answer<Hir> {
+    fn folds(&mut self) -> &Folds {
+        self.folds.get_or_insert_with(|| Folds::new(self.unicode.folds()))
+    }
+
+    /// `before`: the character before it, if that is one of the pattern, too.
+    fn literal(&mut self, c: char, before: Option<char>, options: Options) -> Answer<Hir> {
+        self.before = Some(c);
         if options.ignores_case {
-            self.folds(c)?;
-            if c.is_ascii_alphabetic() {
-                let both = [c.to_ascii_lowercase(), c.to_ascii_uppercase()];
-                return Ok(Hir::class(Class::Unicode(class(&both.map(|c| (c, c))))));
+            let folds = self.folds();
+            if folds.several.contains(&c) {
+                return refuse("a character that stands for several where case is ignored");
             }
+            let same = class(&folds.same_as(c).map(|c| (c, c)).collect::<Vec<_>>());
+            let one = before.is_some_and(|before| folds.may_be_one(before, c));
+            self.ascii |= one;
+            return Ok(Hir::class(Class::Unicode(same)));
         }
         Ok(Hir::literal(c.to_string().into_bytes()))
     }
 
-    /// Letters beyond ASCII that Ruby takes for `k`, `s`, `ss` or `ff` make such a pattern one for ASCII.
-    fn folds(&mut self, c: char) -> Answer<()> {
-        if !c.is_ascii() {
-            return refuse("a character beyond ASCII where case is ignored");
-        }
-        self.ascii |= c.is_ascii_alphabetic();
-        Ok(())
+    /// Whether some character of a class stands for several where case is ignored.
+    fn has_several(&mut self, class: &ClassUnicode) -> bool {
+        let several = &self.folds().several;
+        class.iter().any(|range| several.iter().any(|c| (range.start()..=range.end()).contains(c)))
     }
 
-    fn class(&mut self, class: ClassUnicode, options: Options) -> Answer<Hir> {
-        self.ascii |= options.ignores_case && has_letters(&class);
-        Ok(Hir::class(Class::Unicode(class)))
+    /// With what is the same but for case.
+    fn folded(&mut self, class: &ClassUnicode) -> ClassUnicode {
+        let mut all = class.clone();
+        for (from, to) in &self.folds().singles {
+            if class.iter().any(|range| (range.start()..=range.end()).contains(from)) {
+                all.union(&ClassUnicode::new(to.iter().map(|c| ClassUnicodeRange::new(*c, *c))));
+            }
+        }
+        all
     }
 
     fn atom(&mut self, options: Options) -> Answer<Hir> {
         let Some(c) = self.peek() else { return Ok(Hir::empty()) };
+        let before = self.before.take();
         match c {
             '(' => return self.group(options),
             '[' => {
                 let class = self.set(options)?;
                 return Ok(Hir::class(Class::Unicode(class)));
             }
-            '\\' => return self.escape(options),
+            '\\' => return self.escape(before, options),
             _ => self.at += 1,
         }
         match c {
@@ -334,7 +368,7 @@ impl Parser {
             '$' => Ok(Hir::look(Look::EndLF)),
             '*' | '+' | '?' => refuse("a quantifier of nothing"),
             '{' => refuse("`{` without a backslash"),
-            c => self.literal(c, options),
+            c => self.literal(c, before, options),
         }
     }
 
@@ -414,11 +448,11 @@ impl Parser {
         Ok(options)
     }
 
-    fn escape(&mut self, options: Options) -> Answer<Hir> {
+    fn escape(&mut self, before: Option<char>, options: Options) -> Answer<Hir> {
         let Some(c) = self.after(1) else { return refuse("a backslash at the end") };
         if let Some(class) = shorthand(c) {
             self.at += 2;
-            return self.class(class, options);
+            return Ok(Hir::class(Class::Unicode(class)));
         }
         let look = match c {
             'A' => Look::Start,
@@ -426,12 +460,13 @@ impl Parser {
             // the automaton gives this one Ruby's meaning of `\Z`
             'Z' => Look::EndCRLF,
             'b' | 'B' => {
-                self.ascii = true;
+                self.words = true;
+                // the table says which characters are those of words
                 if c == 'b' { Look::WordAscii } else { Look::WordAsciiNegate }
             }
             'p' | 'P' => {
                 let class = self.property(options)?;
-                return self.class(class, options);
+                return Ok(Hir::class(Class::Unicode(class)));
             }
             '1'..='9' => return refuse("a back reference"),
             'k' => return refuse("a back reference"),
@@ -441,30 +476,27 @@ impl Parser {
             'R' | 'X' => return refuse(format!("`\\{c}`")),
             _ => {
                 let c = self.escaped()?;
-                return self.literal(c, options);
+                return self.literal(c, before, options);
             }
         };
         self.at += 2;
         Ok(Hir::look(look))
     }
 
-    /// `\p{Alpha}`, `\p{^Alpha}` and `\P{Alpha}`, for ASCII.
+    /// `\p{Alpha}`, `\p{^Alpha}` and `\P{Alpha}`.
     fn property(&mut self, options: Options) -> Answer<ClassUnicode> {
         let negated = self.after(1) == Some('P');
         let rest: String = self.text[self.at..].iter().skip(2).take_while(|c| **c != '}').collect();
         let Some(name) = rest.strip_prefix('{') else { return refuse("this property") };
         let (caret, name) = name.strip_prefix('^').map_or((false, name), |name| (true, name));
-        // Ruby's `\p{Punct}` has fewer characters than `[:punct:]`
-        let known = bracket(&name.to_ascii_lowercase()).filter(|_| !name.eq_ignore_ascii_case("punct"));
-        let Some(ranges) = known else { return refuse(format!("`\\p{{{name}}}`")) };
-        if options.ignores_case && has_one_case(name) {
-            return refuse(format!("`\\p{{{name}}}` where case is ignored"));
-        }
+        let Some(ranges) = self.unicode.property(name) else { return refuse(format!("`\\p{{{name}}}`")) };
         self.at += rest.chars().count() + 3;
-        self.ascii = true;
-        let mut class = class(ranges);
+        let mut class = class(&ranges);
         if negated != caret {
             class.negate();
+        }
+        if options.ignores_case && (self.has_several(&class) || self.folded(&class) != class) {
+            return refuse(format!("`\\p{{{name}}}` where case is ignored"));
         }
         Ok(class)
     }
@@ -527,6 +559,9 @@ impl Parser {
         let negated = self.takes("^");
         let mut whole: Option<ClassUnicode> = None;
         let mut part = class(&[]);
+        // where case is ignored: what has both cases, and whether that makes some of it stand for several
+        let mut both = class(&[]);
+        let mut stands_for_several = false;
         let mut first = true;
         loop {
             let Some(c) = self.peek() else { return refuse("a set without an end") };
@@ -538,6 +573,7 @@ impl Parser {
                         return refuse("this use of `&&`");
                     }
                     self.at += 2;
+                    part.union(&std::mem::replace(&mut both, class(&[])));
                     let before = std::mem::replace(&mut part, class(&[]));
                     whole = Some(meet(whole, before));
                     first = true;
@@ -545,7 +581,8 @@ impl Parser {
                 }
                 '[' if self.after(1) == Some(':') => {
                     let named = self.bracket(options)?;
-                    part.union(&named);
+                    stands_for_several |= options.ignores_case && self.has_several(&named);
+                    both.union(&named);
                 }
                 '[' if options.ignores_case => return refuse("a set in a set where case is ignored"),
                 '[' => {
@@ -554,11 +591,12 @@ impl Parser {
                 }
                 '\\' if self.after(1).is_some_and(|c| matches!(c, 'p' | 'P')) => {
                     let property = self.property(options)?;
-                    part.union(&property);
+                    both.union(&property);
                 }
                 '\\' if let Some(shorthand) = self.after(1).and_then(shorthand) => {
                     self.at += 2;
-                    part.union(&shorthand);
+                    stands_for_several |= options.ignores_case && self.has_several(&shorthand);
+                    both.union(&shorthand);
                 }
                 _ => {
                     let from = self.member()?;
@@ -594,11 +632,15 @@ impl Parser {
         }
         self.at += 1;
         self.depth -= 1;
-        let mut all = meet(whole, part);
         if options.ignores_case {
-            self.ascii |= has_letters(&all);
-            all = folded(&all);
+            // Ruby looks for the several only where the set is not negated
+            if stands_for_several && !negated {
+                return refuse("characters that stand for several in a set where case is ignored");
+            }
+            part = self.folded(&part);
         }
+        part.union(&both);
+        let mut all = meet(whole, part);
         if negated {
             all.negate();
         }
@@ -629,16 +671,16 @@ impl Parser {
     fn bracket(&mut self, options: Options) -> Answer<ClassUnicode> {
         let rest: String = self.text[self.at + 2..].iter().take_while(|c| **c != ':').collect();
         let (negated, name) = rest.strip_prefix('^').map_or((false, &*rest), |name| (true, name));
-        let Some(ranges) = bracket(name) else { return refuse(format!("`[:{name}:]`")) };
-        if options.ignores_case && has_one_case(name) {
+        let Some(ranges) = self.unicode.bracket(name) else { return refuse(format!("`[:{name}:]`")) };
+        let named = class(&ranges);
+        if options.ignores_case && self.folded(&named) != named {
             return refuse(format!("`[:{name}:]` where case is ignored"));
         }
         self.at += 2 + rest.chars().count();
         if !self.takes(":]") {
             return refuse(format!("`[:{name}`"));
         }
-        self.ascii |= name != "ascii";
-        let mut class = class(ranges);
+        let mut class = named;
         if negated {
             class.negate();
         }

@@ -1,11 +1,12 @@
 use super::*;
+use crate::unicode::Rusts;
 use proptest::prelude::*;
 
 fn regexp(text: &str) -> Result<Regexp, String> {
     let ignores_case = text.ends_with("/i");
     let text = text.trim_start_matches('/').trim_end_matches('i').trim_end_matches('/');
     let options = Options { ignores_case, ..Options::default() };
-    Regexp::new(RegexpSource { text: text.into(), options }).map_err(|Unknown(what)| what)
+    Regexp::new(RegexpSource { text: text.into(), options }, &Rusts).map_err(|Unknown(what)| what)
 }
 
 /// What the prelude's loops do with a table.
@@ -22,8 +23,26 @@ impl Walk<'_> {
         match at.and_then(|at| self.text.get(at).map(|byte| (at, *byte))) {
             None => self.width() - 1,
             Some((at, b'\n')) if at + 1 == self.text.len() && self.table[257] == 1 => self.width() - 2,
+            Some((at, byte)) if !byte.is_ascii() && self.table[259] == 1 => self.symbol_beyond(at),
             Some((_, byte)) => self.table[usize::from(byte)].into(),
         }
+    }
+    fn symbol_beyond(&self, at: usize) -> usize {
+        let from = (0..=at).rev().find(|at| self.text[*at] & 0xc0 != 0x80).expect("text begins with a character");
+        let text = str::from_utf8(&self.text[from..]).expect("UTF-8");
+        let code = text.chars().next().map_or(0, |c| c as usize);
+        let end = self.table.last_chunk().expect("more than four bytes");
+        let characters = &self.table[u32::from_le_bytes(*end) as usize..];
+        let pair = |at: usize| usize::from(u16::from_le_bytes([characters[at], characters[at + 1]]));
+        let blocks = pair(0);
+        if code / 128 >= blocks {
+            return self.table[128].into();
+        }
+        characters[2 + 2 * blocks + pair(2 + 2 * (code / 128)) * 128 + code % 128].into()
+    }
+    /// Where characters begin, and the end.
+    fn begins(&self, at: usize) -> bool {
+        self.text.get(at).is_none_or(|byte| byte & 0xc0 != 0x80)
     }
     fn entry(&self, row: usize, symbol: usize) -> (usize, bool) {
         let at = row * self.width() + symbol;
@@ -36,7 +55,7 @@ impl Walk<'_> {
     fn end(&self, from: usize) -> Option<usize> {
         let mut found = None;
         let (mut row, _) = self.entry(1, self.symbol(from.checked_sub(1)));
-        for at in from..=self.text.len() {
+        for at in (from..=self.text.len()).filter(|at| self.begins(*at)) {
             let (next, matched) = self.entry(row, self.symbol(Some(at)));
             found = if matched { Some(at) } else { found };
             row = next;
@@ -46,7 +65,7 @@ impl Walk<'_> {
     fn start(&self, from: usize, to: usize) -> usize {
         let mut found = to;
         let (mut row, _) = self.entry(1, self.symbol(Some(to)));
-        for at in (from..=to).rev() {
+        for at in (from..=to).rev().filter(|at| self.begins(*at)) {
             let (next, matched) = self.entry(row, self.symbol(at.checked_sub(1)));
             found = if matched { at } else { found };
             row = next;
@@ -79,6 +98,10 @@ fn the_first_match_is_rubys() {
         ("/[^a]/", "aé", 0, Some((1, 3))),
         ("/x*/", "éx", 0, Some((0, 0))),
         ("/\\bb\\b/", "ab b", 0, Some((3, 4))),
+        ("/\\bb\\b/", "éb bé b", 0, Some((8, 9))),
+        ("/\\B./", "é日 日", 0, Some((2, 5))),
+        ("/[[:alpha:]]+/", "1日é.", 0, Some((1, 6))),
+        ("/ÉK/i", "é\u{212a}", 0, Some((0, 5))),
         ("/[[:punct:]]+/", "a-+b", 0, Some((1, 3))),
         ("/b/i", "aB", 0, Some((1, 2))),
         ("/a{,2}/", "aaa", 0, Some((0, 2))),
@@ -101,7 +124,10 @@ fn what_kernels_do_not_know_is_named() {
         ("/a{2}?/", "a quantifier of a quantifier"),
         (r"/\R/", "`\\R`"),
         (r"/\p{Greek}/", "`\\p{Greek}`"),
-        ("/é/i", "a character beyond ASCII where case is ignored"),
+        ("/ß/i", "a character that stands for several where case is ignored"),
+        ("/[é]/i", "a character beyond ASCII where case is ignored"),
+        ("/[[:alpha:]]/i", "characters that stand for several in a set where case is ignored"),
+        (r"/\p{Alpha}/i", "`\\p{Alpha}` where case is ignored"),
         ("/a(?i)b/", "options in the middle of a pattern"),
         ("/[[:upper:]]/i", "`[:upper:]` where case is ignored"),
     ] {

@@ -22,6 +22,7 @@ use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};
 use crate::regexp::RegexpSource;
 use crate::syntax::ast::{Name, Params, Unit};
+use crate::unicode::Unicode;
 use std::sync::Arc;
 
 define_id!(
@@ -316,6 +317,8 @@ pub trait World {
     fn regexp(&mut self, _root: &Root) -> Option<RegexpSource> {
         None
     }
+    /// What Ruby knows of characters beyond ASCII.
+    fn unicode(&self) -> &'static dyn Unicode;
     /// The number of a root that is a Proc or Method object with source, as of one that objects and arrays hold.
     fn number_of_proc(&mut self, _root: &Root) -> Option<u32> {
         None

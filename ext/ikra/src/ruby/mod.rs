@@ -28,4 +28,5 @@ pub mod range;
 pub mod reflect;
 pub mod registry;
 pub mod reserve;
+pub mod unicode;
 pub mod workers;

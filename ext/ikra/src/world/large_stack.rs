@@ -14,6 +14,7 @@ use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
 use ikra_core::locks::{Condvar, Mutex};
 use ikra_core::regexp::RegexpSource;
 use ikra_core::syntax::ast::Name;
+use ikra_core::unicode::Unicode;
 use ikra_core::world::{
     ClassInfo, ConstId, Construction, Derivation, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root,
     World,
@@ -273,6 +274,9 @@ impl World for Remote<'_> {
     }
     fn regexp(&mut self, root: &Root) -> Option<RegexpSource> {
         self.ask(|w| w.regexp(root))
+    }
+    fn unicode(&self) -> &'static dyn Unicode {
+        self.ask(|w| w.unicode())
     }
     fn number_of_proc(&mut self, root: &Root) -> Option<u32> {
         self.ask(|w| w.number_of_proc(root))

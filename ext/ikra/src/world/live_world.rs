@@ -16,6 +16,7 @@ use crate::ruby::iseq::{self, Sequence};
 use crate::ruby::question;
 use crate::ruby::reflect::{self, Found, MethodGuard, value};
 use crate::ruby::registry::{self, Kept, classes, keep};
+use crate::ruby::unicode::Rubys;
 use crate::world::block::Captures;
 use crate::world::class_variables;
 use crate::world::large_stack;
@@ -27,6 +28,7 @@ use ikra_core::regexp::{Options, RegexpSource};
 use ikra_core::source::Source;
 use ikra_core::syntax::ast::{Name, variable_of};
 use ikra_core::syntax::{self, given_at};
+use ikra_core::unicode::Unicode;
 use ikra_core::world::{
     ClassInfo, ConstId, Construction, Derivation, Facts, Lenient, MethodFact, MethodSource, Opaque, Outside, Receiver,
     Root, World, well_known,
@@ -298,7 +300,8 @@ fn pattern_of(ruby: &Ruby, value: Value) -> Result<Option<RegexpSource>, Error> 
     // SAFETY: nothing runs while the bytes are read.
     #[allow(unsafe_code)]
     let bytes = unsafe { text.as_slice() }.to_vec();
-    let utf8 = bytes.is_ascii() || text.enc_get() == ruby.utf8_encindex();
+    let free = letters & 16 == 0 && bytes.is_ascii();
+    let utf8 = free || text.enc_get() == ruby.utf8_encindex();
     let options = Options { ignores_case: letters & 1 != 0, extended: letters & 2 != 0, dot_all: letters & 4 != 0 };
     Ok(match String::from_utf8(bytes) {
         Ok(text) if utf8 => Some(RegexpSource { text: text.into(), options }),
@@ -1048,6 +1051,10 @@ impl World for LiveWorld<'_> {
         let pattern = self.caught(pattern)??;
         self.guards.patterns.push((root.clone(), pattern.clone()));
         Some(pattern)
+    }
+
+    fn unicode(&self) -> &'static dyn Unicode {
+        &Rubys
     }
 
     fn number_of_proc(&mut self, root: &Root) -> Option<u32> {

@@ -20,6 +20,7 @@ use crate::lower::value::Val;
 use crate::types::keys::KeyCode;
 use crate::types::numeric::{Conversion, Kind as Number, Method};
 use crate::types::{Atom, Reach, Repr, StrWord, Tag, Ty, Unit};
+use crate::unicode::case_table;
 use crate::world::well_known;
 
 impl Body<'_, '_> {
@@ -228,6 +229,10 @@ impl Body<'_, '_> {
                 Atom::Proc(id) => self.kept_values(id)?.first().map(|(val, ..)| *val),
                 _ => None,
             },
+            CaseTable(change) => {
+                let table = case_table(self.an.world.unicode(), change);
+                Some(Val::Str(Operand::I64(self.t.string_literal(&table, true).0 as i64)))
+            }
             RegexpTable(table) => match atom {
                 Atom::Regexp(id) => {
                     let table = self.an.regexp_table(id, table).map_err(|refusal| self.refused(refusal, span))?;
