@@ -63,6 +63,15 @@ RSpec.describe "Complex numbers" do
       expect { |x| [x > 1 ? Complex(x, 1) : x] }.to be_same_as_ruby.over(0, 1.5, 3)
     end
 
+    it "are made by thousands, some of parts that are objects themselves, beside Rationals and Ranges" do
+      parts = [0, -1, 2**62, 1 - 2**63, 2**61, 0.5, 1e300, -0.0, 5e-324, Float::INFINITY]
+      indices = (0...2500).to_a
+      expect { |i| [Complex(parts[i % 5], parts[i / 7 % 5])] }.to be_same_as_ruby.over(*indices)
+      expect { |i| [Complex(parts[5 + i % 5], parts[5 + i / 7 % 5])] }.to be_same_as_ruby.over(*indices)
+      expect { |i| [Complex(i, i * 0.5), Rational(i, 7), (i..i + 2), i.even? ? Complex(i, 1.5) : nil, Complex(parts[i % 10], 1)] }
+        .to be_same_as_ruby.over(*indices)
+    end
+
     it "iterate as registers" do
       grid = (-4..4).flat_map { |y| (-8..2).map { |x| Complex(x / 4.0, y / 4.0) } }
       expect do |c|

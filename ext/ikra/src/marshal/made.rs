@@ -20,6 +20,8 @@ use std::rc::Rc;
 
 /// The most objects that are made or filled together. `rb_protect` and a lock take as long as several of them.
 pub const BATCH: usize = 128;
+/// The number of parts of an object that consists only of its parts. Some are nil.
+pub const OWN_PARTS: usize = 3;
 
 /// The rows of a launch that have become Ruby objects. After an error it must not be used any more.
 #[derive(Default)]
@@ -35,6 +37,8 @@ pub struct Made {
     pub hashes: RefCell<Vec<NewHash>>,
     /// Elements of a kind of arrays that were read together.
     pub window: RefCell<Window>,
+    /// Parts of objects of a class that were read together.
+    pub own_window: RefCell<OwnWindow>,
     /// The rows that were allocated for good.
     pub taken: OnceCell<Vec<Taken>>,
 }
@@ -45,6 +49,14 @@ pub struct Window {
     pub kind: usize,
     pub first: usize,
     pub elements: Vec<Raw>,
+}
+
+/// Parts of objects of a class, which mostly follow each other, too.
+#[derive(Default)]
+pub struct OwnWindow {
+    pub class: usize,
+    pub first: usize,
+    pub parts: Vec<[Raw; OWN_PARTS]>,
 }
 
 /// First and last row of a heap.
@@ -175,6 +187,8 @@ pub enum New {
     Array(usize),
     /// With so many of the contents, and whether it is frozen.
     Full(usize, bool),
+    /// Of a core class, with its parts, the next [`OWN_PARTS`] of the contents.
+    Own(ClassId),
 }
 
 /// An object of a batch. With a key where a row is known to become it, and with what must be filled.
@@ -353,7 +367,8 @@ impl Made {
 /// Makes objects, which `fresh` has then.
 fn create(news: &[Entry], mut contents: &[Raw], fresh: &mut [Raw]) -> Result<(), Error> {
     // SAFETY: constructors, with a live class whose instances are ordinary objects or Structs, because other classes
-    // have no rows; with bytes that stay; and with live elements, which Ruby copies. `protect` catches NoMemoryError.
+    // have no rows; with bytes that stay; and with live elements, which Ruby copies. Parts are as [`with_parts`] wants
+    // them. `protect` catches NoMemoryError, and what constructors raise.
     // No frame on the way has anything to drop, and nothing here panics. Each object is on the machine stack.
     #[allow(unsafe_code)]
     protect(|| unsafe {
@@ -376,6 +391,11 @@ fn create(news: &[Entry], mut contents: &[Raw], fresh: &mut [Raw]) -> Result<(),
                     let array = rb_sys::rb_ary_new_from_values(len as _, elements.as_ptr());
                     if frozen { rb_sys::rb_obj_freeze(array) } else { array }
                 }
+                New::Own(class) => {
+                    let Some((parts, rest)) = contents.split_first_chunk() else { continue };
+                    contents = rest;
+                    with_parts(class, *parts)
+                }
             };
             // SAFETY: a word of `fresh`. The write is volatile so that the GC finds the object.
             std::ptr::from_mut(fresh).write_volatile(raw);
@@ -389,17 +409,24 @@ fn create(news: &[Entry], mut contents: &[Raw], fresh: &mut [Raw]) -> Result<(),
 ///
 /// # Errors
 /// NoMemoryError, and what the constructor raises.
-pub fn own(of: ClassId, [a, b, c]: [Raw; 3]) -> Result<Raw, Error> {
-    // SAFETY: constructors of the class at hand, of numbers, or of nil where a Range has no end. `protect` catches what
-    // they raise.
+pub fn own(of: ClassId, parts: [Raw; OWN_PARTS]) -> Result<Raw, Error> {
+    // SAFETY: the parts that a kernel gave the object. `protect` catches what the constructor raises.
     #[allow(unsafe_code)]
-    protect(|| unsafe {
+    protect(|| unsafe { with_parts(of, parts) })
+}
+
+/// # Safety
+/// The parts are live, and fit the class: numbers, or nil where a Range has no end. It runs within `protect`.
+#[allow(unsafe_code)]
+unsafe fn with_parts(of: ClassId, [a, b, c]: [Raw; OWN_PARTS]) -> Raw {
+    // SAFETY: constructors of the class at hand, with what the caller says.
+    unsafe {
         match of {
             well_known::COMPLEX => rb_sys::rb_complex_raw(a, b),
             well_known::RATIONAL => rb_sys::rb_rational_raw(a, b),
             _ => rb_sys::rb_range_new(a, b, i32::from(c == heap::TRUE)),
         }
-    })
+    }
 }
 
 unsafe extern "C" fn copy_ivar(ivar: rb_sys::ID, value: Raw, to: rb_sys::st_data_t) -> i32 {

@@ -6,7 +6,7 @@
 
 use crate::marshal::decode::{Broken, Decoded, Decoder};
 use crate::marshal::made::{
-    self, BATCH, Batch, Filled, Key, Kind, Knowledge, Made, New, NewHash, Run, Shape, Waiting, Window,
+    self, BATCH, Batch, Filled, Key, Kind, Knowledge, Made, New, NewHash, OWN_PARTS, Run, Shape, Waiting, Window,
 };
 use crate::marshal::plan::{self, ClassPlan, KindPlan, Plan, SlotPlan};
 use crate::marshal::trace::Tables;
@@ -150,10 +150,7 @@ impl Unpacker<'_> {
                     Knowledge::Nothing => {
                         let shape = self.shape(class);
                         if let Some(own) = shape.own {
-                            // Its parts may be objects of the batch.
-                            self.make_all(batch, out)?;
-                            out[place] = self.own(own, class, row)?;
-                            return Ok(());
+                            return self.add_own(batch, own, class, row, place, out);
                         }
                         let waiting = Waiting::Object(heap::NIL, class, row);
                         self.made.plan(batch, place, key, New::Object(shape.raw), Some(waiting));
@@ -245,9 +242,26 @@ impl Unpacker<'_> {
         })
     }
 
-    /// A new object that consists only of its parts.
-    fn own(&self, of: ClassId, class: usize, row: usize) -> Result<Raw, Error> {
-        let mut parts = [heap::NIL; 3];
+    /// Adds an object that consists only of its parts to a batch, if these need not be made. Else it is made at once.
+    fn add_own(
+        &self,
+        batch: &mut Batch,
+        of: ClassId,
+        class: usize,
+        row: usize,
+        place: usize,
+        out: &mut [Raw],
+    ) -> Result<(), Error> {
+        let key = Key::object(class, row);
+        let exist = self.existing_parts(class, row)?;
+        if !exist.contains(&heap::UNDEF) {
+            room::extend(&mut batch.contents, exist);
+            self.made.plan(batch, place, key, New::Own(of), None);
+            return if batch.is_full() { self.make_all(batch, out) } else { Ok(()) };
+        }
+        // The parts may be objects of the batch.
+        self.make_all(batch, out)?;
+        let mut parts = [heap::NIL; OWN_PARTS];
         for field in &self.plan.classes[class].fields {
             if let heap::Field::Own(part) = field.field {
                 parts[part] = self.value(&field.slot, self.start(class, &field.slot) + row)?;
@@ -255,8 +269,58 @@ impl Unpacker<'_> {
         }
         let raw = made::own(of, parts)?;
         self.holder.add(self.ruby, raw);
-        self.made.know(Key::object(class, row), raw);
-        Ok(raw)
+        self.made.know(key, raw);
+        out[place] = raw;
+        Ok(())
+    }
+
+    /// The parts of an object that consists only of them: UNDEF for each that must be made.
+    fn existing_parts(&self, class: usize, row: usize) -> Result<[Raw; OWN_PARTS], Error> {
+        let mut window = self.made.own_window.borrow_mut();
+        let follows = window.class == class && row == window.first + window.parts.len();
+        if window.class == class
+            && let Some(parts) = row.checked_sub(window.first).and_then(|at| window.parts.get(at))
+        {
+            return Ok(*parts);
+        }
+        let fields = self.plan.classes[class].fields.iter();
+        let fields =
+            fields.filter_map(
+                |field| if let heap::Field::Own(part) = field.field { Some((part, &field.slot)) } else { None },
+            );
+        let mut count = if follows { WINDOW } else { 1 };
+        for (_, slot) in fields.clone() {
+            count = count.min(self.readable(slot, self.start(class, slot) + row));
+        }
+        window.parts.clear();
+        room::resize(&mut window.parts, count.max(1), [heap::NIL; OWN_PARTS]);
+        (window.class, window.first) = (class, row);
+        let mut values = [heap::UNDEF; WINDOW];
+        for (part, slot) in fields {
+            let first = self.start(class, slot) + row;
+            match count {
+                0 => values[0] = if let Decoded::Value(raw) = self.row(slot, first)? { raw } else { heap::UNDEF },
+                _ => {
+                    _ = self
+                        .decoder()
+                        .rows(slot, first, &mut values[..count])
+                        .map_err(|broken| self.broken(broken.0))?
+                }
+            }
+            window.parts.iter_mut().zip(&values).for_each(|(parts, value)| parts[part] = *value);
+        }
+        Ok(window.parts[0])
+    }
+
+    /// How many rows of a slot, at most, may be read together from one on, also where what they contain is undefined.
+    fn readable(&self, slot: &SlotPlan, first: usize) -> usize {
+        let column = slot.value.or(slot.tag).map(|column| &self.columns[column.index()]);
+        match (slot.repr, column) {
+            (Repr::Unit(_), None) => usize::MAX,
+            (Repr::Int | Repr::Float, Some(column)) if column.storage().bytes() == 8 => column.len() - first,
+            (Repr::Bool, Some(column)) => column.len() - first,
+            _ => 0,
+        }
     }
 
     /// Whether a row was allocated for good. A trap may also refer to a row that only its job had.
