@@ -162,6 +162,20 @@ module Ikra
       self
     end
 
+    # Runs the block for each value, in parallel: what {Parallel#peach} does with all values.
+    #
+    # @example
+    #   counts = Hash.new(0)
+    #   Ikra.lines("book.txt").peach { |line| line.split.each { |word| counts[word] += 1 } }
+    # @param ticks (see Parallel#peach)
+    # @yieldparam value
+    # @return [self]
+    # @raise [CompileError] for a block that Ikra cannot run
+    def peach(ticks = 1, &block)
+      Parallel.instance_method(:peach).bind_call(to_a, ticks, **options, &needed(:peach, block))
+      self
+    end
+
     # What {Parallel#preduce} gives for the values. A block combines them in the kernel that computes them.
     #
     # Chunks are of 256 elements, before any elements are left out. Integers are added (+:++) by the kernel that

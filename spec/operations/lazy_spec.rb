@@ -488,6 +488,29 @@ RSpec.describe Ikra::Lazy do
     end
   end
 
+  it "runs a block for each of its values by peach, which may collect in variables and Hashes" do
+    text = "the cat\nthe dog\n\na cat"
+    %i[reference cpu].each do |backend|
+      total, counts, lengths = 0, Hash.new(0), {}
+      chain = (1..10).plazy(backend: backend).map { |x| x * 2 }.select { |x| x % 3 == 0 }
+      expect(chain.peach { |x| total += x }).to equal chain
+      lines = Ikra.lines(text: text, backend: backend)
+      lines.peach do |line|
+        line.split.each { |word| counts[word] += 1 }
+        (lengths[line.size] ||= []) << line
+      end
+      expect([total, counts, lengths]).to eq [36, text.split.tally, text.lines.group_by(&:size)]
+      expect(counts.keys).to eq text.split.uniq
+      objects = Array.new(3) { |i| Struct.new(:a).new(i) }
+      objects.plazy(backend: backend).select { |o| o.a > 0 }.peach(2) { |o| o.a += Ikra.tick + 1 }
+      expect(objects.map(&:a)).to eq [0, 4, 5]
+      expect { lines.map(&:size).peach { |size| total += 6 / (size - 1) } }.to raise_error(ZeroDivisionError)
+      expect(total).to eq 36
+    end
+    expect { (1..3).plazy.peach }.to raise_error(ArgumentError, "tried to call lazy peach without a block")
+    expect { (1..3).plazy.peach(-1) { nil } }.to raise_error(ArgumentError, "ticks: -1 is negative")
+  end
+
   it "gives lists of its own, not its base" do
     base = [1, 2].freeze
     [base.plazy, base.plazy.take(9), base.plazy.drop(0)].each do |chain|

@@ -32,6 +32,8 @@ RSpec.describe "sig/ikra.rbs" do
     expect([chain.collect(&:succ), chain.filter(&:even?), chain.find_all(&:odd?), chain.collect_concat { |x| [x, x] }].map(&:to_a))
       .to eq([[2, 3, 4, 5], [2, 4], [1, 3], [1, 1, 2, 2, 3, 3, 4, 4]])
 
+    expect(chain.peach { |x| x + 1 }).to equal(chain)
+
     expect(Ikra.memory.keys).to include(:host, :device, :limit)
     expect(Ikra.config.to_h.keys).to eq(Ikra::Config::DEFAULTS.keys)
     began, ended = Ikra.profile { [1, 2].pmap(backend: :cpu) { |n| n + 1 } }.sections.first.launched
