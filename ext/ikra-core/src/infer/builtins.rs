@@ -935,6 +935,7 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "write a literal format with %d %x %o %b %f %s %c, the flags - 0 + and space, a width, places for %f and %s, \
              and a value for each of them"
         }
+        ("String", "match") => "write text[/(a)(b)/, 1], or text =~ /(a)(b)/ and then $1",
         ("String", _) => "do it before or after the section",
         ("Hash", "[]=" | "store") => {
             "kernels look Hashes up; a section's own block may accumulate into one that a local variable around it holds, \

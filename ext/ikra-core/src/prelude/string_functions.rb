@@ -369,10 +369,12 @@ class String
     bytesize > 1 && __byte(0) == 94 ? 1 : 0
   end
 
-  # Of the characters of a set from a byte on: the last place of a character, or -1. Where a place is given: the
-  # character there, or the last one. -2: a range descends.
+  # Of the characters of a set from a byte on, by `place`: -1: the last place of a character, or -1. From 0 on: the
+  # character at that place, or the last one. -2 to -5: the characters from 0, 32, 64 or 96 on, as 32 bits. The result
+  # -2: a range descends.
   def __set_walk(from, code, place)
     found = -1
+    bits = 0
     high = -1
     k = 0
     i = from
@@ -392,11 +394,28 @@ class String
       end
       found = k + code - low if code >= low && code <= high
       n = high - low + 1
+      if place < -1
+        first = -64 - 32 * place
+        last = high > first + 31 ? first + 31 : high
+        first = low if low > first
+        bits |= (1 << last - first + 1) - 1 << (first & 31) if first <= last
+      end
       return low + place - k if place >= k && place < k + n
 
       k += n
     end
+    return bits if place < -1
+
     place < 0 ? found : high
+  end
+
+  # The characters of ASCII that are in both of two sets, 32 of them as bits: `place` as in `__set_walk`.
+  def __set_bits(from, other, start, place)
+    mine = __set_walk(from, 0, place)
+    mine ^= 0xffff_ffff if from == 1
+    theirs = other.__set_walk(start, 0, place)
+    theirs ^= 0xffff_ffff if start == 1
+    mine & theirs
   end
 
   # Whether the character at a byte is in both of two sets, which begin at bytes: behind a `^` are those that it leaves
@@ -410,20 +429,43 @@ class String
   end
 
   def __count_of(set, from, other, start)
+    a = set.__set_bits(from, other, start, -2)
+    b = set.__set_bits(from, other, start, -3)
+    c = set.__set_bits(from, other, start, -4)
+    d = set.__set_bits(from, other, start, -5)
     n = 0
     i = 0
     while i < bytesize
-      n += 1 if __in_sets?(i, set, from, other, start)
-      i += __width(i)
+      byte = __byte(i)
+      if byte < 128
+        bits = byte < 64 ? (byte < 32 ? a : b) : (byte < 96 ? c : d)
+        n += bits >> (byte & 31) & 1
+        i += 1
+      else
+        n += 1 if __in_sets?(i, set, from, other, start)
+        i += __width(i)
+      end
     end
     n
   end
 
   # Writes a text without the characters that are in two sets; returns how many bytes these are.
   def __fill_deleted(text, set, from, other, start)
+    a = set.__set_bits(from, other, start, -2)
+    b = set.__set_bits(from, other, start, -3)
+    c = set.__set_bits(from, other, start, -4)
+    d = set.__set_bits(from, other, start, -5)
     i = 0
     to = 0
     while i < text.bytesize
+      byte = text.__byte(i)
+      if byte < 128
+        bits = byte < 64 ? (byte < 32 ? a : b) : (byte < 96 ? c : d)
+        __set(to, byte)
+        to += 1 - (bits >> (byte & 31) & 1)
+        i += 1
+        next
+      end
       n = i + text.__width(i)
       gone = text.__in_sets?(i, set, from, other, start)
       while i < n
@@ -471,11 +513,23 @@ class String
   # Writes a text with the characters of a set replaced by those of another; returns how many bytes these are. -1: one
   # is a surrogate.
   def __fill_translated(text, set, from, by)
+    a = set.__set_bits(from, "^", 1, -2)
+    b = set.__set_bits(from, "^", 1, -3)
+    c = set.__set_bits(from, "^", 1, -4)
+    d = set.__set_bits(from, "^", 1, -5)
     i = 0
     to = 0
     while i < text.bytesize
-      width = text.__width(i)
-      place = set.__set_walk(from, text.__char_at(i, width), -1)
+      byte = text.__byte(i)
+      bits = byte < 64 ? (byte < 32 ? a : b) : (byte < 96 ? c : d)
+      if byte < 128 && bits >> (byte & 31) & 1 == 0
+        __set(to, byte)
+        to += 1
+        i += 1
+        next
+      end
+      width = byte < 128 ? 1 : text.__width(i)
+      place = set.__set_walk(from, byte < 128 ? byte : text.__char_at(i, width), -1)
       if from == 1
         place = place < 0 ? 0x110000 : -1
       end
