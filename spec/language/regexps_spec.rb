@@ -203,6 +203,47 @@ RSpec.describe "regular expressions" do
       end.to be_same_as_ruby.over(*texts)
     end
 
+    it "give what they have found by match" do
+      texts = ["k=12 z", "k=", "", "é=7 b=8", "=3k", "2026-11-30 x", "日本=1", "aaa"]
+      date = /(?<year>\d+)-(?<month>\d+)-(?<day>\d+)/
+      expect { |s| (m = s.match(/(\w)=(\d+)?/)) ? [m[0], m[1], m[2], m[-1], m[9], m.pre_match, m.post_match, m.to_s, m.to_a, m.captures, m.size] : nil }
+        .to be_same_as_ruby.over(*texts)
+      expect { |s| (m = s.match(date)) && [m[:year], m[:month].to_i, m.values_at(1, 3), m.offset(2), m.begin(:day), m.end(0)] }.to be_same_as_ruby.over(*texts)
+      expect { |s| [date.match(s)&.captures, s.match(/(\d)/, 3)&.to_s, /=/.match(s, -3)&.begin(0), s.match(/x/, 99).nil?, /a/.match(nil)] }.to be_same_as_ruby.over(*texts)
+      expect { |s| [s.match(/(\w)=(\d+)/) { |m| m[2].to_i * 2 }, /(\d)(\d)?/.match(s) { |m| m.captures.compact.size }] }.to be_same_as_ruby.over(*texts)
+      expect { |s| s.match(/(\d+)/) ? $1.to_i : 0 }.to be_same_as_ruby.over(*texts)
+      expect do |s|
+        case s.match(/(\w)=(\d)/)
+        in [name, digit] then name + digit
+        else "none"
+        end
+      end.to be_same_as_ruby.over(*texts)
+      expect do |s|
+        count = at = 0
+        while (m = s.match(/[\da]/, at))
+          count += 1
+          at = m.end(0)
+        end
+        name, value = s.match(/(\w)=(\d+)/)&.captures
+        [count, name, value, s.match(/(x)?=/)&.offset(1), s.match(/(=)|k/).is_a?(MatchData)]
+      end.to be_same_as_ruby.over(*texts)
+      expect { |s| (m = s.match(/(x)?=/)) ? m.begin(5) : 0 }.to be_same_as_ruby.over("=", "")
+    end
+
+    it "do not give or keep what they have found" do
+      kept = raise_error(Ikra::CompileError, /keep no MatchData in objects and arrays, and give none/)
+      found = nil
+      [->(s) { s.match(/a/) }, ->(s) { [s.match(/a/)] }, ->(s) { found = s.match(/a/) }].each { |block| expect { ["a"].pmap(backend:, &block) }.to kept }
+      host = "ab".match(/b/)
+      expect { ["a"].pmap(backend:) { |s| s + host[0] } }.to raise_error(Ikra::CompileError, /cannot hold a MatchData, which host is/)
+      expect { [host].pmap(backend:) { |m| m[0] } }.to raise_error(Ikra::CompileError, /cannot hold a MatchData/)
+      expect { ["a"].pmap(backend:) { |s| s.match("a") ? 1 : 0 } }.to raise_error(Ikra::CompileError, /match with a Regexp only/)
+      expect { ["ab"].pmap(backend:) { |s| (m = s.match(/(a|ab)(b?)/)) ? m[1] : 0 } }.to raise_error(Ikra::CompileError, /not one-pass/)
+      expect { ["a"].pmap(backend:) { |s| (m = s.match(/(?<x>a)/)) ? m[:y] : 0 } }.to raise_error(Ikra::CompileError, /no group of this name/)
+      expect { ["a"].pmap(backend:) { |s| (m = s.match(/a/)) ? m.foo : 0 } }.to raise_error(NoMethodError, /undefined method .foo. for .*MatchData/)
+      expect(found).to be_nil
+    end
+
     it "have groups with names" do
       date = /(?<year>\d+)-(?<month>\d\d?)/
       expect { |s| [s[date, :year], s[date, :month], s[/(?<a>é)/, :a], s[date, 2], s.gsub(date, '\2<\0>'), s.scan(date)] }

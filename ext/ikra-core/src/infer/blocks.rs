@@ -22,7 +22,7 @@ use crate::regexp::Regexp;
 use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, NAMED, Name, Node, Params, Pattern, Rest, Unit};
 use crate::syntax::visit;
 use crate::types::{Atom, Prims, Ty};
-use crate::world::{Assumption, MethodSource, Opaque, Outside, Root};
+use crate::world::{Assumption, MethodSource, Opaque, Outside, Root, well_known};
 use std::sync::Arc;
 
 /// The most calls that may be inlined into one another.
@@ -904,8 +904,13 @@ pub fn place_of(unit: &Unit, site: Option<&(Arc<Unit>, Span)>, span: Span) -> As
     }
 }
 
-/// Refuses to store Procs that the program contains or captures in objects and arrays. They would outlive their method.
-pub fn keeps_no_procs(ty: &Ty) -> std::result::Result<(), Refusal> {
+/// Refuses to store Procs that the program contains or captures in objects and arrays: they would outlive their method.
+/// Nor can what a regular expression has found be kept, as the host cannot make it.
+pub fn can_be_kept(ty: &Ty) -> std::result::Result<(), Refusal> {
+    if ty.objects.contains(&well_known::MATCH_DATA) {
+        return Err(Refusal::new("kernels keep no MatchData in objects and arrays, and give none")
+            .advise("take what is needed from it: its groups, to_a or captures, or begin and end"));
+    }
     if ty.procs.iter().all(|id| id.held_number().is_some()) {
         return Ok(());
     }

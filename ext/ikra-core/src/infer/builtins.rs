@@ -220,6 +220,8 @@ pub enum Builtin {
     RegexpIsNumbered,
     /// The number of the group that a Symbol names, or -1.
     RegexpGroupNamed,
+    /// The name of a group, by its number.
+    RegexpGroupName,
     // primitives of Strings
     /// The table of a change of case ([`crate::unicode`]), as a String of its bytes.
     CaseTable(Change),
@@ -452,7 +454,7 @@ impl Builtin {
             | ToFloat
             | ToInteger => 1..=1,
             RespondTo => 1..=2,
-            Answers | IsOwn | RegexpGroupNamed => 1..=1,
+            Answers | IsOwn | RegexpGroupNamed | RegexpGroupName => 1..=1,
             RangeStep => 0..=1,
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
@@ -642,7 +644,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
 /// Whether such a value is frozen from the start, and `dup` and `clone` return the value itself.
 pub fn is_immutable(atom: Atom) -> bool {
     match atom {
-        Atom::Object(class) => values::is_value(class) && class != well_known::RANGE,
+        Atom::Object(class) => matches!(class, well_known::COMPLEX | well_known::RATIONAL),
         atom => matches!(atom, Atom::Nil | Atom::True | Atom::False | Atom::Int | Atom::Float | Atom::Sym),
     }
 }
@@ -751,6 +753,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Regexp(_), "__one_pass?") => Some(Builtin::RegexpIsOnePass),
         (Atom::Regexp(_), "__numbered?") => Some(Builtin::RegexpIsNumbered),
         (Atom::Regexp(_), "__group_named") => Some(Builtin::RegexpGroupNamed),
+        (Atom::Regexp(_), "__group_name") => Some(Builtin::RegexpGroupName),
         (_, "__no_group") => {
             Some(Builtin::StrRefuse("kernels know no group of this name, for which Ruby raises IndexError"))
         }
@@ -935,7 +938,6 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "write a literal format with %d %x %o %b %f %s %c, the flags - 0 + and space, a width, places for %f and %s, \
              and a value for each of them"
         }
-        ("String", "match") => "write text[/(a)(b)/, 1], or text =~ /(a)(b)/ and then $1",
         ("String", _) => "do it before or after the section",
         ("Hash", "[]=" | "store") => {
             "kernels look Hashes up; a section's own block may accumulate into one that a local variable around it holds, \

@@ -63,6 +63,7 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::Object(well_known::RANGE) => "Range",
         Atom::Object(well_known::COMPLEX) => "Complex",
         Atom::Object(well_known::RATIONAL) => "Rational",
+        Atom::Object(well_known::MATCH_DATA) => "MatchData",
         _ => "",
     }
 }
@@ -1167,6 +1168,7 @@ impl Analysis<'_> {
                 matches!(atom, Atom::Regexp(id) if self.regexp_of(id).table(crate::regexp::Table::Captures).is_ok()),
             ),
             RegexpGroups | RegexpGroupNamed => Ty::int(),
+            RegexpGroupName => Ty::sym(),
             IsLambda => match atom {
                 Atom::Proc(id) => flag(self.proc_info(id).kind.is_lambda()),
                 _ => Ty::never(),
@@ -1513,7 +1515,7 @@ impl Analysis<'_> {
     /// If some array holds a value that kernels cannot hold.
     pub fn write_element(&mut self, from: SpecId, (array, reach): (Atom, Reach), ty: &Ty) -> Answer<()> {
         let Atom::Array(kind) = array else { return Ok(()) };
-        super::blocks::keeps_no_procs(ty)?;
+        super::blocks::can_be_kept(ty)?;
         let ty = &self.facts.boxed(ty);
         self.elements(from, kind, reach)?;
         let kind = self.facts.find(kind);
@@ -1559,7 +1561,7 @@ impl Analysis<'_> {
     /// If some object holds a value that kernels cannot hold.
     pub fn write_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) -> Answer<()> {
         let Atom::Object(class) = atom else { return Ok(()) };
-        super::blocks::keeps_no_procs(ty)?;
+        super::blocks::can_be_kept(ty)?;
         let ty = &self.facts.boxed(ty);
         if reach.may_be_fresh() && ivar.starts_with('@') && self.is_data(class) {
             return Err(Refusal::new("kernels write no instance variables of a Data that is made in the section")

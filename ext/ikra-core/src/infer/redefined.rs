@@ -95,6 +95,7 @@ fn owners(atom: Atom) -> &'static [&'static str] {
         Atom::Object(class) if well_known::is_hash(class) => &["Hash", "Enumerable"],
         Atom::Object(well_known::COMPLEX) => &["Complex", "Numeric"],
         Atom::Object(well_known::RATIONAL) => &["Rational", "Numeric", "Comparable"],
+        Atom::Object(well_known::MATCH_DATA) => &["MatchData", "Kernel"],
         Atom::Object(_) | Atom::Exception => &[],
     }
 }

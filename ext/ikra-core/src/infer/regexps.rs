@@ -16,7 +16,7 @@ use std::sync::Arc;
 impl From<Unknown> for Refusal {
     fn from(Unknown(what): Unknown) -> Self {
         Refusal::new(format!("kernels do not know {what}"))
-            .because("they follow a table that looks at each byte once")
+            .because("they follow a table that looks at each character once")
             .advise("write a simpler pattern, compare with == and start_with?, or match before the call")
     }
 }

@@ -269,12 +269,12 @@ impl Walker<'_, '_> {
         if !env.dead {
             ret = self.join(&ret, &ty);
         }
-        self.refused(super::blocks::keeps_no_procs(&ret), unit.body.span)?;
-        self.refused(super::blocks::keeps_no_procs(&frame.break_ty), unit.body.span)?;
+        self.refused(super::blocks::can_be_kept(&ret), unit.body.span)?;
+        self.refused(super::blocks::can_be_kept(&frame.break_ty), unit.body.span)?;
         let acc = &self.an.accumulators;
         let left = acc.last.iter().filter_map(|(local, span)| Some((acc.types.get(local)?, *span)));
         for (ty, span) in left {
-            self.refused(super::blocks::keeps_no_procs(ty), span)?;
+            self.refused(super::blocks::can_be_kept(ty), span)?;
         }
         let ret = self.an.facts.boxed(&ret);
         self.an.escapes(&ret);

@@ -79,6 +79,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("lists.rb", include_str!("lists.rb")),
         ("made_hash.rb", include_str!("made_hash.rb")),
         ("made_hash_functions.rb", include_str!("made_hash_functions.rb")),
+        ("match_data.rb", include_str!("match_data.rb")),
         ("mdarray.rb", include_str!("mdarray.rb")),
         ("operations.rb", include_str!("operations.rb")),
         ("range.rb", include_str!("range.rb")),

@@ -9,6 +9,26 @@ class Regexp
     text.match?(self, from)
   end
 
+  def match(text, from = 0, &block)
+    return nil if text.nil?
+
+    __pattern_text unless text.is_a?(String)
+    text.match(self, from, &block)
+  end
+
+  # The names of its groups, in order.
+  def __group_names
+    list = []
+    return list if __numbered?
+
+    k = 1
+    while k <= __groups
+      list << __group_name(k)
+      k += 1
+    end
+    list
+  end
+
   def ===(text)
     if text.is_a?(String)
       text.match?(self)

@@ -684,6 +684,30 @@ class String
     i < 0 ? nil : __count(i)
   end
 
+  def match(pattern, from = 0)
+    pattern.__pattern_form unless pattern.is_a?(Regexp)
+    i = __begin_at(from)
+    return nil if i < 0
+
+    __matching(pattern)
+    to = __match_end(pattern.__table, i, false)
+    return nil if to < 0
+
+    found = MatchData.__make(self, __spans(pattern, __match_start(pattern.__reverse_table, i, to), to), pattern.__group_names)
+    block_given? ? yield(found) : found
+  end
+
+  # Where a match and its groups begin and end.
+  def __spans(pattern, from, to)
+    list = [from, to]
+    k = 1
+    while k <= pattern.__groups
+      list << __match_slot(pattern.__captures_table, from, to, 2 * k) << __match_slot(pattern.__captures_table, from, to, 2 * k + 1)
+      k += 1
+    end
+    list
+  end
+
   def !~(pattern)
     pattern.__pattern_form unless pattern.is_a?(Regexp)
     !match?(pattern)

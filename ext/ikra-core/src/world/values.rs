@@ -1,4 +1,5 @@
-//! Ruby's own classes whose objects consist of a few constant parts: Ranges, Complexes, Rationals.
+//! Ruby's own classes whose objects consist of a few constant parts: Ranges, Complexes, Rationals, and MatchData, which
+//! the host has no part in.
 //!
 //! Here: the parts. Each is a field of the class under a name that no ivar has. Not here: the methods of these classes
 //! ([`crate::prelude`]), and how the host reads the parts of an object.
@@ -12,6 +13,7 @@ pub fn parts(class: ClassId) -> &'static [&'static str] {
         well_known::RANGE => &["begin", "end", "exclude_end"],
         well_known::COMPLEX => &["real", "imaginary"],
         well_known::RATIONAL => &["numerator", "denominator"],
+        well_known::MATCH_DATA => &["text", "spans", "names"],
         _ => &[],
     }
 }

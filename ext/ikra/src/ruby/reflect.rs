@@ -566,7 +566,10 @@ pub fn field(ruby: &Ruby, class: Raw, name: &str) -> Result<heap::Field, Error> 
         keep(key);
         return Ok(heap::Field::Key(KeyReader::new(key.as_raw(), field == KeyField::Present)));
     }
-    if let Some(at) = own_class(class).and_then(|class| values::parts(class).iter().position(|part| *part == name)) {
+    // kernels alone make and read MatchData
+    let own =
+        own_class(class).or((class == classes::get(well_known::MATCH_DATA).raw).then_some(well_known::MATCH_DATA));
+    if let Some(at) = own.and_then(|class| values::parts(class).iter().position(|part| *part == name)) {
         return Ok(heap::Field::Own(at));
     }
     if class == classes::get(well_known::HASH).raw

@@ -261,6 +261,19 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
+            RegexpGroupName => match (atom, args) {
+                (Atom::Regexp(id), [(_, Val::Int(number))]) => {
+                    let names = self.an.regexp_of(id).names.clone();
+                    let mut name = Operand::I64(0);
+                    for (k, known) in names.iter().enumerate() {
+                        let same = self.cx.b.icmp(crate::ir::Cmp::Eq, *number, Operand::I64(k as i64 + 1));
+                        let hash = Operand::I64(crate::world::symbol_hash(known));
+                        name = self.cx.b.select(Scalar::I64, same, hash, name);
+                    }
+                    Some(Val::Sym(name))
+                }
+                _ => None,
+            },
             RegexpGroups => match atom {
                 Atom::Regexp(id) => Some(Val::int(self.an.regexp_of(id).groups as i64)),
                 _ => None,

@@ -106,7 +106,8 @@ impl Lower<'_> {
     pub(super) fn noting_match(&mut self, mut call: Call, span: Span) -> Kind {
         let name = call.name.trim_start_matches(['?', ':', '@']).to_owned();
         // a block of `sub` may match as well
-        let first = FIRST.contains(&&*name) && call.block.is_none();
+        let first = FIRST.contains(&&*name) || name == "match" && call.args.len() == 1;
+        let first = first && call.block.is_none();
         // a block from outside may match in the same method
         let given = call.block_arg.as_ref().is_some_and(|block| !matches!(block.kind, Kind::Sym(_)));
         let calls = given || CALLERS.contains(&&*name);
