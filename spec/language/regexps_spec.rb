@@ -244,6 +244,26 @@ RSpec.describe "regular expressions" do
       expect(found).to be_nil
     end
 
+    it "leave $1 to the blocks of gsub and sub, for each match" do
+      texts = ["k=12 z=3", "", "é=7 b=8", "  ab cd ", "x1y22z333", "a.b.c", "日本=1, 2"]
+      expect { |s| [s.gsub(/(\d+)/) { ($1.to_i + 1).to_s }, s.gsub(/\b(\w)/) { $1.upcase }, s.sub(/(\d)(\d)?/) { "#{$1}-#{$2}" }, s.gsub(/(x*)/) { "[#{$1}]" }] }
+        .to be_same_as_ruby.over(*texts)
+      expect { |s| [s.gsub(/(\w)=(\d)/) { |m| "#{$2}=#{$1}(#{m})" }, s.gsub(/\B(.)/) { "<#{$1}#{$&}>" }, s.gsub(/^(\s*)(\w)/) { $1 + $2.upcase }, s.gsub(/(\d)/) { _1 + $1 }] }
+        .to be_same_as_ruby.over(*texts)
+      expect do |s|
+        n = 0
+        left = s.gsub(/(\d)/) { n += $1.to_i; "" }
+        inner = s.gsub(/(\d)/) { x = $1; "a1".gsub(/([a-z])/) { $1 + x } + x }
+        t = s + "b2"
+        changed = t.gsub(/(\d)/) do |part|
+          part = "<" + part
+          t = "gone"
+          part + $1
+        end
+        [n, left, inner, changed, t, s.strip.gsub(/(a)|(b)/) { $1 ? "A" : $2 ? "B" : "?" }]
+      end.to be_same_as_ruby.over(*texts)
+    end
+
     it "have groups with names" do
       date = /(?<year>\d+)-(?<month>\d\d?)/
       expect { |s| [s[date, :year], s[date, :month], s[/(?<a>é)/, :a], s[date, 2], s.gsub(date, '\2<\0>'), s.scan(date)] }
@@ -264,7 +284,9 @@ RSpec.describe "regular expressions" do
         ->(s) { [s =~ /(a)/, match.call(s), $1] },
         ->(s) { [s =~ /(a)/, s.then(&match), $1] },
         ->(s) { [s =~ /(a)/, s.scan(/(b)/) { $1 }] },
-        ->(s) { [s =~ /(a)/, s.gsub(/(b)/) { $1 }] },
+        ->(s) { [s =~ /(a)/, s.gsub("b") { $1.to_s }] },
+        ->(s) { [s.gsub(/(b)/) { $1 }, $1] },
+        ->(s) { s.gsub(/(b)/) { s.scan(/(a)/) && $1 } },
         ->(s) { [s =~ /(a)/, s.chars.grep(/(b)/) { $1 }] }
       ].each { |block| expect { ["a"].pmap(backend:, &block) }.to refused }
       expect { ["a"].pmap(backend:) { |s| [s =~ /a/, $`] } }.to raise_error(Ikra::CompileError, /variable of the last match/)

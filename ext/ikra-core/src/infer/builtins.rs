@@ -288,6 +288,8 @@ primitives! {
     Byte: (Atom::Str, "__byte"), 1..=1, Ty::int();
     /// A number of bytes from an index on, in range.
     View: (Atom::Str, "__view"), 2..=2, Ty::str();
+    /// Where its bytes are among all bytes: a part of a text is behind where the text begins.
+    FirstByte: (Atom::Str, "__first_byte"), 0..=0, Ty::int();
     /// Whether every character is one byte.
     IsSingle: (Atom::Str, "__single?"), 0..=0, Ty::bool();
     /// 0: UTF-8, 2: binary, 3: US-ASCII.

@@ -68,6 +68,7 @@ impl Body<'_, '_> {
                 let byte = self.cx.b.load(Scalar::I32, column, row);
                 Some(Val::Int(self.cx.b.i64(Op::Widen, &[byte])))
             }
+            (Primitive::FirstByte, _) => Some(Val::Int(self.cx.b.i64(Op::UShr, &[word, Operand::I64(32)]))),
             (Primitive::View, Some(Val::Int(from))) => {
                 let Some((_, Val::Int(length))) = args.get(1) else { return Ok(None) };
                 let _ = self.t.bytes();

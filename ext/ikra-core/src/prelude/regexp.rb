@@ -63,8 +63,12 @@ class Regexp
 end
 
 module Kernel
-  def __nth_part(_pattern, _group)
+  def __nth_part(_pattern, _group, _start)
     __no_match_form
+  end
+
+  def __place_of(_part)
+    0
   end
 
   def __seen(pattern, last)

@@ -766,12 +766,12 @@ class String
   end
 
   # `text[/…/]` and `text[/…/, n]`
-  def __matched(pattern, group)
+  def __matched(pattern, group, start = 0)
     __matching(pattern)
-    to = __match_end(pattern.__table, 0, false)
+    to = __match_end(pattern.__table, start, false)
     return nil if to < 0
 
-    from = __match_start(pattern.__reverse_table, 0, to)
+    from = __match_start(pattern.__reverse_table, start, to)
     return __view(from, to - from) if group == 0
     return nil unless pattern.__groups?
 
@@ -783,10 +783,15 @@ class String
     k > pattern.__groups ? nil : __group_at(pattern, from, to, k)
   end
 
-  # `$1`, after a match of this text with a Regexp.
-  def __nth_part(pattern, group)
+  # `$1`, after a match of this text with a Regexp: the first one from a byte on.
+  def __nth_part(pattern, group, start)
     __no_match_form unless pattern.is_a?(Regexp)
-    __matched(pattern, group)
+    __matched(pattern, group, start)
+  end
+
+  # The byte of this text at which a part of it begins.
+  def __place_of(part)
+    part.is_a?(String) ? part.__first_byte - __first_byte : 0
   end
 
   # The last match after a call of this with an argument, which finds the first match: its Regexp, its text.

@@ -435,8 +435,8 @@ impl Body<'_, '_> {
         let options = self.cx.shared.options;
         let first = args.first().map(|a| a.1);
         Ok(match primitive {
-            Byte | View | AsFrozen | IsSingle | Encoding | Code | Coded | SetByte | NewText | ArgumentError
-            | NoNumber => self.string_primitive(primitive, asker, args, literal)?,
+            Byte | FirstByte | View | AsFrozen | IsSingle | Encoding | Code | Coded | SetByte | NewText
+            | ArgumentError | NoNumber => self.string_primitive(primitive, asker, args, literal)?,
             ReadsPoints => Some(Val::bool(options.ruby >= (3, 4))),
             KnowsEighths => Some(Val::bool(options.exact_eighths)),
             AsksBounds => Some(Val::bool(options.ruby >= (3, 3))),

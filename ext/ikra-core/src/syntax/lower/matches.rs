@@ -1,19 +1,21 @@
 //! `$1` and the like: which match was the last.
 //!
-//! Here: two variables of the unit, which hold the text and the Regexp of the last match. A unit has them if it reads
-//! `$1`. `text =~ /…/` assigns both, and a call that may match in another way assigns a Symbol that says so. Then `$1`
-//! becomes `text.__nth_part(regexp, 1)`, which matches once more. Not here: types. They tell which value is a Regexp,
-//! and that `$1` follows no match.
+//! Here: three variables of the unit, which hold the text and the Regexp of the last match, and from which byte on it
+//! is the first one. A unit has them if it reads `$1`. `text =~ /…/` assigns them, and a call that may match in another
+//! way assigns a Symbol that says so. Then `$1` becomes `text.__nth_part(regexp, 1, from)`, which matches once more. In a
+//! block of `gsub` and `sub`, its first parameter is a part of the text, so it says where the match is. Not here: types.
+//! They tell which value is a Regexp, and that `$1` follows no match.
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
-use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node, Target, When};
+use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Node, Pattern, Target, When};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 pub(super) struct LastMatch {
     text: LocalId,
     regexp: LocalId,
+    from: LocalId,
 }
 
 /// Methods after which the last match is the first one in the text.
@@ -56,6 +58,9 @@ const OTHERS: &[&str] = &[
 /// Methods whose block is called after a match of the argument.
 const YIELDING: &[&str] = &["scan", "gsub", "sub", "grep", "grep_v"];
 
+/// Those of them whose block gets what matches.
+const GIVING: &[&str] = &["gsub", "sub"];
+
 /// Methods that call what their argument names, or a Proc, whose code may match.
 const CALLERS: &[&str] = &["send", "__send__", "public_send", "call", "()", "yield", "instance_exec", "instance_eval"];
 
@@ -63,10 +68,10 @@ impl Lower<'_> {
     /// `$1`, or `$&` as group 0.
     pub(super) fn nth_match(&mut self, group: i64, span: Span) -> Kind {
         self.reads_match = true;
-        let Some(LastMatch { text, regexp }) = self.last_match() else { return refuse::MATCH_VARIABLE };
-        let (text, regexp) = (self.local_node(text, span), self.local_node(regexp, span));
+        let Some(LastMatch { text, regexp, from }) = self.last_match() else { return refuse::MATCH_VARIABLE };
+        let [text, regexp, from] = [text, regexp, from].map(|local| self.local_node(local, span));
         let group = self.make(span, Kind::Int(group));
-        self.send(text, "%__nth_part", vec![regexp, group], span).kind
+        self.send(text, "%__nth_part", vec![regexp, group, from], span).kind
     }
 
     fn last_match(&mut self) -> Option<LastMatch> {
@@ -74,8 +79,8 @@ impl Lower<'_> {
             return None;
         }
         if self.last_match.is_none() {
-            let (text, regexp) = (self.scopes.method_temp(), self.scopes.method_temp());
-            self.last_match = Some(LastMatch { text, regexp });
+            let [text, regexp, from] = std::array::from_fn(|_| self.scopes.method_temp());
+            self.last_match = Some(LastMatch { text, regexp, from });
         }
         self.last_match
     }
@@ -83,6 +88,11 @@ impl Lower<'_> {
     fn note(&mut self, local: LocalId, value: Node) -> Node {
         let span = value.span;
         self.make(span, Kind::Assign { target: Target::Local(local, span), value: Box::new(value) })
+    }
+
+    /// Says what the last match is: the first one in the text from a byte on.
+    fn note_match(&mut self, last: LastMatch, [text, regexp, from]: [Node; 3]) -> [Node; 3] {
+        [self.note(last.text, text), self.note(last.regexp, regexp), self.note(last.from, from)]
     }
 
     /// Says that `$1` is not known from here on.
@@ -96,6 +106,11 @@ impl Lower<'_> {
         if let Kind::Local(local) = node.kind {
             return (node, local);
         }
+        self.read_once(node, before)
+    }
+
+    /// Evaluates what is read again afterwards.
+    fn read_once(&mut self, node: Node, before: &mut Vec<Node>) -> (Node, LocalId) {
         let span = node.span;
         let (keep, local) = self.keep(node);
         before.push(keep);
@@ -146,8 +161,14 @@ impl Lower<'_> {
         let (Some(receiver), Arg::Positional(arg)) = (call.receiver.take(), call.args.remove(0)) else {
             unreachable!("matched above")
         };
-        let (receiver, at) = self.read_twice(receiver, &mut all);
-        let (arg, pattern) = self.read_twice(arg, &mut all);
+        let giving = GIVING.contains(&&*name) && call.block.is_some();
+        // a block may assign the variables that the call reads
+        let read = if giving { Self::read_once } else { Self::read_twice };
+        let (receiver, at) = read(self, receiver, &mut all);
+        let (arg, pattern) = read(self, arg, &mut all);
+        if let (true, Some(block)) = (giving, &mut call.block) {
+            self.note_given(last, Arc::make_mut(block), at, pattern);
+        }
         call.receiver = Some(receiver);
         call.args.insert(0, Arg::Positional(arg));
         let call = self.make(span, Kind::Call(Box::new(call)));
@@ -160,8 +181,8 @@ impl Lower<'_> {
         if first {
             let text = of(self, "%__seen_text", last.text);
             let regexp = of(self, "%__seen", last.regexp);
-            let (text, regexp) = (self.note(last.text, text), self.note(last.regexp, regexp));
-            all.extend([text, regexp]);
+            let from = self.make(span, Kind::Int(0));
+            all.extend(self.note_match(last, [text, regexp, from]));
         } else {
             let regexp = of(self, "%__lost", last.regexp);
             let regexp = self.note(last.regexp, regexp);
@@ -169,6 +190,31 @@ impl Lower<'_> {
         }
         all.push(self.local_node(result, span));
         Kind::Seq(all)
+    }
+
+    /// In a block that gets what matches of a text: the last match is that one.
+    fn note_given(&mut self, last: LastMatch, block: &mut Block, text: LocalId, pattern: LocalId) {
+        let at = block.body.span;
+        if !block.params.take_any() {
+            block.params.required.push(Pattern::Local(self.scopes.method_temp()));
+        }
+        let [Pattern::Local(part), ..] = block.params.required[..] else { return };
+        let [own, part, regexp] = [text, part, pattern].map(|local| self.local_node(local, at));
+        let from = self.send(own, "%__place_of", vec![part], at);
+        let text = self.local_node(text, at);
+        let noted = self.note_match(last, [text, regexp, from]);
+        let body = std::mem::replace(&mut block.body, self.nil(at));
+        let mut all = Vec::from(noted);
+        // behind what says that the match is unknown
+        match body.kind {
+            Kind::Seq(parts) if parts.len() == 2 => {
+                let mut parts = parts.into_iter();
+                all.splice(0..0, parts.next());
+                all.extend(parts);
+            }
+            kind => all.push(self.make(at, kind)),
+        }
+        block.body = self.make(at, Kind::Seq(all));
     }
 
     /// A pattern match, whose patterns may match a text.
@@ -195,8 +241,9 @@ impl Lower<'_> {
                 [Node { kind: Kind::Regexp(source), .. }] => {
                     let regexp = self.make(at, Kind::Regexp(source.clone()));
                     let text = self.local_node(local, at);
-                    let (text, regexp) = (self.note(last.text, text), self.note(last.regexp, regexp));
-                    self.make(at, Kind::Seq(vec![text, regexp, body]))
+                    let from = self.make(at, Kind::Int(0));
+                    let [text, regexp, from] = self.note_match(last, [text, regexp, from]);
+                    self.make(at, Kind::Seq(vec![text, regexp, from, body]))
                 }
                 tests if !matched && tests.iter().all(plain) => body,
                 _ => {
