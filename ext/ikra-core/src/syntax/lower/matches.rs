@@ -2,9 +2,9 @@
 //!
 //! Here: three variables of the unit, which hold the text and the Regexp of the last match, and from which byte on it
 //! is the first one. A unit has them if it reads `$1`. `text =~ /…/` assigns them, and a call that may match in another
-//! way assigns a Symbol that says so. Then `$1` becomes `text.__nth_part(regexp, 1, from)`, which matches once more. In a
-//! block of `gsub` and `sub`, its first parameter is a part of the text, so it says where the match is. Not here: types.
-//! They tell which value is a Regexp, and that `$1` follows no match.
+//! way assigns a Symbol that says so. Then `$1` becomes `text.__nth_part(regexp, 1, from)`, which matches once more. In
+//! a block of `gsub` and `sub`, the first parameter is a part of the text, so it says where the match is. Not here:
+//! types. They tell which value is a Regexp, and that `$1` follows no match.
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
