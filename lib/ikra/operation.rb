@@ -18,6 +18,8 @@ module Ikra
     MAX_LISTS = 8
     MAX_DIMENSIONS = 6
     MAX_NEIGHBOURS = 32
+    # The classes of elements that tables group. Ruby's own methods group others.
+    GROUPED = [Integer, Float, String, Symbol, TrueClass, FalseClass, NilClass].freeze
 
     class << self
       # Raises where values that were combined from either end differ. `yield` gives the three for an index.
@@ -192,11 +194,15 @@ module Ikra
 
     def pgroup_by
       list = snapshot
+      return Ikra.__grouped_by_itself(list) || list.group_by(&@block) if itself?
+
       numbers { |keys| Ikra.__grouped(list.to_a, keys) }
     end
 
     def puniq
       list = snapshot
+      return Ikra.__uniq(list) || list.uniq(&@block) if itself?
+
       numbers { |keys| Ikra.__distinct(list.to_a, keys) }
     end
 
@@ -316,6 +322,15 @@ module Ikra
       return unless values.is_a?(Buffer) && (reduction == :count) == (values.dtype == :bool)
 
       Ikra.__reduce(values, reduction, 0, values.size, nil)
+    end
+
+    # Whether all that the block does is give the element, so that no section needs to run. Beside other sections one
+    # does, because they keep an order.
+    def itself?
+      return false unless @base.is_a?(Array) && @offset.nil? && Sections.none?
+
+      gives = Ikra.__gives_element?(@block)
+      gives.nil? ? GROUPED.all? { |kind| kind.instance_method(:itself).then { |own| own.owner == ::Kernel && own.source_location.nil? } } : gives
     end
 
     # The elements as they are before the section, because the block may change the array.

@@ -327,7 +327,7 @@ module Ikra
       return ::Ikra.__operate(self, :puniq, options, block) if block
 
       ::Ikra.__check(options)
-      ::Ikra.__ruby(:puniq, self) { uniq }
+      ::Ikra.__ruby(:puniq, self) { ::Ikra.__uniq_of(self) || uniq }
     end
 
     # What +zip+ gives.
@@ -458,6 +458,15 @@ module Ikra
 
     # @api private
     def __tally(base) = __ruby(:ptally, base) { (base.is_a?(Array) && __tallied(base)) || base.tally }
+
+    # @api private
+    # Each element of an Array once. nil where Ruby's method must run.
+    def __uniq_of(base)
+      return unless base.is_a?(Array)
+
+      uniq = base.method(:uniq)
+      __uniq([].replace(base)) if uniq.owner == Array && uniq.source_location.nil?
+    end
 
     # @api private
     # An operation that compares elements. Without a block, Ruby's own method does.

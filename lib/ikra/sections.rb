@@ -32,6 +32,9 @@ module Ikra
         gate if gate.is_a?(self)
       end
 
+      # Whether nothing that this Fiber calls has to keep an order with sections.
+      def none? = Thread.current[VARIABLE].nil?
+
       # The sections of this Fiber, new ones if need be.
       def open = current || new
 

@@ -103,6 +103,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", roomy!(engine::section((a, b, c, d, e, f, g)), 7))?;
     ikra.define_singleton_method("__fast_path", roomy!(engine::fast_path::run(a, b, c, d), 4))?;
+    ikra.define_singleton_method("__gives_element?", roomy!(engine::gives_element(a), 1))?;
     ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
     ikra.define_singleton_method("__asks", roomy!(engine::asks(a), 1))?;
     ikra.define_singleton_method("__emits", roomy!(engine::emits(a), 1))?;
@@ -113,6 +114,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__extreme", roomy!(collect::extreme(a, b), 2))?;
     ikra.define_singleton_method("__tallied", roomy!(combining::tallied(a), 1))?;
     ikra.define_singleton_method("__grouped", roomy!(grouping::grouped(a, b), 2))?;
+    ikra.define_singleton_method("__grouped_by_itself", roomy!(grouping::grouped_by_itself(a), 1))?;
+    ikra.define_singleton_method("__uniq", roomy!(grouping::uniq(a), 1))?;
     ikra.define_singleton_method("__by_hash", roomy!(grouping::by_hash(a, b), 2))?;
     ikra.define_singleton_method("__group_sums", roomy!(sums::group_sums(a, b, c), 3))?;
     ikra.define_singleton_method("__hash_sums", roomy!(sums::hash_sums(a, b, c, d), 4))?;

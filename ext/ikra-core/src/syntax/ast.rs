@@ -68,6 +68,12 @@ impl Unit {
             && call.block_arg.is_none()
     }
 
+    /// Whether the unit only gives its single parameter.
+    pub fn gives_parameter(&self) -> bool {
+        let [Pattern::Local(one)] = self.params.required[..] else { return false };
+        self.symbol.is_none() && self.params.plain() && matches!(self.body.kind, Kind::Local(local) if local == one)
+    }
+
     /// Where the unit first calls a method of that name on its own receiver.
     pub fn own_call(&self, name: &str) -> Option<Span> {
         let mut found = None;

@@ -420,13 +420,17 @@ pub fn encoding(string: Raw) -> Option<Encoding> {
     }
 }
 
-/// Whether a value is a String in UTF-8, of Ruby's own class and without singleton methods. For workers.
+/// The number of the encoding of a String of Ruby's own class and without singleton methods. None for other values. For
+/// workers.
 #[inline]
-pub fn is_plain_utf8(v: Raw) -> bool {
+pub fn plain_encoding(v: Raw) -> Option<c_int> {
     let is_string = !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_STRING as usize;
     // SAFETY: Ruby sets the class before it loads any library. `v` is a live String, and the function reads its
-    // encoding's number: 1 is UTF-8's (`encoding`).
-    is_string && unsafe { class_word(v) == rb_sys::rb_cString && rb_sys::rb_enc_get_index(v) == 1 }
+    // encoding's number.
+    unsafe {
+        let is_plain = is_string && class_word(v) == rb_sys::rb_cString;
+        is_plain.then(|| rb_sys::StableApiDefinition::encoding_get(rb_sys::stable_api::get_default(), v))
+    }
 }
 
 /// How the ivars of one object are held.

@@ -122,12 +122,23 @@ pub fn put_all(ruby: &Ruby, hash: RHash, keys: RArray, values: RArray) -> Result
     Ok(hash)
 }
 
+/// With fewer keys and values, the body of an Array may be in memory that a GC moves.
+const MIN_BULK: usize = 1 << 13;
+
 /// Puts keys and values, which alternate in a list of the caller's own, into a Hash that is not frozen.
 fn insert(hash: RHash, list: RArray) -> Result<(), Error> {
+    let count = heap::elements(list.as_raw()).len();
+    if count < MIN_BULK {
+        for at in (0..count / 2 * 2).step_by(2) {
+            let pair = &heap::elements(list.as_raw())[at..at + 2];
+            hash.aset(reflect::value(pair[0]), reflect::value(pair[1]))?;
+        }
+        return Ok(());
+    }
     let elements = heap::elements(list.as_raw());
     // SAFETY: both are live, because they are on the machine stack until the end. No other code knows the list, so its
-    // body stays as it is. The function reads that body and changes the Hash, which is not frozen. `protect` catches
-    // what it raises. No frame on the way has anything to drop.
+    // body stays as it is, and it is too long for the memory that a GC moves. The function reads that body and changes
+    // the Hash, which is not frozen. `protect` catches what it raises. No frame on the way has anything to drop.
     protect(|| unsafe {
         rb_sys::rb_hash_bulk_insert(elements.len() as std::os::raw::c_long, elements.as_ptr(), hash.as_raw());
         heap::NIL

@@ -79,6 +79,21 @@ impl Filling {
     }
 }
 
+/// Elements of a list that are picked without a look for interrupts.
+const FEW: usize = 16;
+
+/// The elements of a list at these indices.
+pub(super) fn picked_few(ruby: &Ruby, list: RArray, places: &[u32]) -> Result<RArray, Error> {
+    if places.len() > FEW {
+        return picked(ruby, list, places.iter().copied());
+    }
+    let mut values = [ruby.qnil().as_value(); FEW];
+    for (value, place) in values.iter_mut().zip(places) {
+        *value = at(list, *place as usize);
+    }
+    Ok(ruby.ary_new_from_values(&values[..places.len()]))
+}
+
 /// The elements of a list at these indices.
 pub(super) fn picked(ruby: &Ruby, list: RArray, places: impl ExactSizeIterator<Item = u32>) -> Result<RArray, Error> {
     let mut out = Filling::new(ruby, places.len());
@@ -338,6 +353,15 @@ pub fn working<T: Send>(
             None | Some(Ok(None)) => beside = true,
         }
     }
+}
+
+/// The same with the GVL, so that no Ruby code runs meanwhile. For what takes some 10 ms at most.
+pub(super) fn keeping_gvl<T>(
+    ruby: &Ruby,
+    work: impl FnOnce(Workers<'_>) -> ikra_core::error::Result<T>,
+) -> Result<T, Error> {
+    let cancel = CancelToken::default();
+    work(Workers { threads: &workers::THREADS, cancel: &cancel }).map_err(|e| errors::core(ruby, e))
 }
 
 /// `Ikra.__reduce(buffer, operation, from, count, options)`: reduces elements of a buffer in the memory where they are.

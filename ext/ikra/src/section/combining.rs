@@ -1,8 +1,8 @@
 //! Groups that are combined while their keys are inserted into tables.
 //!
-//! Here: [`Listed`], the keys that are elements of a list; [`PairKeys`], those that a kernel emitted; [`tallied`], and
-//! [`combined`], what the values of each key are combined to. Not here: the tables (the core's `collective/table.rs`),
-//! and groups whose values are needed one by one ([`super::grouping`]).
+//! Here: [`PairKeys`], the keys that a kernel emitted; [`tallied`], and [`combined`], what the values of each key are
+//! combined to. Not here: keys that are elements of a list ([`super::listed`]), the tables (the core's
+//! `collective/table.rs`), and groups whose values are needed one by one ([`super::grouping`]).
 //!
 //! Invariant: tables only take keys that they compare as Ruby does. If one key is of another kind, Ruby's own Hash
 //! groups all.
@@ -11,108 +11,28 @@ use crate::marshal::unpack::{KeyWords, Pairs, Unpacker};
 use crate::options::Combine;
 use crate::report::profile::{Clock, Phase, Step};
 use crate::ruby::errors;
-use crate::ruby::gvl::Polls;
-use crate::ruby::heap::{self, Raw, Seen};
+use crate::ruby::heap::{self, Raw};
 use crate::ruby::list;
 use crate::ruby::workers;
-use crate::section::collect::{Filling, at, clock_of, countable, float, picked, working};
-use crate::section::grouping::Members;
+use crate::section::collect::{Filling, at, clock_of, keeping_gvl, picked, working};
+use crate::section::listed::{self, Kind, UTF8, held};
 use crate::section::sums::unrounded;
-use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::Workers;
 use ikra_core::backend::collective::emitted::Emitted;
 use ikra_core::backend::collective::exact_sum::ExactSum;
-use ikra_core::backend::collective::groups::{self, Grouped, seed};
+use ikra_core::backend::collective::groups::{self, Grouped, Members, seed};
 use ikra_core::backend::collective::monitor::{self, Engine, Sample};
-use ikra_core::backend::collective::table::{self, Count, Each, Fed, Fold, Grouping, Groups, Keys, Plan, Seed, Sum};
+use ikra_core::backend::collective::table::{self, Count, Each, Fold, Folding, Groups, Keys, Plan, Seed, Sum};
 use ikra_core::layout::schema::GroupKeys;
 use ikra_core::memory::room;
 use ikra_core::types::keys::{KeyCode, codes};
 use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::prelude::*;
-use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Value};
 
-/// The kind of the keys of a list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Integers, Symbols, true, false and nil that are no objects on the heap.
-    Immediate,
-    Float,
-    /// Strings in UTF-8.
-    Text,
-}
-
-/// Elements of a list as keys. They must not be used after a stretch.
-pub(super) struct Listed<'a> {
-    raw: &'a [Raw],
-    pub kind: Kind,
-}
-
-impl Listed<'_> {
-    /// None where tables cannot take the first element.
-    pub fn of<'a>(list: RArray) -> Option<Listed<'a>> {
-        let raw = heap::elements(list.as_raw());
-        let kind = match heap::see(*raw.first()?) {
-            Seen::Float(_) => Kind::Float,
-            Seen::Str => Kind::Text,
-            _ => Kind::Immediate,
-        };
-        Some(Listed { raw, kind })
-    }
-
-    fn text(&self, element: usize) -> Option<&[u8]> {
-        self.raw.get(element).and_then(|raw| text(*raw))
-    }
-}
-
-/// The bytes of a String that other Strings equal if their bytes are equal.
+/// The bytes of a String in UTF-8, which other such Strings equal if their bytes are equal.
 fn text<'a>(raw: Raw) -> Option<&'a [u8]> {
-    heap::is_plain_utf8(raw).then(|| heap::bytes(raw))
-}
-
-/// Whether a value is equal only to itself, and is wholly described by its word.
-fn is_itself(raw: Raw) -> bool {
-    match heap::see(raw) {
-        Seen::Nil | Seen::False | Seen::True => true,
-        Seen::Int(_) => heap::is_fixnum(raw),
-        // Immediate Symbols end in these bits.
-        Seen::Symbol => raw & 0xff == 0x0c,
-        _ => false,
-    }
-}
-
-/// The word of an immediate value. That of an Integer is its number, so that neighbours have neighbouring words.
-fn immediate(raw: Raw) -> Option<u64> {
-    if heap::is_fixnum(raw) {
-        return Some(heap::fixnum(raw) as u64);
-    }
-    // no immediate Integer is so great
-    const OTHERS: u64 = 1 << 62;
-    (is_itself(raw) && raw < OTHERS).then_some(raw | OTHERS)
-}
-
-impl Keys for Listed<'_> {
-    fn words(&self, first: usize, out: &mut [u64]) -> bool {
-        let Some(raw) = self.raw.get(first..first + out.len()) else { return false };
-        fn all(raw: &[Raw], out: &mut [u64], word: impl Fn(Raw) -> Option<u64>) -> bool {
-            raw.iter().zip(out).all(|(raw, out)| word(*raw).map(|word| *out = word).is_some())
-        }
-        match self.kind {
-            Kind::Immediate => all(raw, out, immediate),
-            Kind::Float => all(raw, out, |raw| float(raw).map(groups::float_word)),
-            Kind::Text => {
-                raw.iter().filter(|raw| !heap::is_immediate(**raw)).for_each(|raw| heap::prefetch(*raw));
-                all(raw, out, |raw| text(raw).map(|text| seed().word(text)))
-            }
-        }
-    }
-
-    fn same(&self, word: u64, one: usize, other: usize) -> bool {
-        self.kind != Kind::Text
-            || Seed::is_whole(word)
-            || self.text(one).is_some_and(|text| self.text(other) == Some(text))
-    }
+    (heap::plain_encoding(raw) == Some(UTF8)).then(|| heap::bytes(raw))
 }
 
 /// Keys that a kernel emitted.
@@ -191,59 +111,26 @@ impl Keys for PairKeys<'_> {
     }
 }
 
-/// Elements that are grouped between two looks for interrupts. They take some 10 ms.
-const STRETCH: usize = 1 << 19;
-
-/// Groups keys on Ruby's heap, which `keys` finds anew for each stretch. None: a key is of another kind.
-fn held<K: Keys, F: Fold>(
-    ruby: &Ruby,
-    plan: Plan,
-    count: usize,
-    keys: impl Fn() -> Option<K>,
-    fold: &F,
-) -> Result<Option<Groups<F::State>>, Error> {
-    let (polls, cancel) = (Polls::new(), CancelToken::default());
-    let on = Workers { threads: &workers::THREADS, cancel: &cancel };
-    let mut grouping = Grouping::new(seed(), plan, on.threads.count(), count);
-    for first in (0..count).step_by(STRETCH) {
-        polls.look(ruby)?;
-        let Some(keys) = keys() else { return Ok(None) };
-        let fed = grouping.feed(on, &keys, fold, first..count.min(first + STRETCH));
-        if fed.map_err(|e| errors::core(ruby, e))? != Fed::Done {
-            return Ok(None);
-        }
-    }
-    let Some(keys) = keys() else { return Ok(None) };
-    grouping.finish(on, &keys, fold).map_err(|e| errors::core(ruby, e))
-}
-
 /// `Ikra.__tallied(list)`: a Hash from each element to the number of elements equal to it, as `tally` makes it. nil
 /// where the caller must use Ruby's method.
 ///
 /// # Errors
 /// What interrupts raise.
 pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
-    let count = list.len();
-    let Some(keys) = Listed::of(list).filter(|_| countable(count)) else { return Ok(None) };
     let mut clock = clock_of(ruby, "grouping", list)?;
-    let (kind, sample) = (keys.kind, monitor::look(seed(), &keys, count, keys.kind == Kind::Immediate));
-    // Then making the Hash takes most of the time, and Ruby groups faster.
-    let found = if sample.mostly_differ() {
-        None
-    } else {
-        let plan = sample.plan(Engine::Auto);
-        clock.measure(Phase::Kernel, || held(ruby, plan, count, || Listed::of(list), &Count))?
-    };
-    let Some(found) = found else {
+    // A Hash of Strings is Ruby's own work. If most of them occur once, that is nearly all.
+    let pays = |kind: Kind, sample: &Sample| !(kind.has_strings() && sample.mostly_differ());
+    let count = |plan, threads| Folding::new(seed(), plan, threads, list.len(), &Count);
+    let Some((kind, found)) = listed::grouped(ruby, &mut clock, list, pays, count)? else {
         clock.forget();
         return Ok(None);
     };
     clock.measure(Phase::Unpack, || {
         let keys = picked(ruby, list, found.firsts.iter().copied())?;
-        if kind == Kind::Text {
+        if kind.has_strings() {
             // Such a Hash has the very Strings, which Hash#[]= would copy.
             let tally: RHash = keys.funcall("tally", ())?;
-            for (key, count) in found.counts.iter().enumerate() {
+            for (key, count) in found.counts.iter().enumerate().filter(|(_, count)| **count > 1) {
                 tally.aset(at(keys, key), *count)?;
             }
             return Ok(Some(tally));
@@ -525,7 +412,8 @@ impl Run<'_> {
     fn groups<F: Fold>(&self, fold: &F) -> Result<Option<Groups<F::State>>, Error> {
         let Self { ruby, keys, plan, count } = *self;
         if keys.are_rubys() {
-            return held(ruby, plan, count, || Some(keys), fold);
+            let folding = Folding::new(seed(), plan, workers::THREADS.count(), count, fold);
+            return held(ruby, count, || Some(keys), folding);
         }
         working(ruby, count, |on| table::groups(on, seed(), plan, keys, count, fold))
     }
@@ -534,9 +422,7 @@ impl Run<'_> {
         let Self { ruby, keys, plan, count } = *self;
         let number = |on: Workers<'_>| groups::numbered(on, plan, keys, count);
         if keys.are_rubys() {
-            let cancel = CancelToken::default();
-            let found = number(Workers { threads: &workers::THREADS, cancel: &cancel });
-            return Ok(found.map_err(|e| errors::core(ruby, e))?.flatten());
+            return Ok(keeping_gvl(ruby, number)?.flatten());
         }
         working(ruby, count, number)
     }
@@ -561,7 +447,7 @@ fn exact_sums<T: Send + Sync + Clone>(
     value: impl Fn(u32) -> f64 + Sync,
     left: fn(ExactSum) -> T,
 ) -> Result<Vec<T>, Error> {
-    let members = Members::of(grouped);
+    let members = keeping_gvl(ruby, |on| Members::of(on, grouped))?;
     let sum = |bounds: &[i64]| {
         let mut sum = ExactSum::default();
         members.order[bounds[0] as usize..bounds[1] as usize].iter().for_each(|pair| sum.add(value(*pair)));

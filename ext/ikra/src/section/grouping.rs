@@ -15,16 +15,18 @@ use crate::options::Combine;
 use crate::report::profile::{Clock, Phase};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl::Polls;
-use crate::ruby::workers::{self, PIECE};
-use crate::section::collect::{Given, at, countable, fetched, on_host, picked, tell_of_list, working};
-use crate::section::combining::{self, Kind, Listed};
+use crate::ruby::list;
+use crate::section::collect::{
+    Filling, Given, at, clock_of, countable, fetched, keeping_gvl, picked, picked_few, tell_of_list,
+};
+use crate::section::combining;
+use crate::section::listed::{self, Kind};
 use crate::section::over::Placement;
 use ikra_core::backend::collective::Element;
-use ikra_core::backend::collective::groups::{self, Grouped};
-use ikra_core::backend::collective::monitor;
-use ikra_core::backend::collective::monitor::Engine;
+use ikra_core::backend::collective::groups::{self, Grouped, Members, Numbering};
+use ikra_core::backend::collective::monitor::{Engine, Sample};
 use ikra_core::backend::collective::rows::Stretch;
-use ikra_core::backend::collective::table::Keys;
+use ikra_core::backend::collective::table::{Count, Folding};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
@@ -32,24 +34,15 @@ use magnus::prelude::*;
 use magnus::{Error, RArray, RHash, Ruby, Value};
 use std::sync::Arc;
 
-/// The words of keys. None where tables do not take them. `few`: also where most seem to occur once. Then making the
-/// Hash takes most of the time, and Ruby groups faster.
-fn words(keys: RArray, few: bool) -> Option<HostColumn> {
-    let listed = Listed::of(keys).filter(|listed| listed.kind != Kind::Text && countable(keys.len()))?;
-    if few && monitor::look(groups::seed(), &listed, keys.len(), false).mostly_differ() {
-        return None;
-    }
-    let mut column = HostColumn::to_fill(Dtype::I64.storage(), keys.len(), None);
-    let pieces = column.view_mut::<u64>().chunks_mut(PIECE).zip((0..keys.len()).step_by(PIECE)).collect();
-    let read = workers::map(keys.len(), pieces, |(out, first): (&mut [u64], usize)| listed.words(first, out));
-    read.into_iter().all(|read| read).then_some(column)
-}
-
-/// Which keys are equal. None where Ruby must decide, or is faster.
-fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
-    let Some(words) = clock.measure(Phase::Pack, || words(keys, true)) else { return Ok(None) };
-    let words = words.view();
-    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |workers| groups::of_words(workers, words))).map(Some)
+/// Which elements of a list are equal. None where Ruby must decide, or is faster.
+fn grouping_in(
+    ruby: &Ruby,
+    clock: &mut Clock,
+    keys: RArray,
+    pays: impl Fn(Kind, &Sample) -> bool,
+) -> Result<Option<Grouped>, Error> {
+    let numbering = |plan, threads| Numbering::new(plan, threads, keys.len());
+    Ok(listed::grouped(ruby, clock, keys, pays, numbering)?.map(|(_, grouped)| grouped))
 }
 
 /// The same for numbers in a buffer, with the key of each group.
@@ -61,13 +54,6 @@ fn grouping_of(
 ) -> Result<Option<(Grouped, RArray)>, Error> {
     let (n, element, place) = (keys.len(), dtype.element(), Placement::as_left(ruby, keys)?);
     place.tell(ruby, clock, "grouping", (dtype, keys), n, None)?;
-    if !place.is_device() && element.bytes() == size_of::<u64>() {
-        let rows = on_host(ruby, clock, keys)?;
-        let words = rows.view::<u64>();
-        if monitor::look(groups::seed(), words, words.len(), false).mostly_differ() {
-            return Ok(None);
-        }
-    }
     let (grouped, keys) = place.over(ruby, clock, &[keys], n, |who, rows| {
         let keys = || Stretch { element, rows: &rows[0], range: 0..n };
         let Some(grouped) = who.groups(keys())? else { return Ok(None) };
@@ -104,7 +90,7 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Err
             keys
         }
     };
-    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Grouping::Rubys(keys)) };
+    let Some(grouped) = grouping_in(ruby, clock, keys, |_, _| true)? else { return Ok(Grouping::Rubys(keys)) };
     let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
     Ok(Grouping::Known(grouped, firsts))
 }
@@ -116,36 +102,69 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Err
 pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
     let mut clock = Clock::start(ruby);
     let grouping = grouping(ruby, &mut clock, keys)?;
-    clock.measure(Phase::Unpack, || by_groups(ruby, list, grouping))
+    clock.measure(Phase::Unpack, || match grouping {
+        Grouping::Known(grouped, keys) => by_groups(ruby, list, &grouped, keys),
+        Grouping::Rubys(keys) => by_rubys_hash(ruby, list, keys),
+    })
 }
 
-fn by_groups(ruby: &Ruby, list: RArray, grouping: Grouping) -> Result<RHash, Error> {
-    let (groups, polls) = (ruby.hash_new(), Polls::new());
-    let (grouped, keys) = match grouping {
-        Grouping::Known(grouped, keys) => (grouped, keys),
-        Grouping::Rubys(keys) => {
-            for index in 0..keys.len() {
-                polls.look(ruby)?;
-                let key = at(keys, index);
-                match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
-                    Some(group) => group.push(at(list, index))?,
-                    None => {
-                        let group = ruby.ary_new();
-                        group.push(at(list, index))?;
-                        groups.aset(key, group)?;
-                    }
-                }
-            }
-            return Ok(groups);
-        }
+/// `Ikra.__grouped_by_itself(list)`: the same for elements that are their own keys. nil where the caller must use Ruby's
+/// method.
+///
+/// # Errors
+/// NoMemoryError; what interrupts raise.
+pub fn grouped_by_itself(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
+    let mut clock = clock_of(ruby, "grouping", list)?;
+    let Some(grouped) = grouping_in(ruby, &mut clock, list, |_, _| true)? else {
+        clock.forget();
+        return Ok(None);
     };
-    let Members { order, starts } = Members::of(&grouped);
+    clock.measure(Phase::Unpack, || {
+        let keys = picked(ruby, list, grouped.firsts.iter().copied())?;
+        by_groups(ruby, list, &grouped, keys).map(Some)
+    })
+}
+
+/// A Hash from each group's key to its elements.
+fn by_groups(ruby: &Ruby, list: RArray, grouped: &Grouped, keys: RArray) -> Result<RHash, Error> {
+    let Members { order, starts } = keeping_gvl(ruby, |on| Members::of(on, grouped))?;
+    let mut both = Filling::new(ruby, 2 * grouped.counts.len());
     for (group, bounds) in starts.windows(2).enumerate() {
+        both.push(at(keys, group))?;
+        both.push(picked_few(ruby, list, &order[bounds[0] as usize..bounds[1] as usize])?.as_value())?;
+    }
+    list::hash(ruby, both.done()?)
+}
+
+fn by_rubys_hash(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error> {
+    let (groups, polls) = (ruby.hash_new(), Polls::new());
+    for index in 0..keys.len() {
         polls.look(ruby)?;
-        let own = &order[bounds[0] as usize..bounds[1] as usize];
-        groups.aset(at(keys, group), picked(ruby, list, own.iter().copied())?)?;
+        let key = at(keys, index);
+        match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
+            Some(group) => group.push(at(list, index))?,
+            None => {
+                let group = ruby.ary_new();
+                group.push(at(list, index))?;
+                groups.aset(key, group)?;
+            }
+        }
     }
     Ok(groups)
+}
+
+/// `Ikra.__uniq(list)`: each element once, as `uniq` gives them. nil where the caller must use Ruby's method.
+///
+/// # Errors
+/// NoMemoryError; what interrupts raise.
+pub fn uniq(ruby: &Ruby, list: RArray) -> Result<Option<RArray>, Error> {
+    let mut clock = clock_of(ruby, "grouping", list)?;
+    let count = |plan, threads| Folding::new(groups::seed(), plan, threads, list.len(), &Count);
+    let Some((_, found)) = listed::grouped(ruby, &mut clock, list, |_, _| true, count)? else {
+        clock.forget();
+        return Ok(None);
+    };
+    clock.measure(Phase::Unpack, || picked(ruby, list, found.firsts.into_iter())).map(Some)
 }
 
 /// `Ikra.__distinct(list, keys)`: the first element of each key.
@@ -173,48 +192,19 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error>
     })
 }
 
-/// The members of each group.
-pub(super) struct Members {
-    /// The elements, group by group, each group in order.
-    pub order: Vec<u32>,
-    /// The place in `order` of each group's first member, and at the end the number of elements.
-    pub starts: Vec<i64>,
-}
-
-impl Members {
-    /// A stable counting sort by group.
-    pub fn of(grouped: &Grouped) -> Self {
-        let mut starts: Vec<i64> = room::with_capacity(grouped.counts.len() + 1);
-        let mut next = 0;
-        for count in &grouped.counts {
-            starts.push(next);
-            next += i64::from(*count);
-        }
-        starts.push(next);
-        let mut places: Vec<u32> = room::collect(starts.iter().map(|start| *start as u32));
-        let mut order = room::filled(0, grouped.group_of.len());
-        for (element, group) in (0..).zip(&grouped.group_of) {
-            let place = &mut places[*group as usize];
-            order[*place as usize] = element;
-            *place += 1;
-        }
-        Self { order, starts }
-    }
-
-    /// The places of first members, as a buffer.
-    fn starts(&self, ruby: &Ruby) -> Value {
-        let mut column = HostColumn::zeroed(Dtype::I64.storage(), self.starts.len());
-        column.view_mut::<i64>().copy_from_slice(&self.starts);
-        numbers(ruby, Dtype::I64, column)
-    }
-}
-
 /// How pairs are grouped.
 #[derive(Clone, Copy, Default)]
 pub struct Grouper {
     /// What the values of a group combine to, where tables can do that.
     pub combine: Option<Combine>,
     pub engine: Engine,
+}
+
+/// The places of first members, as a buffer.
+fn starts(ruby: &Ruby, members: &Members) -> Value {
+    let mut column = HostColumn::zeroed(Dtype::I64.storage(), members.starts.len());
+    column.view_mut::<i64>().copy_from_slice(&members.starts);
+    numbers(ruby, Dtype::I64, column)
 }
 
 /// What the elements of a section emitted: `[keys, values]`, in order. With a `grouper`: `[keys, values, starts]`.
@@ -258,11 +248,11 @@ pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, grouper: Opti
         return Ok(out);
     };
     let firsts: Vec<u32> = room::collect(groups.firsts.iter().map(|pair| pairs.rows[*pair as usize]));
-    let members = Members::of(&groups);
+    let members = keeping_gvl(ruby, |on| Members::of(on, &groups))?;
     let rows: Vec<u32> = room::collect(members.order.iter().map(|pair| pairs.rows[*pair as usize]));
     out.push(pairs.values(pairs.key, &firsts)?)?;
     out.push(list(pairs.value, &rows)?)?;
-    out.push(members.starts(ruby))?;
+    out.push(starts(ruby, &members))?;
     Ok(out)
 }
 
@@ -280,19 +270,16 @@ pub fn by_hash(ruby: &Ruby, keys: Value, values: Value) -> Result<RArray, Error>
     if !countable(keys.len()) {
         return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
     }
-    let (distinct, grouped) = match words(keys, false) {
-        Some(words) => {
-            let words = words.view();
-            let grouped = working(ruby, words.len(), |workers| groups::of_words(workers, words))?;
-            (picked(ruby, keys, grouped.firsts.iter().copied())?, grouped)
-        }
+    let mut clock = Clock::start(ruby);
+    let (distinct, grouped) = match grouping_in(ruby, &mut clock, keys, |_, _| true)? {
+        Some(grouped) => (picked(ruby, keys, grouped.firsts.iter().copied())?, grouped),
         None => grouped_by_ruby(ruby, keys)?,
     };
-    let members = Members::of(&grouped);
+    let members = keeping_gvl(ruby, |on| Members::of(on, &grouped))?;
     let out = ruby.ary_new();
     out.push(distinct)?;
     out.push(picked(ruby, values, members.order.iter().copied())?)?;
-    out.push(members.starts(ruby))?;
+    out.push(starts(ruby, &members))?;
     Ok(out)
 }
 

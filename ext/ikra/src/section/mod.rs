@@ -12,6 +12,7 @@ pub mod engine;
 pub mod form;
 pub mod grouping;
 pub mod hash_updates;
+mod listed;
 pub mod over;
 pub mod pending;
 pub mod random;

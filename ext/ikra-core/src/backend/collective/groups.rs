@@ -1,12 +1,14 @@
 //! Groups of equal keys, numbered in the order in which they first appear.
 //!
-//! Here: [`Grouped`], which tells the group of each element. Not here: the tables ([`super::table`]), and GPUs.
+//! Here: [`Grouped`], which tells the group of each element, and [`Members`], which tells the elements of each group. Not
+//! here: the tables ([`super::table`]), and GPUs.
 
 use super::Workers;
 use super::monitor::{self, Engine};
-use super::table::{Fed, Grouping, Groups, Keys, Number, Plan, Seed};
+use super::table::{Fed, Gathering, Grouping, Groups, Keys, Number, Plan, Seed};
 use crate::error::Result;
 use crate::memory::room;
+use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -37,6 +39,52 @@ pub fn float_word(x: f64) -> u64 {
     super::reduce::canonical(x + 0.0).to_bits()
 }
 
+/// Elements whose groups are being numbered.
+pub struct Numbering {
+    grouping: Grouping<'static, u32>,
+    of: Vec<AtomicU32>,
+    became: Vec<AtomicU32>,
+}
+
+impl Numbering {
+    /// For so many elements in all.
+    ///
+    /// # Panics
+    /// For more elements than 32 bits can count.
+    pub fn new(plan: Plan, threads: usize, elements: usize) -> Self {
+        let grouping = Grouping::new(seed(), plan, threads, elements);
+        let became = room::collect((0..grouping.numbers() as u32).map(AtomicU32::new));
+        Self { grouping, of: room::collect((0..elements).map(|_| AtomicU32::new(0))), became }
+    }
+}
+
+impl Gathering for Numbering {
+    type Found = Grouped;
+
+    fn feed<K: Keys + ?Sized>(&mut self, on: Workers<'_>, keys: &K, stretch: Range<usize>) -> Result<Fed> {
+        self.grouping.feed(on, keys, &Number { of: &self.of, became: &self.became }, stretch)
+    }
+
+    fn finish<K: Keys + ?Sized>(self, on: Workers<'_>, keys: &K) -> Result<Option<Grouped>> {
+        let Self { grouping, of, became } = self;
+        let found = grouping.finish(on, keys, &Number { of: &of, became: &became })?;
+        let Some(Groups { firsts, counts, states, .. }) = found else { return Ok(None) };
+        let most = states.iter().map(|number| *number as usize + 1).max().unwrap_or(0);
+        let mut ranks = room::filled(0, most.max(became.len()));
+        for (number, rank) in states.iter().zip(0..) {
+            ranks[*number as usize] = rank;
+        }
+        for number in 0..became.len() {
+            ranks[number] = ranks[became[number].load(Relaxed) as usize];
+        }
+        let told = on.all(of.chunks(STRETCH).collect(), |of: &[AtomicU32]| {
+            of.iter().for_each(|group| group.store(ranks[group.load(Relaxed) as usize], Relaxed));
+        })?;
+        let group_of = of.into_iter().map(AtomicU32::into_inner).collect();
+        Ok(told.map(|_| Grouped { group_of, firsts, counts }))
+    }
+}
+
 /// The group of each of the elements `0..count`. None: cancelled. Within that, None: some key has no word.
 ///
 /// # Errors
@@ -50,30 +98,77 @@ pub fn numbered<K: Keys + ?Sized>(
     keys: &K,
     count: usize,
 ) -> Result<Option<Option<Grouped>>> {
-    let mut grouping = Grouping::new(seed(), plan, workers.threads.count(), count);
-    let number = || AtomicU32::new(0);
-    let of: Vec<AtomicU32> = room::collect((0..count).map(|_| number()));
-    let became = room::collect((0..grouping.numbers() as u32).map(AtomicU32::new));
-    let fold = Number { of: &of, became: &became };
-    match grouping.feed(workers, keys, &fold, 0..count)? {
-        Fed::Done => {}
-        Fed::Cancelled => return Ok(None),
-        Fed::Foreign => return Ok(Some(None)),
+    let mut numbering = Numbering::new(plan, workers.threads.count(), count);
+    match numbering.feed(workers, keys, 0..count)? {
+        Fed::Done => Ok(numbering.finish(workers, keys)?.map(Some)),
+        Fed::Cancelled => Ok(None),
+        Fed::Foreign => Ok(Some(None)),
     }
-    let Some(Groups { firsts, counts, states, .. }) = grouping.finish(workers, keys, &fold)? else { return Ok(None) };
-    let most = states.iter().map(|number| *number as usize + 1).max().unwrap_or(0);
-    let mut ranks = room::filled(0, most.max(became.len()));
-    for (number, rank) in states.iter().zip(0..) {
-        ranks[*number as usize] = rank;
+}
+
+/// The members of each group.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Members {
+    /// The elements, group by group, each group in order.
+    pub order: Vec<u32>,
+    /// The place in `order` of each group's first member, and at the end the number of elements.
+    pub starts: Vec<i64>,
+}
+
+/// With fewer members per group and thread, one thread is faster than several that count apart.
+const MIN_MEMBERS: usize = 8;
+
+impl Members {
+    /// A stable counting sort by group. Each thread has a range of elements, and places of its own in each group.
+    ///
+    /// # Errors
+    /// `Device` when the system cannot start threads.
+    pub fn of(workers: Workers<'_>, grouped: &Grouped) -> Result<Self> {
+        let (elements, groups) = (grouped.group_of.len(), grouped.counts.len());
+        let mut starts: Vec<i64> = room::with_capacity(groups + 1);
+        let mut next = 0;
+        for count in &grouped.counts {
+            starts.push(next);
+            next += i64::from(*count);
+        }
+        starts.push(next);
+        let threads = workers.threads.count();
+        let shares = if groups * threads * MIN_MEMBERS > elements { 1 } else { threads.min(elements / STRETCH).max(1) };
+        let shares: Vec<&[u32]> = room::collect(grouped.group_of.chunks(elements.div_ceil(shares).max(1)));
+        let mut next: Vec<u32> = room::collect(starts[..groups].iter().map(|start| *start as u32));
+        let counted = workers.several(shares.len().saturating_sub(1), |share| {
+            let mut counts: Vec<u32> = room::filled(0, groups);
+            shares[share].iter().for_each(|group| counts[*group as usize] += 1);
+            counts
+        })?;
+        let mut pieces = room::with_capacity(shares.len());
+        let mut first = 0;
+        for (share, groups) in shares.iter().enumerate() {
+            let places = if let Some(counts) = counted.get(share) {
+                let places = room::copied(&next);
+                next.iter_mut().zip(counts).for_each(|(next, count)| *next += count);
+                places
+            } else {
+                std::mem::take(&mut next)
+            };
+            pieces.push((first, *groups, places));
+            first += groups.len() as u32;
+        }
+        let order: Vec<AtomicU32> = room::collect((0..elements).map(|_| AtomicU32::new(0)));
+        let place = |(first, groups, mut places): (u32, &[u32], Vec<u32>)| {
+            for (element, group) in (first..).zip(groups) {
+                let place = &mut places[*group as usize];
+                order[*place as usize].store(element, Relaxed);
+                *place += 1;
+            }
+        };
+        if pieces.len() < 2 {
+            pieces.into_iter().for_each(place)
+        } else {
+            drop(workers.threads.map(pieces, place))
+        }
+        Ok(Self { order: order.into_iter().map(AtomicU32::into_inner).collect(), starts })
     }
-    for number in 0..became.len() {
-        ranks[number] = ranks[became[number].load(Relaxed) as usize];
-    }
-    let told = workers.all(of.chunks(STRETCH).collect(), |of: &[AtomicU32]| {
-        of.iter().for_each(|group| group.store(ranks[group.load(Relaxed) as usize], Relaxed));
-    })?;
-    let group_of = of.into_iter().map(AtomicU32::into_inner).collect();
-    Ok(told.map(|_| Some(Grouped { group_of, firsts, counts })))
 }
 
 /// Groups words. None: cancelled.
@@ -121,6 +216,22 @@ mod tests {
         }
         let sorted: Vec<u64> = (0..100_000).map(|i| (i / 3) << 32).collect();
         assert_eq!(on_host(|workers| of_words(workers, &sorted)), plain(&sorted));
+    }
+
+    #[test]
+    fn members_are_in_order() {
+        for n in [0, 1, 2, 1000, (1 << 14) + 1, 200_003] {
+            for kinds in [1, 2, 100, n as u64 / 20 + 1, 1 << 40] {
+                let mut r = Random(n as u64 + kinds);
+                let grouped = plain(&(0..n).map(|_| r.word() % kinds).collect::<Vec<_>>());
+                let members = on_host(|workers| Members::of(workers, &grouped).map(Some));
+                let mut expected = vec![Vec::new(); grouped.counts.len()];
+                grouped.group_of.iter().zip(0..).for_each(|(group, i)| expected[*group as usize].push(i));
+                let found = members.starts.windows(2).map(|ends| &members.order[ends[0] as usize..ends[1] as usize]);
+                assert!(found.eq(&expected), "{n} of {kinds}");
+                assert_eq!(members.order.len(), n);
+            }
+        }
     }
 
     #[test]

@@ -48,6 +48,52 @@ impl Keys for [u64] {
     }
 }
 
+/// What takes elements stretch by stretch, and then tells their groups. Keys of one stretch need not be there for the
+/// next: the caller may find them anew.
+pub trait Gathering {
+    type Found;
+
+    /// Takes a stretch of elements, which must follow the last one.
+    ///
+    /// # Errors
+    /// `Device` when the system cannot start threads.
+    fn feed<K: Keys + ?Sized>(&mut self, on: Workers<'_>, keys: &K, stretch: Range<usize>) -> Result<Fed>;
+
+    /// What is known of all elements. None: cancelled.
+    ///
+    /// # Errors
+    /// `Device` when the system cannot start threads.
+    fn finish<K: Keys + ?Sized>(self, on: Workers<'_>, keys: &K) -> Result<Option<Self::Found>>;
+}
+
+/// Groups with what their elements compute.
+pub struct Folding<'a, F: Fold> {
+    grouping: Grouping<'a, F::State>,
+    fold: &'a F,
+}
+
+impl<'a, F: Fold> Folding<'a, F> {
+    /// For so many elements in all.
+    ///
+    /// # Panics
+    /// For more elements than 32 bits can count.
+    pub fn new(seed: &'a Seed, plan: Plan, threads: usize, elements: usize, fold: &'a F) -> Self {
+        Self { grouping: Grouping::new(seed, plan, threads, elements), fold }
+    }
+}
+
+impl<F: Fold> Gathering for Folding<'_, F> {
+    type Found = Groups<F::State>;
+
+    fn feed<K: Keys + ?Sized>(&mut self, on: Workers<'_>, keys: &K, stretch: Range<usize>) -> Result<Fed> {
+        self.grouping.feed(on, keys, self.fold, stretch)
+    }
+
+    fn finish<K: Keys + ?Sized>(self, on: Workers<'_>, keys: &K) -> Result<Option<Self::Found>> {
+        self.grouping.finish(on, keys, self.fold)
+    }
+}
+
 /// What the elements of a group compute. The order of elements must not matter.
 pub trait Fold: Sync {
     type State: Copy + Default + Send + Sync;

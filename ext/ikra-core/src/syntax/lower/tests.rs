@@ -34,6 +34,31 @@ fn assert_bodies(table: &[(&str, &str)]) {
 }
 
 #[test]
+fn a_block_that_gives_its_parameter_and_no_more_is_known() {
+    for text in ["{ |x| x }", "{ _1 }", "{ |x| (x) }", "->(x) { x }", "do |x|\n  x\nend"] {
+        assert!(block_unit(text).gives_parameter(), "{text}");
+    }
+    for text in [
+        "{ |x,| x }",
+        "{ |(x)| x }",
+        "{ |x, y| x }",
+        "{ |*x| x }",
+        "{ |x = 1| x }",
+        "{ |x, y = 1| x }",
+        "{ |x| cap }",
+        "{ |x| x.itself }",
+        "{ |x| x = 1 }",
+        "{ |x| x; x }",
+        "{ _2 }",
+        "{ |x| }",
+        "{ }",
+    ] {
+        assert!(!block_unit(text).gives_parameter(), "{text}");
+    }
+    assert!(!symbol_block(&Arc::new(Source::whole("t.rb", "&:itself", 1)), "itself").gives_parameter());
+}
+
+#[test]
 fn a_block_that_adds_its_two_parameters_and_no_more_is_known() {
     for text in ["{ |a, b| a + b }", "{ |a, b| b + a }", "{ _1 + _2 }", "{ |a, b| a.+(b) }", "->(a, b) { a + b }"] {
         assert!(block_unit(text).adds(), "{text}");

@@ -186,6 +186,20 @@ pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
     }
 }
 
+/// `Ikra.__gives_element?(block)`: whether a block only gives its parameter. nil: it calls `itself`. False where its source
+/// is missing.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn gives_element(ruby: &Ruby, block: Proc) -> Result<Option<bool>, Error> {
+    match find_site(ruby, &Captures::new(block), Within::default()) {
+        Ok(site) if site.source.unit.symbol.as_deref() == Some("itself") => Ok(None),
+        Ok(site) => Ok(Some(site.source.unit.gives_parameter())),
+        Err(Failure::Ruby(error)) => Err(error),
+        Err(_) => Ok(Some(false)),
+    }
+}
+
 /// `Ikra.__asks(block)`: what a block does with its second parameter ([`ikra_core::syntax::ast::Unit::asks`]), as
 /// `[name, alone]`. nil: something else, or its source is missing, or refinements are in force there.
 ///
