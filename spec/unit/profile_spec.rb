@@ -161,7 +161,7 @@ RSpec.describe Ikra::Profile do
     found = Ikra.profile { [list.psum, list.puniq, list.pzip(list), list.pmax, list.psort, list.preduce(:+), list.pcount(3)] }
     expect(found.value.first).to eq(list.sum)
     expect(found.sections.map { |section| [section.operation, section.backend] }).to eq(
-      [%i[psum ruby], %i[puniq ruby], %i[pzip ruby], %i[pmax ruby], %i[psort cpu], %i[preduce ruby], %i[pcount ruby]]
+      [%i[psum ruby], %i[puniq cpu], %i[pzip ruby], %i[pmax ruby], %i[psort cpu], %i[preduce ruby], %i[pcount ruby]]
     )
     expect(found.phases[:ruby]).to be_positive
     expect(found.sections.first.phases.keys).to eq([:ruby])
