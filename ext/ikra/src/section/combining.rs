@@ -118,8 +118,8 @@ impl Keys for PairKeys<'_> {
 /// What interrupts raise.
 pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
     let mut clock = clock_of(ruby, "grouping", list)?;
-    // A Hash of Strings is Ruby's own work. If most of them occur once, that is nearly all.
-    let pays = |kind: Kind, sample: &Sample| !(kind.has_strings() && sample.mostly_differ());
+    // Ruby itself puts Strings into a Hash. With many of them, that takes most of the time.
+    let pays = |kind: Kind, sample: &Sample| !(kind.has_strings() && sample.many_differ());
     let count = |plan, threads| Folding::new(seed(), plan, threads, list.len(), &Count);
     let Some((kind, found)) = listed::grouped(ruby, &mut clock, list, pays, count)? else {
         clock.forget();

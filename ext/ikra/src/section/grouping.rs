@@ -17,32 +17,28 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl::Polls;
 use crate::ruby::list;
 use crate::section::collect::{
-    Filling, Given, at, clock_of, countable, fetched, keeping_gvl, picked, picked_few, tell_of_list,
+    Filling, Given, at, clock_of, countable, fetched, keeping_gvl, on_host, picked, picked_few, tell_of_list, working,
 };
 use crate::section::combining;
-use crate::section::listed::{self, Kind};
+use crate::section::listed;
 use crate::section::over::Placement;
 use ikra_core::backend::collective::Element;
 use ikra_core::backend::collective::groups::{self, Grouped, Members, Numbering};
-use ikra_core::backend::collective::monitor::{Engine, Sample};
-use ikra_core::backend::collective::rows::Stretch;
+use ikra_core::backend::collective::monitor::Engine;
+use ikra_core::backend::collective::rows::{Collective, Stretch, column};
 use ikra_core::backend::collective::table::{Count, Folding};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
+use ikra_core::types::Storage;
 use magnus::prelude::*;
 use magnus::{Error, RArray, RHash, Ruby, Value};
 use std::sync::Arc;
 
-/// Which elements of a list are equal. None where Ruby must decide, or is faster.
-fn grouping_in(
-    ruby: &Ruby,
-    clock: &mut Clock,
-    keys: RArray,
-    pays: impl Fn(Kind, &Sample) -> bool,
-) -> Result<Option<Grouped>, Error> {
+/// Which elements of a list are equal. None where Ruby must decide.
+fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
     let numbering = |plan, threads| Numbering::new(plan, threads, keys.len());
-    Ok(listed::grouped(ruby, clock, keys, pays, numbering)?.map(|(_, grouped)| grouped))
+    Ok(listed::grouped(ruby, clock, keys, |_, _| true, numbering)?.map(|(_, grouped)| grouped))
 }
 
 /// The same for numbers in a buffer, with the key of each group.
@@ -54,6 +50,21 @@ fn grouping_of(
 ) -> Result<Option<(Grouped, RArray)>, Error> {
     let (n, element, place) = (keys.len(), dtype.element(), Placement::as_left(ruby, keys)?);
     place.tell(ruby, clock, "grouping", (dtype, keys), n, None)?;
+    // A NaN is equal to no other.
+    let has_nan = |keys: &HostColumn| element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan());
+    let list_of = |keys| buffer::list(ruby, dtype, &Buffer::from_column(keys));
+    if !place.is_device() {
+        let rows = on_host(ruby, clock, keys)?;
+        let keys = Stretch { element, rows: &rows, range: 0..n };
+        let (grouped, firsts) = clock.measure(Phase::Kernel, || {
+            working(ruby, n, |on| {
+                let Some(grouped) = groups::of_values(on, keys.values())? else { return Ok(None) };
+                let firsts = on.pick(keys.clone(), &column(Storage::U32, &grouped.firsts))?;
+                Ok(firsts.map(|firsts| (grouped, firsts)))
+            })
+        })?;
+        return if has_nan(&firsts) { Ok(None) } else { Ok(Some((grouped, list_of(firsts)?))) };
+    }
     let (grouped, keys) = place.over(ruby, clock, &[keys], n, |who, rows| {
         let keys = || Stretch { element, rows: &rows[0], range: 0..n };
         let Some(grouped) = who.groups(keys())? else { return Ok(None) };
@@ -61,21 +72,19 @@ fn grouping_of(
         Ok(Some((grouped, firsts)))
     })?;
     let keys = fetched(ruby, clock, keys)?;
-    // A NaN is equal to no other.
-    if element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan()) {
+    if has_nan(&keys) {
         return Ok(None);
     }
     let mut list = |rows| Ok::<_, Error>(room::copied(fetched(ruby, clock, rows)?.view()));
     let (group_of, firsts, counts) = (list(grouped.group_of)?, list(grouped.firsts)?, list(grouped.counts)?);
-    let keys = crate::buffers::buffer::list(ruby, dtype, &Buffer::from_column(keys))?;
-    Ok(Some((Grouped { group_of, firsts, counts }, keys)))
+    Ok(Some((Grouped { group_of, firsts, counts }, list_of(keys)?)))
 }
 
 /// Which keys are equal.
 enum Grouping {
     /// The groups, and the key of each.
     Known(Grouped, RArray),
-    /// Ruby must decide, or is faster. The keys as Ruby's values.
+    /// Ruby must decide. The keys as Ruby's values.
     Rubys(RArray),
 }
 
@@ -90,7 +99,7 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Err
             keys
         }
     };
-    let Some(grouped) = grouping_in(ruby, clock, keys, |_, _| true)? else { return Ok(Grouping::Rubys(keys)) };
+    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Grouping::Rubys(keys)) };
     let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
     Ok(Grouping::Known(grouped, firsts))
 }
@@ -108,14 +117,14 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
     })
 }
 
-/// `Ikra.__grouped_by_itself(list)`: the same for elements that are their own keys. nil where the caller must use Ruby's
-/// method.
+/// `Ikra.__grouped_by_itself(list)`: the same for elements that are their own keys. nil where the caller must use
+/// Ruby's method.
 ///
 /// # Errors
 /// NoMemoryError; what interrupts raise.
 pub fn grouped_by_itself(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
     let mut clock = clock_of(ruby, "grouping", list)?;
-    let Some(grouped) = grouping_in(ruby, &mut clock, list, |_, _| true)? else {
+    let Some(grouped) = grouping_in(ruby, &mut clock, list)? else {
         clock.forget();
         return Ok(None);
     };
@@ -125,15 +134,62 @@ pub fn grouped_by_itself(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Err
     })
 }
 
+/// Elements that are distributed to their groups at once. The cache of a core has room for them.
+const AT_ONCE: usize = 1 << 16;
+/// With fewer of them for each group, groups are made one by one.
+const MIN_EACH: usize = 8;
+
 /// A Hash from each group's key to its elements.
 fn by_groups(ruby: &Ruby, list: RArray, grouped: &Grouped, keys: RArray) -> Result<RHash, Error> {
+    let Grouped { group_of, counts, .. } = grouped;
+    let mut both = Filling::new(ruby, 2 * counts.len());
+    if counts.len() * MIN_EACH <= group_of.len().min(AT_ONCE) {
+        for (group, count) in counts.iter().enumerate() {
+            both.push(at(keys, group))?;
+            both.push(ruby.ary_new_capa(*count as usize).as_value())?;
+        }
+        let both = both.done()?;
+        distribute(ruby, list, grouped, both)?;
+        return list::hash(ruby, both);
+    }
     let Members { order, starts } = keeping_gvl(ruby, |on| Members::of(on, grouped))?;
-    let mut both = Filling::new(ruby, 2 * grouped.counts.len());
     for (group, bounds) in starts.windows(2).enumerate() {
         both.push(at(keys, group))?;
         both.push(picked_few(ruby, list, &order[bounds[0] as usize..bounds[1] as usize])?.as_value())?;
     }
     list::hash(ruby, both.done()?)
+}
+
+/// Appends the elements of a list to the Arrays of their groups, which alternate with keys in `both`. These are empty,
+/// and have room for all.
+fn distribute(ruby: &Ruby, list: RArray, grouped: &Grouped, both: RArray) -> Result<(), Error> {
+    let polls = Polls::new();
+    let mut values = room::filled(ruby.qnil().as_value(), AT_ONCE.min(grouped.group_of.len()));
+    let mut ends: Vec<u32> = room::filled(0, grouped.counts.len());
+    for (some, first) in grouped.group_of.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
+        polls.look_now(ruby)?;
+        ends.fill(0);
+        some.iter().for_each(|group| ends[*group as usize] += 1);
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        // From here to the end of the loop nothing allocates, so no object is freed or moved, though only `values` is
+        // known to be read.
+        for (at, group) in (first..).zip(some) {
+            let end = &mut ends[*group as usize];
+            values[*end as usize] = self::at(list, at);
+            *end += 1;
+        }
+        let mut start = 0;
+        for (group, end) in ends.iter().map(|end| *end as usize).enumerate().filter(|(_, end)| *end > 0) {
+            if start < end {
+                RArray::try_convert(at(both, 2 * group + 1))?.cat(&values[start..end])?;
+            }
+            start = end;
+        }
+    }
+    Ok(())
 }
 
 fn by_rubys_hash(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error> {
@@ -271,7 +327,7 @@ pub fn by_hash(ruby: &Ruby, keys: Value, values: Value) -> Result<RArray, Error>
         return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
     }
     let mut clock = Clock::start(ruby);
-    let (distinct, grouped) = match grouping_in(ruby, &mut clock, keys, |_, _| true)? {
+    let (distinct, grouped) = match grouping_in(ruby, &mut clock, keys)? {
         Some(grouped) => (picked(ruby, keys, grouped.firsts.iter().copied())?, grouped),
         None => grouped_by_ruby(ruby, keys)?,
     };

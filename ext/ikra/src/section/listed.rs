@@ -1,8 +1,8 @@
 //! Elements of a list as keys.
 //!
-//! Here: [`Listed`], by which tables read keys where Ruby has them, without a copy of all; [`grouped`], which feeds them
-//! to tables stretch by stretch. Not here: the tables (the core's `collective/table.rs`), what becomes of the groups
-//! ([`super::grouping`], [`super::combining`]), and keys that a kernel emitted.
+//! Here: [`Listed`], by which tables read keys where Ruby has them, without a copy of all; [`grouped`], which feeds
+//! them to tables stretch by stretch. Not here: the tables (the core's `collective/table.rs`), what becomes of the
+//! groups ([`super::grouping`], [`super::combining`]), and keys that a kernel emitted.
 //!
 //! Invariant: tables only take keys that they compare as Ruby's Hash does. If one key is of another kind, Ruby's own
 //! Hash groups all. Nothing here keeps the address of an object while Ruby code may run.
@@ -76,14 +76,27 @@ impl Listed<'_> {
         (heap::plain_encoding(raw) == Some(encoding)).then(|| heap::bytes(raw))
     }
 
-    fn mixed(&self, raw: Raw) -> Option<u64> {
-        if let Some(text) = self.text(raw) {
-            return Some(seed().word(text));
+    /// Whether equal words may be those of different keys.
+    fn must_compare(&self, word: u64) -> bool {
+        self.kind.has_strings() && !Seed::is_whole(word)
+    }
+
+    /// The word of what is no such String.
+    fn other(&self, seed: &Seed, raw: Raw) -> Option<u64> {
+        if !matches!(self.kind, Kind::Mixed(_)) {
+            return None;
         }
         // Words of Strings describe them wholly, or are hashes with such upper bits.
-        let hashed = |word| Some(seed().hash(word) | 0xff << 56);
+        let hashed = |word| Some(seed.hash(word) | 0xff << 56);
         if is_itself(raw) { hashed(raw) } else { float(raw).and_then(|x| hashed(float_word(x))) }
     }
+}
+
+/// Whether bytes are equal. Most keys are short.
+#[inline]
+fn equal(one: &[u8], other: &[u8]) -> bool {
+    let ends = |bytes: &[u8]| Some((*bytes.first_chunk::<8>()?, *bytes.last_chunk::<8>()?));
+    one.len() == other.len() && if one.len() <= 16 && one.len() >= 8 { ends(one) == ends(other) } else { one == other }
 }
 
 /// Whether a value is equal only to itself, and is wholly described by its word.
@@ -114,19 +127,25 @@ impl Keys for Listed<'_> {
         fn all(raw: &[Raw], out: &mut [u64], word: impl Fn(Raw) -> Option<u64>) -> bool {
             raw.iter().zip(out).all(|(raw, out)| word(*raw).map(|word| *out = word).is_some())
         }
-        if self.kind.has_strings() {
-            raw.iter().filter(|raw| !heap::is_immediate(**raw)).for_each(|raw| heap::prefetch(*raw));
-        }
+        let seed = seed();
         match self.kind {
             Kind::Immediate => all(raw, out, immediate),
             Kind::Float => all(raw, out, |raw| float(raw).map(float_word)),
-            Kind::Text(_) => all(raw, out, |raw| self.text(raw).map(|text| seed().word(text))),
-            Kind::Mixed(_) => all(raw, out, |raw| self.mixed(raw)),
+            Kind::Text(_) | Kind::Mixed(_) => {
+                // Objects of the next call are loaded while those of this one are read.
+                let next = self.raw.get(first + out.len()..).unwrap_or_default();
+                let mut next = next.iter().filter(|raw| !heap::is_immediate(**raw));
+                raw.iter().zip(out).all(|(raw, out)| {
+                    next.next().copied().into_iter().for_each(heap::prefetch);
+                    let word = self.text(*raw).map(|text| seed.word(text)).or_else(|| self.other(seed, *raw));
+                    word.map(|word| *out = word).is_some()
+                })
+            }
         }
     }
 
     fn same(&self, word: u64, one: usize, other: usize) -> bool {
-        if !self.kind.has_strings() || Seed::is_whole(word) {
+        if !self.must_compare(word) {
             return true;
         }
         let (Some(one), Some(other)) = (self.raw.get(one), self.raw.get(other)) else { return false };
@@ -134,9 +153,22 @@ impl Keys for Listed<'_> {
             return true;
         }
         match (self.text(*one), self.text(*other)) {
-            (Some(one), Some(other)) => one == other,
+            (Some(one), Some(other)) => equal(one, other),
             (None, None) => float(*one).map(float_word).is_some_and(|word| float(*other).map(float_word) == Some(word)),
             _ => false,
+        }
+    }
+
+    fn are_far(&self) -> bool {
+        self.kind.has_strings()
+    }
+
+    fn ahead(&self, word: u64, element: usize) {
+        if self.must_compare(word)
+            && let Some(raw) = self.raw.get(element)
+            && !heap::is_immediate(*raw)
+        {
+            heap::prefetch(*raw);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Groups of equal keys, numbered in the order in which they first appear.
 //!
-//! Here: [`Grouped`], which tells the group of each element, and [`Members`], which tells the elements of each group. Not
-//! here: the tables ([`super::table`]), and GPUs.
+//! Here: [`Grouped`], which tells the group of each element, and [`Members`], which tells the elements of each group.
+//! Not here: the tables ([`super::table`]), and GPUs.
 
-use super::Workers;
 use super::monitor::{self, Engine};
 use super::table::{Fed, Gathering, Grouping, Groups, Keys, Number, Plan, Seed};
+use super::{Values, Workers};
 use crate::error::Result;
 use crate::memory::room;
 use std::ops::Range;
@@ -169,6 +169,39 @@ impl Members {
         }
         Ok(Self { order: order.into_iter().map(AtomicU32::into_inner).collect(), starts })
     }
+}
+
+impl Keys for Values<'_> {
+    fn words(&self, first: usize, out: &mut [u64]) -> bool {
+        fn all<T: Copy>(values: &[T], first: usize, out: &mut [u64], word: impl Fn(T) -> u64) {
+            let values = &values[first..first + out.len()];
+            out.iter_mut().zip(values).for_each(|(out, value)| *out = word(*value));
+        }
+        match self {
+            Values::I64(x) => all(x, first, out, i64::cast_unsigned),
+            Values::I32(x) => all(x, first, out, |x| i64::from(x).cast_unsigned()),
+            Values::U8(x) => all(x, first, out, u64::from),
+            Values::F64(x) => all(x, first, out, float_word),
+            Values::F32(x) => all(x, first, out, |x| float_word(x.into())),
+        }
+        true
+    }
+
+    fn same(&self, _: u64, _: usize, _: usize) -> bool {
+        true
+    }
+}
+
+/// Groups numbers. All NaNs are in one group. None: cancelled.
+///
+/// # Errors
+/// As [`numbered`].
+///
+/// # Panics
+/// As [`numbered`].
+pub fn of_values(workers: Workers<'_>, values: Values<'_>) -> Result<Option<Grouped>> {
+    let plan = monitor::look(seed(), &values, values.len(), !values.element().is_float()).plan(Engine::Auto);
+    Ok(numbered(workers, plan, &values, values.len())?.flatten())
 }
 
 /// Groups words. None: cancelled.

@@ -209,9 +209,9 @@ impl Sample {
         if many { Engine::Hash } else { Engine::Small }
     }
 
-    /// Whether most keys seem to occur once.
-    pub fn mostly_differ(&self) -> bool {
-        self.seen > 0 && self.estimate * 4.0 > self.elements as f64 * 3.0
+    /// Whether there seems to be a key for every other element, or more.
+    pub fn many_differ(&self) -> bool {
+        self.seen > 0 && self.estimate * 2.0 > self.elements as f64
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
         }
         let many = sample(|random, _| random);
         assert_eq!(many.choice(), Engine::Hash);
-        assert!(many.mostly_differ() && !few.mostly_differ());
+        assert!(many.many_differ() && !few.many_differ());
         let hot = sample(|random, i| if i % 2 == 0 { 7 } else { random });
         assert_eq!(hot.choice(), Engine::Small);
         assert!((0.4..0.6).contains(&hot.hottest), "{hot}");

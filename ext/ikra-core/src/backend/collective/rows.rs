@@ -5,7 +5,7 @@
 //! the operations themselves (beside this file, and in [`crate::backend::cuda::collective`]), and the choice of where
 //! one runs (the bridge).
 
-use super::groups::{float_word, of_words};
+use super::groups::of_values;
 use super::scan::{Scan, ScanFlags, Scanned};
 use super::sort::{self, By, Key, Keys};
 use super::{Element, Values, Workers, scan, select};
@@ -304,14 +304,7 @@ impl Collective for Workers<'_> {
     }
 
     fn groups(&self, keys: Stretch<'_>) -> Result<Option<GroupedRows>> {
-        let words: Vec<u64> = match keys.values() {
-            Values::I64(x) => room::collect(x.iter().map(|x| x.cast_unsigned())),
-            Values::I32(x) => room::collect(x.iter().map(|x| u64::from(x.cast_unsigned()))),
-            Values::U8(x) => room::collect(x.iter().map(|x| u64::from(*x))),
-            Values::F64(x) => room::collect(x.iter().map(|x| float_word(*x))),
-            Values::F32(x) => room::collect(x.iter().map(|x| float_word((*x).into()))),
-        };
-        let grouped = of_words(*self, &words)?;
+        let grouped = of_values(*self, keys.values())?;
         Ok(grouped.map(|grouped| GroupedRows {
             group_of: column(Storage::U32, &grouped.group_of),
             firsts: column(Storage::U32, &grouped.firsts),

@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::memory::{ahead, room};
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The keys of a list of elements.
 pub trait Keys: Sync {
@@ -34,6 +34,14 @@ pub trait Keys: Sync {
 
     /// Whether the keys of two elements, which have this same word, are equal.
     fn same(&self, word: u64, one: usize, other: usize) -> bool;
+
+    /// Whether [`Keys::same`] looks at keys that are far away in memory.
+    fn are_far(&self) -> bool {
+        false
+    }
+
+    /// Loads the key of an element that [`Keys::same`] is about to compare with others of this word.
+    fn ahead(&self, _word: u64, _element: usize) {}
 }
 
 /// Words that are their own keys.
@@ -369,6 +377,21 @@ pub struct Groups<S> {
     pub noted: usize,
 }
 
+impl<S: Copy + Default> Groups<S> {
+    fn of<'a>(groups: impl Iterator<Item = &'a Group<S>>, noted: usize) -> Self
+    where
+        S: 'a,
+    {
+        let mut out = Groups { firsts: Vec::new(), counts: Vec::new(), states: Vec::new(), noted };
+        for group in groups {
+            room::push(&mut out.firsts, group.first);
+            room::push(&mut out.counts, group.count);
+            room::push(&mut out.states, group.state);
+        }
+        out
+    }
+}
+
 /// How a stretch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
@@ -385,6 +408,7 @@ pub struct Grouping<'a, S> {
     workers: Vec<Private<S>>,
     /// The numbers from here on are those of parts.
     merged: u32,
+    elements: usize,
 }
 
 impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
@@ -411,7 +435,7 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
             given_up: plan.private == 0,
         };
         let workers = room::collect((0..count).map(private));
-        Self { seed, plan, workers, merged: (cells + count * plan.private) as u32 }
+        Self { seed, plan, workers, merged: (cells + count * plan.private) as u32, elements }
     }
 
     /// How many numbers private tables may give to groups.
@@ -477,7 +501,7 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
             let Some(merged) = self.merge(on, keys, fold, parts)? else { return Ok(None) };
             lists.extend(merged);
         }
-        Ok(Some(in_order(&lists, noted)))
+        in_order(on, &lists, self.elements, noted)
     }
 
     /// The groups of all workers' cells.
@@ -526,7 +550,9 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
         }
         on.each(parts, |p| {
             let groups = tables.iter().map(|table| table[p].len()).max().unwrap_or(0);
-            let mut table = Table::new(bases[p], groups);
+            let notes: usize = self.workers.iter().filter_map(|worker| worker.notes.get(p)).map(Vec::len).sum();
+            // with room for as many keys as half of what was written down may have
+            let mut table = Table::new(bases[p], groups.max(notes / 2));
             for group in tables.iter().flat_map(|table| &table[p]) {
                 let same = |first| keys.same(group.word, first as usize, group.first as usize);
                 let at = table.find(group.word, seed.hash(group.word), same);
@@ -624,6 +650,14 @@ impl<S: Copy + Default> Private<S> {
             *place = (word, hash, i);
             len += 1;
         }
+        if keys.are_far() && !self.given_up {
+            for (word, hash, _) in &batch[..len] {
+                let slot = &self.table.slots[self.table.place(*hash)];
+                if slot.count > 0 && slot.word == *word {
+                    keys.ahead(*word, slot.first as usize);
+                }
+            }
+        }
         for (word, hash, i) in batch[..len].iter().copied() {
             if self.given_up {
                 self.note(word, hash, i);
@@ -658,20 +692,41 @@ impl<S: Copy + Default> Private<S> {
     }
 }
 
-/// All groups, in the order of their first elements.
-fn in_order<S: Copy + Default>(lists: &[Vec<Group<S>>], noted: usize) -> Groups<S> {
-    let mut order: Vec<(u32, u32, u32)> = room::with_capacity(lists.iter().map(Vec::len).sum());
-    for (list, groups) in (0..).zip(lists) {
-        order.extend(groups.iter().zip(0..).map(|(group, at)| (group.first, list, at)));
+/// Where there are at least so many elements for each group, groups are sorted. Otherwise each is put at the place of
+/// its first element.
+const MIN_SORTED: usize = 4;
+
+/// All groups, in the order of their first elements. None: cancelled.
+fn in_order<S: Copy + Default + Send + Sync>(
+    on: Workers<'_>,
+    lists: &[Vec<Group<S>>],
+    elements: usize,
+    noted: usize,
+) -> Result<Option<Groups<S>>> {
+    let count: usize = lists.iter().map(Vec::len).sum();
+    if count * MIN_SORTED < elements {
+        let mut groups: Vec<Group<S>> = room::concat(lists);
+        groups.sort_unstable_by_key(|group| group.first);
+        return Ok(Some(Groups::of(groups.iter(), noted)));
     }
-    order.sort_unstable();
-    let group = |(_, list, at): &(u32, u32, u32)| &lists[*list as usize][*at as usize];
-    Groups {
-        firsts: room::collect(order.iter().map(|(first, ..)| *first)),
-        counts: room::collect(order.iter().map(|place| group(place).count)),
-        states: room::collect(order.iter().map(|place| group(place).state)),
-        noted,
+    // The number of the list of a group that begins there, plus one, and its place in that list.
+    let begins: Vec<AtomicU64> = room::collect((0..elements).map(|_| AtomicU64::new(0)));
+    let put = on.each(lists.len(), |list| {
+        for (group, at) in lists[list].iter().zip(0u64..) {
+            begins[group.first as usize].store((list as u64 + 1) << 32 | at, Relaxed);
+        }
+    })?;
+    let taken = on.all(begins.chunks(STRETCH).collect(), |begins: &[AtomicU64]| {
+        let places = begins.iter().map(|place| place.load(Relaxed)).filter(|place| *place > 0);
+        Groups::of(places.map(|place| &lists[(place >> 32) as usize - 1][place as u32 as usize]), 0)
+    })?;
+    let (Some(_), Some(taken)) = (put, taken) else { return Ok(None) };
+    fn all<S, T: Clone>(taken: &[Groups<S>], part: impl Fn(&Groups<S>) -> &[T]) -> Vec<T> {
+        let parts: Vec<&[T]> = room::collect(taken.iter().map(part));
+        room::concat(&parts)
     }
+    let (firsts, counts) = (all(&taken, |groups| &groups.firsts), all(&taken, |groups| &groups.counts));
+    Ok(Some(Groups { firsts, counts, states: all(&taken, |groups| &groups.states), noted }))
 }
 
 /// Groups the elements `0..count`. None: cancelled. Within that, None: some key has no word.

@@ -186,8 +186,8 @@ pub fn adds(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
     }
 }
 
-/// `Ikra.__gives_element?(block)`: whether a block only gives its parameter. nil: it calls `itself`. False where its source
-/// is missing.
+/// `Ikra.__gives_element?(block)`: whether a block only gives its parameter. nil: it calls `itself`. False where its
+/// source is missing.
 ///
 /// # Errors
 /// What Ruby raises.
