@@ -317,7 +317,8 @@ module Ikra
 
     # @return [Array] the first value for each of the block's values; without a block each value once
     def uniq(&block)
-      ::Ikra.__grouping(self) { |groups| groups.uniq(self, block) } || (block ? ::Ikra.__operate_now(to_a, :puniq, options, block) : to_a.uniq)
+      ::Ikra.__grouping(self) { |groups| groups.uniq(self, block) } ||
+        (block ? ::Ikra.__operate_now(to_a, :puniq, options, block) : to_a.then { |list| ::Ikra.__uniq_of(list) || list.uniq })
     end
 
     # {Parallel#pmap_reduce} over the values.

@@ -15,7 +15,7 @@ use crate::ruby::heap::{self, Raw};
 use crate::ruby::list;
 use crate::ruby::workers;
 use crate::section::collect::{Filling, at, clock_of, keeping_gvl, picked, working};
-use crate::section::listed::{self, Kind, UTF8, held};
+use crate::section::listed::{self, UTF8, When, held};
 use crate::section::sums::unrounded;
 use ikra_core::backend::collective::Workers;
 use ikra_core::backend::collective::emitted::Emitted;
@@ -118,10 +118,8 @@ impl Keys for PairKeys<'_> {
 /// What interrupts raise.
 pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
     let mut clock = clock_of(ruby, "grouping", list)?;
-    // Ruby itself puts Strings into a Hash. With many of them, that takes most of the time.
-    let pays = |kind: Kind, sample: &Sample| !(kind.has_strings() && sample.many_differ());
-    let count = |plan, threads| Folding::new(seed(), plan, threads, list.len(), &Count);
-    let Some((kind, found)) = listed::grouped(ruby, &mut clock, list, pays, count)? else {
+    let count = |plan, threads, elements| Folding::new(seed(), plan, threads, elements, &Count);
+    let Some((kind, found)) = listed::grouped(ruby, &mut clock, list, When::FasterThanTally, count)? else {
         clock.forget();
         return Ok(None);
     };

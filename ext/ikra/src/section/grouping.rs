@@ -20,7 +20,7 @@ use crate::section::collect::{
     Filling, Given, at, clock_of, countable, fetched, keeping_gvl, on_host, picked, picked_few, tell_of_list, working,
 };
 use crate::section::combining;
-use crate::section::listed;
+use crate::section::listed::{self, When};
 use crate::section::over::Placement;
 use ikra_core::backend::collective::Element;
 use ikra_core::backend::collective::groups::{self, Grouped, Members, Numbering};
@@ -36,9 +36,8 @@ use magnus::{Error, RArray, RHash, Ruby, Value};
 use std::sync::Arc;
 
 /// Which elements of a list are equal. None where Ruby must decide.
-fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
-    let numbering = |plan, threads| Numbering::new(plan, threads, keys.len());
-    Ok(listed::grouped(ruby, clock, keys, |_, _| true, numbering)?.map(|(_, grouped)| grouped))
+fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray, when: When) -> Result<Option<Grouped>, Error> {
+    Ok(listed::grouped(ruby, clock, keys, when, Numbering::new)?.map(|(_, grouped)| grouped))
 }
 
 /// The same for numbers in a buffer, with the key of each group.
@@ -99,7 +98,7 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Err
             keys
         }
     };
-    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Grouping::Rubys(keys)) };
+    let Some(grouped) = grouping_in(ruby, clock, keys, When::Always)? else { return Ok(Grouping::Rubys(keys)) };
     let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
     Ok(Grouping::Known(grouped, firsts))
 }
@@ -124,7 +123,7 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
 /// NoMemoryError; what interrupts raise.
 pub fn grouped_by_itself(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
     let mut clock = clock_of(ruby, "grouping", list)?;
-    let Some(grouped) = grouping_in(ruby, &mut clock, list)? else {
+    let Some(grouped) = grouping_in(ruby, &mut clock, list, When::FasterThanGroups)? else {
         clock.forget();
         return Ok(None);
     };
@@ -215,8 +214,8 @@ fn by_rubys_hash(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error
 /// NoMemoryError; what interrupts raise.
 pub fn uniq(ruby: &Ruby, list: RArray) -> Result<Option<RArray>, Error> {
     let mut clock = clock_of(ruby, "grouping", list)?;
-    let count = |plan, threads| Folding::new(groups::seed(), plan, threads, list.len(), &Count);
-    let Some((_, found)) = listed::grouped(ruby, &mut clock, list, |_, _| true, count)? else {
+    let count = |plan, threads, elements| Folding::new(groups::seed(), plan, threads, elements, &Count);
+    let Some((_, found)) = listed::grouped(ruby, &mut clock, list, When::FasterThanUniq, count)? else {
         clock.forget();
         return Ok(None);
     };
@@ -327,7 +326,7 @@ pub fn by_hash(ruby: &Ruby, keys: Value, values: Value) -> Result<RArray, Error>
         return Err(Error::new(ruby.exception_range_error(), "more than 4294967295 pairs were emitted"));
     }
     let mut clock = Clock::start(ruby);
-    let (distinct, grouped) = match grouping_in(ruby, &mut clock, keys)? {
+    let (distinct, grouped) = match grouping_in(ruby, &mut clock, keys, When::Always)? {
         Some(grouped) => (picked(ruby, keys, grouped.firsts.iter().copied())?, grouped),
         None => grouped_by_ruby(ruby, keys)?,
     };

@@ -16,7 +16,7 @@ use crate::section::collect::{countable, float};
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::Workers;
 use ikra_core::backend::collective::groups::{float_word, seed};
-use ikra_core::backend::collective::monitor::{self, Engine, Sample};
+use ikra_core::backend::collective::monitor::{self, Engine};
 use ikra_core::backend::collective::table::{Fed, Gathering, Keys, Plan, Seed};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby};
@@ -200,8 +200,40 @@ pub(super) fn held<K: Keys, G: Gathering>(
     gathering.finish(on, &keys).map_err(|e| errors::core(ruby, e))
 }
 
-/// Groups the elements of a list by themselves. Gives their kind, too. None: Ruby must group them, or `pays` says that
-/// it is faster.
+/// With fewer elements Ruby's own methods are faster.
+const MIN_ELEMENTS: usize = 512;
+/// With fewer elements, and a key for every other one, they are, too.
+const MIN_DIFFERING: usize = 1 << 15;
+
+/// When tables group the elements of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// Where they can.
+    Always,
+    /// Where they are faster than Ruby's `group_by`, which makes an Array for each group.
+    FasterThanGroups,
+    /// Where they are faster than Ruby's `uniq`.
+    FasterThanUniq,
+    /// Where they are faster than Ruby's `tally`. Only Ruby makes a Hash of the very Strings. With many of them, that
+    /// takes most of the time.
+    FasterThanTally,
+}
+
+impl When {
+    /// Whether they do. `many`: there seems to be a key for every other element, or more.
+    fn pays(self, kind: Kind, count: usize, many: impl FnOnce() -> bool) -> bool {
+        let rarely = match self {
+            When::Always => return true,
+            When::FasterThanGroups => false,
+            When::FasterThanUniq => count < MIN_DIFFERING,
+            When::FasterThanTally => count < MIN_DIFFERING || kind.has_strings(),
+        };
+        !(rarely && many())
+    }
+}
+
+/// Groups the elements of a list by themselves, by what `gathering` makes for a plan, a number of threads, and a number
+/// of elements. Gives their kind, too. None: Ruby must group them, or is faster.
 ///
 /// # Errors
 /// What interrupts raise.
@@ -209,20 +241,23 @@ pub(super) fn grouped<G: Gathering>(
     ruby: &Ruby,
     clock: &mut Clock,
     list: RArray,
-    pays: impl Fn(Kind, &Sample) -> bool,
-    gathering: impl Fn(Plan, usize) -> G,
+    when: When,
+    gathering: impl Fn(Plan, usize, usize) -> G,
 ) -> Result<Option<(Kind, G::Found)>, Error> {
     let count = list.len();
+    if when != When::Always && count < MIN_ELEMENTS {
+        return Ok(None);
+    }
     let mut next = Kind::of(heap::elements(list.as_raw())).filter(|_| countable(count));
     while let Some(kind) = next {
-        let keys = || Some(Listed { raw: heap::elements(list.as_raw()), kind });
-        let sample =
-            keys().map(|keys| monitor::look(seed(), &keys, count, kind == Kind::Immediate)).unwrap_or_default();
-        if !pays(kind, &sample) {
+        let keys = || Listed { raw: heap::elements(list.as_raw()), kind };
+        let sample = monitor::look(seed(), &keys(), count, kind == Kind::Immediate);
+        let many = || if sample.seen > 0 { sample.many_differ() } else { monitor::glance(&keys(), count) };
+        if !when.pays(kind, count, many) {
             return Ok(None);
         }
-        let gathering = gathering(sample.plan(Engine::Auto), workers::THREADS.count());
-        if let Some(found) = clock.measure(Phase::Kernel, || held(ruby, count, keys, gathering))? {
+        let gathering = gathering(sample.plan(Engine::Auto), workers::THREADS.count(), count);
+        if let Some(found) = clock.measure(Phase::Kernel, || held(ruby, count, || Some(keys()), gathering))? {
             return Ok(Some((kind, found)));
         }
         next = kind.wider(heap::elements(list.as_raw()));

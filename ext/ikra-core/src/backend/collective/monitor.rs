@@ -1,6 +1,7 @@
 //! Monitoring: a look at some of the elements, before all are grouped, and the choice of an engine.
 //!
-//! Here: [`look`], which tells what a [`Sample`] shows, and [`Sample::plan`]. Not here: the engines ([`super::table`]).
+//! Here: [`look`], which tells what a [`Sample`] shows, [`Sample::plan`], and [`glance`], for a few elements. Not here:
+//! the engines ([`super::table`]).
 //!
 //! The sample is 1 % of the elements, from 64 places. How many keys differ in all is extrapolated from half of the
 //! sample and the whole. Either all keys are equally frequent, or their number grows with a power of the number of
@@ -141,6 +142,30 @@ pub fn look<K: Keys + ?Sized>(seed: &Seed, keys: &K, elements: usize, integers: 
     sample
 }
 
+/// Places of which [`glance`] looks at elements, at one in so many, and at how many at most.
+const GLANCES: usize = 16;
+const GLANCED: usize = 16;
+const MOST_GLANCED: usize = 1 << 10;
+
+/// Whether there seems to be a key for every other element, or more, among elements that are too few for [`look`].
+pub fn glance<K: Keys + ?Sized>(keys: &K, elements: usize) -> bool {
+    let each = (elements / GLANCED).min(MOST_GLANCED) / GLANCES;
+    let mut words = vec![0; each * GLANCES];
+    let pieces = words.chunks_mut(each.max(1)).zip((0..GLANCES).step_by(2).chain((1..GLANCES).step_by(2)));
+    for (words, place) in pieces {
+        if !keys.words((elements - each) * place / (GLANCES - 1), words) {
+            return false;
+        }
+    }
+    fn differing(words: &mut [u64]) -> f64 {
+        words.sort_unstable();
+        words.chunk_by(|one, other| one == other).count() as f64
+    }
+    let half = differing(&mut words[..each * GLANCES / 2]);
+    let distinct = differing(&mut words);
+    each > 0 && estimate(half, distinct, 1.0, words.len() as f64, elements as f64) * 2.0 > elements as f64
+}
+
 /// The least and the greatest Integer of a few elements.
 fn range<K: Keys + ?Sized>(keys: &K, elements: usize) -> Option<(i64, i64)> {
     let (mut words, mut range) = ([0; 64], None);
@@ -260,6 +285,17 @@ mod tests {
         let hot = sample(|random, i| if i % 2 == 0 { 7 } else { random });
         assert_eq!(hot.choice(), Engine::Small);
         assert!((0.4..0.6).contains(&hot.hottest), "{hot}");
+    }
+
+    #[test]
+    fn a_glance_tells_many_keys_from_few() {
+        for n in [0, 1, 255, 512, 3000, 30_000] {
+            let mut random = Random(n as u64);
+            let words: Vec<u64> = (0..n).map(|_| random.word()).collect();
+            assert_eq!(glance(&words[..], n), n >= 256, "{n}");
+            let few: Vec<u64> = words.iter().map(|word| word % (n as u64 / 16).max(1)).collect();
+            assert!(!glance(&few[..], n), "{n}");
+        }
     }
 
     #[test]

@@ -345,6 +345,12 @@ impl<S: Copy + Default> Table<S> {
     fn groups(&self) -> impl Iterator<Item = &Group<S>> {
         self.slots.iter().filter(|group| group.count > 0)
     }
+
+    fn list(&self) -> Vec<Group<S>> {
+        let mut list = room::with_capacity(self.len);
+        list.extend(self.groups().copied());
+        list
+    }
 }
 
 /// An element that was written down: the halves of its word, and its index.
@@ -426,10 +432,16 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
         plan.private = plan.private.min(elements);
         let count = threads.min(elements / MIN_SHARE).max(1);
         let cells = plan.direct.map_or(0, |(_, cells)| cells);
+        // a little more than the even share of a part
+        let noted = elements / (count * PARTS) / 8 * 9 + BATCH;
         let private = |worker: usize| Private {
             cells: room::filled(Group::default(), cells),
             table: Table::new((cells + worker * plan.private) as u32, plan.private.min(1 << 9)),
-            notes: Vec::new(),
+            notes: if plan.private > 0 {
+                Vec::new()
+            } else {
+                room::collect((0..PARTS).map(|_| room::with_capacity(noted)))
+            },
             known: 0,
             unknown: 0,
             given_up: plan.private == 0,
@@ -493,7 +505,7 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
         if noted == 0 && self.workers.iter().filter(|worker| worker.table.len > 0).count() < 2 {
             // Nothing is merged.
             for worker in self.workers.iter().filter(|worker| worker.table.len > 0) {
-                lists.push(room::collect(worker.table.groups().copied()));
+                lists.push(worker.table.list());
             }
         } else {
             // parts of notes follow the upper bits of hashes, so there are as many or fewer
@@ -551,8 +563,7 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
         on.each(parts, |p| {
             let groups = tables.iter().map(|table| table[p].len()).max().unwrap_or(0);
             let notes: usize = self.workers.iter().filter_map(|worker| worker.notes.get(p)).map(Vec::len).sum();
-            // with room for as many keys as half of what was written down may have
-            let mut table = Table::new(bases[p], groups.max(notes / 2));
+            let mut table = Table::new(bases[p], groups.max(notes));
             for group in tables.iter().flat_map(|table| &table[p]) {
                 let same = |first| keys.same(group.word, first as usize, group.first as usize);
                 let at = table.find(group.word, seed.hash(group.word), same);
@@ -578,7 +589,7 @@ impl<'a, S: Copy + Default + Send + Sync> Grouping<'a, S> {
                 table.slots[at] = Group { word, first: i, count: 1, state };
                 table.grow_if_full(seed);
             }
-            room::collect(table.groups().copied())
+            table.list()
         })
     }
 }
