@@ -40,9 +40,15 @@ RSpec.describe "Elements grouped by themselves" do
     group_by: [->(list) { list.pgroup_by { |x| x } }, ->(list) { list.group_by { |x| x } }],
     group_by_itself: [->(list) { list.pgroup_by(&:itself) }, ->(list) { list.group_by(&:itself) }]
   }
+  # The very elements in a result. Keys of group_by may be copies.
+  elements = lambda do |result|
+    next result unless result.is_a?(Hash)
+
+    result.values.first.is_a?(Array) ? result.values.flatten(1) : result.keys
+  end
   same = lambda do |one, other|
-    parts = [one, other].map { |result| result.is_a?(Hash) ? result.to_a.flatten(1).flat_map { |part| part.is_a?(Array) ? [part.size, *part] : [part] } : result }
-    seen.call(one) == seen.call(other) && parts.first.zip(parts.last).all? { |a, b| a.equal?(b) }
+    found, expected = [one, other].map(&elements)
+    seen.call(one) == seen.call(other) && found.size == expected.size && found.zip(expected).all? { |a, b| a.equal?(b) }
   end
 
   mixtures = kinds.keys.map { |kind| [kind] }
@@ -129,7 +135,6 @@ RSpec.describe "Elements grouped by themselves" do
     x = 7
     expect(pairs.pgroup_by { |_y| x }).to eq(7 => pairs)
     expect([3, 1, 3].pgroup_by.with_index { |y, _| y }).to eq(3 => [3, 3], 1 => [1])
-    expect([3, 1, 3].puniq.with_index { |y, _| y }).to eq [3, 1]
   end
 
   it "takes elements that no kernel can hold, and objects with eql? and hash of their own" do
@@ -141,7 +146,7 @@ RSpec.describe "Elements grouped by themselves" do
       def hash = number.hash
     end
     text = Class.new(String)
-    alone = %w[a b a].each { |word| word.define_singleton_method(:hash) { 1 } }
+    alone = %w[a b a].map(&:dup).each { |word| word.define_singleton_method(:hash) { 1 } }
     lists = [[own.new(1), own.new(2), own.new(1)], [$stdout, $stderr, $stdout], alone, [text.new("a"), "a", text.new("a")]]
     # Also behind many that tables take.
     lists += lists.map { |list| Array.new(1000) { |i| "key #{i % 9}" } + list }
@@ -172,6 +177,8 @@ RSpec.describe "Elements grouped by themselves" do
     groups[3] << :more
     expect(list.count(:more)).to eq 0
     expect(groups[4]).to eq [4] * 100
-    expect { [BasicObject.new].puniq }.to raise_error(NoMethodError)
+    nameless = Array.new(1000) { BasicObject.new }
+    expect { nameless.puniq }.to raise_error(NoMethodError)
+    expect { nameless.pgroup_by { |x| x } }.to raise_error(NoMethodError)
   end
 end
