@@ -173,8 +173,8 @@ fn distribute(ruby: &Ruby, list: RArray, grouped: &Grouped, both: RArray) -> Res
         for end in &mut ends {
             start += std::mem::replace(end, start);
         }
-        // From here to the end of the loop nothing allocates, so no object is freed or moved, though only `values` is
-        // known to be read.
+        // From here to the end of the loop nothing allocates, because the Arrays have room. So no GC runs, which would
+        // neither mark nor follow what `values` holds.
         for (at, group) in (first..).zip(some) {
             let end = &mut ends[*group as usize];
             values[*end as usize] = self::at(list, at);
