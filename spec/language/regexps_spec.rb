@@ -241,6 +241,9 @@ RSpec.describe "regular expressions" do
       expect { ["ab"].pmap(backend:) { |s| (m = s.match(/(a|ab)(b?)/)) ? m[1] : 0 } }.to raise_error(Ikra::CompileError, /not one-pass/)
       expect { ["a"].pmap(backend:) { |s| (m = s.match(/(?<x>a)/)) ? m[:y] : 0 } }.to raise_error(Ikra::CompileError, /no group of this name/)
       expect { ["a"].pmap(backend:) { |s| (m = s.match(/a/)) ? m.foo : 0 } }.to raise_error(NoMethodError, /undefined method .foo. for .*MatchData/)
+      expect { ["a"].pmap(backend:) { |s| s.match(/a/) == s.match(/a/) } }.to raise_error(Ikra::CompileError, /compare no MatchData/)
+      expect { |s| (m = s.match(/(a)b?/)) ? [m.frozen?, m.class == MatchData, m.instance_of?(MatchData), m.equal?(m), m.nil?, m == nil, m != nil, m == s] : 0 }
+        .to be_same_as_ruby.over("ab", "")
       expect(found).to be_nil
     end
 

@@ -756,6 +756,9 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Regexp(_), "__numbered?") => Some(Builtin::RegexpIsNumbered),
         (Atom::Regexp(_), "__group_named") => Some(Builtin::RegexpGroupNamed),
         (Atom::Regexp(_), "__group_name") => Some(Builtin::RegexpGroupName),
+        (Atom::Object(well_known::MATCH_DATA), "__compared_match") => {
+            Some(Builtin::Refuse("kernels compare no MatchData", "compare their groups, captures or to_a"))
+        }
         (_, "__no_group") => {
             Some(Builtin::StrRefuse("kernels know no group of this name, for which Ruby raises IndexError"))
         }

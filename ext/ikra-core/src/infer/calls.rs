@@ -1732,7 +1732,8 @@ pub fn asked(atom: Atom, name: &str, args: &Args) -> Option<Asked> {
 
 fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
     let [arg] = args.positional.as_slice() else { return None };
-    if !args.keywords.is_empty() || !arg.objects.iter().any(|class| values::is_value(*class)) {
+    let is_other = |class: &ClassId| values::is_value(*class) && *class != well_known::MATCH_DATA;
+    if !args.keywords.is_empty() || !arg.objects.iter().any(is_other) {
         return None;
     }
     match (atom, name) {

@@ -36,6 +36,14 @@ class MatchData
     k
   end
 
+  # Ruby compares the regular expressions, too, which are not here.
+  def ==(other)
+    return false unless other.is_a?(MatchData)
+
+    __compared_match
+  end
+  alias eql? ==
+
   def size
     __spans.size / 2
   end
