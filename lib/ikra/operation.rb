@@ -324,8 +324,8 @@ module Ikra
       Ikra.__reduce(values, reduction, 0, values.size, nil)
     end
 
-    # Whether all that the block does is give the element, so that no section needs to run. Beside other sections one
-    # does, because they keep an order.
+    # Whether all that the block does is give the element, so that no section needs to run. If this Fiber has other
+    # sections, one runs all the same, because sections run in order.
     def itself?
       return false unless @base.is_a?(Array) && @offset.nil? && Sections.none?
 

@@ -32,7 +32,7 @@ module Ikra
         gate if gate.is_a?(self)
       end
 
-      # Whether nothing that this Fiber calls has to keep an order with sections.
+      # Whether this Fiber has no sections, so that a call need not wait for its turn.
       def none? = Thread.current[VARIABLE].nil?
 
       # The sections of this Fiber, new ones if need be.

@@ -213,12 +213,6 @@ RSpec.describe "regular expressions" do
       expect { |s| [s.match(/(\w)=(\d+)/) { |m| m[2].to_i * 2 }, /(\d)(\d)?/.match(s) { |m| m.captures.compact.size }] }.to be_same_as_ruby.over(*texts)
       expect { |s| s.match(/(\d+)/) ? $1.to_i : 0 }.to be_same_as_ruby.over(*texts)
       expect do |s|
-        case s.match(/(\w)=(\d)/)
-        in [name, digit] then name + digit
-        else "none"
-        end
-      end.to be_same_as_ruby.over(*texts)
-      expect do |s|
         count = at = 0
         while (m = s.match(/[\da]/, at))
           count += 1
@@ -234,6 +228,7 @@ RSpec.describe "regular expressions" do
       kept = raise_error(Ikra::CompileError, /keep no MatchData in objects and arrays, and give none/)
       found = nil
       [->(s) { s.match(/a/) }, ->(s) { [s.match(/a/)] }, ->(s) { found = s.match(/a/) }].each { |block| expect { ["a"].pmap(backend:, &block) }.to kept }
+      expect { ["a"].pmap_reduce(->(a, _) { a }, backend:) { |s, out| out.emit(s, s.match(/a/)) } }.to kept
       host = "ab".match(/b/)
       expect { ["a"].pmap(backend:) { |s| s + host[0] } }.to raise_error(Ikra::CompileError, /cannot hold a MatchData, which host is/)
       expect { [host].pmap(backend:) { |m| m[0] } }.to raise_error(Ikra::CompileError, /cannot hold a MatchData/)
@@ -287,6 +282,8 @@ RSpec.describe "regular expressions" do
         ->(s) { [s =~ /(a)/, match.call(s), $1] },
         ->(s) { [s =~ /(a)/, s.then(&match), $1] },
         ->(s) { [s =~ /(a)/, s.scan(/(b)/) { $1 }] },
+        ->(s) { [s =~ /(a)/, s.match(/(b)/) { $1 }] },
+        ->(s) { [s =~ /(a)/, /(b)/.match(s) { $1 }] },
         ->(s) { [s =~ /(a)/, s.gsub("b") { $1.to_s }] },
         ->(s) { [s.gsub(/(b)/) { $1 }, $1] },
         ->(s) { s.gsub(/(b)/) { s.scan(/(a)/) && $1 } },

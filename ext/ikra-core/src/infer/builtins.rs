@@ -288,7 +288,7 @@ primitives! {
     Byte: (Atom::Str, "__byte"), 1..=1, Ty::int();
     /// A number of bytes from an index on, in range.
     View: (Atom::Str, "__view"), 2..=2, Ty::str();
-    /// Where its bytes are among all bytes: a part of a text is behind where the text begins.
+    /// The place of its first byte among all bytes. That of a part of a text is not before that of the text.
     FirstByte: (Atom::Str, "__first_byte"), 0..=0, Ty::int();
     /// Whether every character is one byte.
     IsSingle: (Atom::Str, "__single?"), 0..=0, Ty::bool();
@@ -718,8 +718,8 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             Some(Builtin::StrRefuse("kernels append characters of ASCII by their numbers only"))
         }
         (Atom::Str, "__set_form") => Some(Builtin::StrRefuse(
-            "kernels know one or two sets of characters here, whose ranges ascend, and which have the text's encoding; where \
-             the text is in ASCII, all others become a character of ASCII only",
+            "kernels know one or two sets of characters here, in the text's encoding, whose ranges ascend; a text in ASCII \
+             takes tr(\"^…\", other) with characters of ASCII only",
         )),
         (Atom::Int, "__chr_form") => {
             Some(Builtin::Refuse("kernels know chr of bytes only, without an encoding", "choose between literals"))

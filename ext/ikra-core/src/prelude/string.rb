@@ -339,6 +339,13 @@ class String
     text
   end
 
+  # Where the first set leaves characters out, Ruby does not find all of those beyond ASCII that the second one has.
+  def __second_set(first, other)
+    second = __set_of(other)
+    __set_form if first.__set_start == 1 && second.__set_start == 0 && !second.ascii_only?
+    second
+  end
+
   # Whether it is text in UTF-8, or can be taken for that.
   def __in_utf8?
     __encoding == 0 ? valid_encoding? : __encoding == 3 && ascii_only?
@@ -349,6 +356,8 @@ class String
     by = __set_of(other)
     return delete(text) if by.bytesize == 0
 
+    # a `^` at the beginning is no sign here
+    __set_form if by.__set_walk(0, -1, -1) == -2
     __broken unless valid_encoding?
     # Ruby gives parts of characters here
     __set_form if text.__set_start == 1 && !by.ascii_only? && ascii_only?
@@ -370,7 +379,7 @@ class String
   def delete(set, other = (alone = true), *more)
     __set_form unless more.size == 0
     text = __set_of(set)
-    second = alone ? "^" : __set_of(other)
+    second = alone ? "^" : __second_set(text, other)
     __broken unless valid_encoding?
     made = __string(bytesize)
     n = made.__fill_deleted(self, text, text.__set_start, second, alone ? 1 : second.__set_start)
@@ -380,7 +389,7 @@ class String
   def squeeze(set = (all = true), other = (alone = true), *more)
     __set_form unless more.size == 0
     text = all ? "^" : __set_of(set)
-    second = alone ? "^" : __set_of(other)
+    second = alone ? "^" : __second_set(text, other)
     __broken unless valid_encoding?
     made = __string(bytesize)
     n = made.__fill_squeezed(self, text, all ? 1 : text.__set_start, second, alone ? 1 : second.__set_start)
@@ -390,7 +399,7 @@ class String
   def count(set, other = (alone = true), *more)
     __set_form unless more.size == 0
     text = __set_of(set)
-    second = alone ? "^" : __set_of(other)
+    second = alone ? "^" : __second_set(text, other)
     __broken unless valid_encoding?
     __count_of(text, text.__set_start, second, alone ? 1 : second.__set_start)
   end

@@ -369,9 +369,13 @@ class String
     bytesize > 1 && __byte(0) == 94 ? 1 : 0
   end
 
-  # Of the characters of a set from a byte on, by `place`: -1: the last place of a character, or -1. From 0 on: the
-  # character at that place, or the last one. -2 to -5: the characters from 0, 32, 64 or 96 on, as 32 bits. The result
-  # -2: a range descends.
+  # What is asked of a set of characters, which begins at a byte. By `place`:
+  #
+  # - from 0 on: the character at that place of the set, or its last one
+  # - -1: the last place of the character `code`, or -1
+  # - -2, -3, -4, -5: which of the characters from 0, 32, 64 or 96 on it has, as 32 bits
+  #
+  # It gives -2 where a range does not ascend.
   def __set_walk(from, code, place)
     found = -1
     bits = 0
@@ -390,7 +394,8 @@ class String
         size = high < 128 ? 1 : __width(i + 1)
         high = __char_at(i + 1, size) if size > 1
         i += 1 + size
-        return -2 if high < low
+        # Ruby 3.1 counts the character of x-x twice in `tr`
+        return -2 if high <= low
       end
       found = k + code - low if code >= low && code <= high
       n = high - low + 1
@@ -542,7 +547,7 @@ class String
         end
       else
         code = by.__set_walk(0, -1, place)
-        return -1 if code > 0xd7ff && code < 0xe000
+        return -1 if code < 0 || code > 0xd7ff && code < 0xe000
 
         to = __put_char(to, code)
         i += width

@@ -34,7 +34,7 @@ impl Alphabet {
         for (number, set) in sets.iter().enumerate() {
             for (from, to) in set {
                 changes.entry(u32::from(*from)).or_default().push(number);
-                changes.entry(u32::from(*to) + 1).or_default().push(number);
+                changes.entry(after(*to)).or_default().push(number);
             }
         }
         let places: BTreeSet<u32> = changes.keys().copied().chain([0]).filter(|at| *at <= char::MAX.into()).collect();
@@ -45,8 +45,7 @@ impl Alphabet {
             for number in changes.get(&at).into_iter().flatten() {
                 within[number / 64] ^= 1 << (number % 64);
             }
-            // an interval that begins among the surrogates has the characters behind them, if any
-            let Some(sample) = (at..).find_map(char::from_u32) else { continue };
+            let Some(sample) = char::from_u32(at) else { continue };
             if known.len() == MAX_SYMBOLS && !known.contains_key(&within) {
                 return None;
             }
@@ -129,6 +128,11 @@ impl Alphabet {
         table.extend(contents);
         Some(table)
     }
+}
+
+/// The number of the next character. Surrogates are none.
+fn after(c: char) -> u32 {
+    if c == '\u{d7ff}' { 0xe000 } else { u32::from(c) + 1 }
 }
 
 /// What tells two classes apart.

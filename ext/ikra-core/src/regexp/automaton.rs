@@ -101,7 +101,7 @@ pub enum Fault {
     TooLarge,
     /// More work than [`MAX_WORK`].
     TooSlow,
-    /// Captures that one look at each byte does not tell apart.
+    /// Captures that one look at each character does not tell apart.
     NotOnePass,
     ManyGroups,
 }
@@ -109,7 +109,7 @@ pub enum Fault {
 /// The bytes of a table.
 ///
 /// # Errors
-/// Too many rows, or captures that one look at each byte does not tell apart.
+/// Too many rows, or captures that one look at each character does not tell apart.
 pub fn build(hir: &Hir, table: Table, words: Option<&Ranges>) -> Result<Vec<u8>, Fault> {
     let words = words.map(|words| class(words));
     let newline = [class(&[('\n', '\n')])];

@@ -1,4 +1,4 @@
-//! Ruby's regular expressions as tables, which the prelude's loops over bytes follow.
+//! Ruby's regular expressions as tables, which the prelude's loops over characters follow.
 //!
 //! Here: what a pattern means ([`parse`]), which characters it tells apart ([`alphabet`]), and the automata that find
 //! its matches ([`automaton`]). Only this folder imports regex-automata. Not here: the loops
@@ -100,7 +100,7 @@ impl Regexp {
     /// The bytes of a table. [`automaton`] says what they mean.
     ///
     /// # Errors
-    /// A table that has too many bytes, or parts that one look at each byte does not tell apart.
+    /// A table that has too many bytes, or parts that one look at each character does not tell apart.
     pub fn table(&self, table: Table) -> Result<Arc<[u8]>, Unknown> {
         let build = || match automaton::build(&self.hir, table, self.words.as_ref()) {
             Ok(bytes) => Ok(bytes.into()),

@@ -1,5 +1,5 @@
 //! Ruby's own classes whose objects consist of a few constant parts: Ranges, Complexes, Rationals, and MatchData, which
-//! the host has no part in.
+//! only kernels make and read.
 //!
 //! Here: the parts. Each is a field of the class under a name that no ivar has. Not here: the methods of these classes
 //! ([`crate::prelude`]), and how the host reads the parts of an object.

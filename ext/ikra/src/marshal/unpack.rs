@@ -274,7 +274,8 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// The parts of an object that consists only of them: UNDEF for each that must be made.
+    /// The parts of an object that consists only of them: UNDEF for each that must be made. Others are no objects on
+    /// the heap, so the GC need not know of them.
     fn existing_parts(&self, class: usize, row: usize) -> Result<[Raw; OWN_PARTS], Error> {
         let mut window = self.made.own_window.borrow_mut();
         let follows = window.class == class && row == window.first + window.parts.len();
@@ -317,8 +318,10 @@ impl Unpacker<'_> {
         let column = slot.value.or(slot.tag).map(|column| &self.columns[column.index()]);
         match (slot.repr, column) {
             (Repr::Unit(_), None) => usize::MAX,
-            (Repr::Int | Repr::Float, Some(column)) if column.storage().bytes() == 8 => column.len() - first,
-            (Repr::Bool, Some(column)) => column.len() - first,
+            (Repr::Int | Repr::Float, Some(column)) if column.storage().bytes() == 8 => {
+                column.len().saturating_sub(first)
+            }
+            (Repr::Bool, Some(column)) => column.len().saturating_sub(first),
             _ => 0,
         }
     }

@@ -42,6 +42,8 @@ fn flags(change: Change) -> u32 {
 /// More bytes than any one character becomes.
 const ROOM: usize = 64;
 
+/// The encoding, whose functions only read constant tables. They allocate nothing and raise nothing, so any thread may
+/// call them, also without the GVL.
 fn utf8() -> &'static rb_sys::OnigEncodingTypeST {
     // SAFETY: Ruby's encoding UTF-8 is a constant of the program, which Ruby never changes or frees.
     unsafe { &*rb_sys::rb_utf8_encoding().cast_const() }
@@ -76,7 +78,7 @@ fn chars(from: u32, to: u32) -> impl Iterator<Item = (char, char)> {
 /// # Safety
 /// `to` must have `length` code points, and `all` must be the vector that [`Rubys::folds`] fills.
 unsafe extern "C" fn take_fold(from: u32, to: *mut u32, length: c_int, all: *mut c_void) -> c_int {
-    // SAFETY: as the function demands. Nobody else uses the vector while Ruby calls.
+    // SAFETY: as the function demands. `folds` does not touch the vector until Ruby returns.
     let (to, all) = unsafe {
         (std::slice::from_raw_parts(to, usize::try_from(length).unwrap_or(0)), &mut *all.cast::<Vec<(char, String)>>())
     };

@@ -202,7 +202,7 @@ pub(super) fn held<K: Keys, G: Gathering>(
 
 /// With fewer elements Ruby's own methods are faster.
 const MIN_ELEMENTS: usize = 512;
-/// With fewer elements, and a key for every other one, they are, too.
+/// With fewer elements, and at least half as many keys, they are, too.
 const MIN_DIFFERING: usize = 1 << 15;
 
 /// When tables group the elements of a list.
@@ -220,7 +220,7 @@ pub(super) enum When {
 }
 
 impl When {
-    /// Whether they do. `many`: there seems to be a key for every other element, or more.
+    /// Whether they do. `many`: there seem to be at least half as many keys as elements.
     fn pays(self, kind: Kind, count: usize, many: impl FnOnce() -> bool) -> bool {
         let rarely = match self {
             When::Always => return true,

@@ -142,12 +142,14 @@ pub fn look<K: Keys + ?Sized>(seed: &Seed, keys: &K, elements: usize, integers: 
     sample
 }
 
-/// Places of which [`glance`] looks at elements, at one in so many, and at how many at most.
+/// The number of places at which [`glance`] looks.
 const GLANCES: usize = 16;
+/// It looks at one element in so many.
 const GLANCED: usize = 16;
+/// The most elements that it looks at.
 const MOST_GLANCED: usize = 1 << 10;
 
-/// Whether there seems to be a key for every other element, or more, among elements that are too few for [`look`].
+/// Whether there seem to be at least half as many keys as elements, among elements that are too few for [`look`].
 pub fn glance<K: Keys + ?Sized>(keys: &K, elements: usize) -> bool {
     let each = (elements / GLANCED).min(MOST_GLANCED) / GLANCES;
     let mut words = vec![0; each * GLANCES];
@@ -234,7 +236,7 @@ impl Sample {
         if many { Engine::Hash } else { Engine::Small }
     }
 
-    /// Whether there seems to be a key for every other element, or more.
+    /// Whether there seem to be at least half as many keys as elements.
     pub fn many_differ(&self) -> bool {
         self.seen > 0 && self.estimate * 2.0 > self.elements as f64
     }

@@ -56,7 +56,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Methods whose block is called after a match of the argument.
-const YIELDING: &[&str] = &["scan", "gsub", "sub", "grep", "grep_v"];
+const YIELDING: &[&str] = &["scan", "gsub", "sub", "match", "grep", "grep_v"];
 
 /// Those of them whose block gets what matches.
 const GIVING: &[&str] = &["gsub", "sub"];
