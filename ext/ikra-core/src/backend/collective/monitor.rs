@@ -144,7 +144,7 @@ pub fn look<K: Keys + ?Sized>(seed: &Seed, keys: &K, elements: usize, integers: 
 
 /// The number of places at which [`glance`] looks.
 const GLANCES: usize = 16;
-/// It looks at one element in so many.
+/// At most one of this number of elements is looked at.
 const GLANCED: usize = 16;
 /// The most elements that it looks at.
 const MOST_GLANCED: usize = 1 << 10;

@@ -703,8 +703,8 @@ impl<S: Copy + Default> Private<S> {
     }
 }
 
-/// Where there are at least so many elements for each group, groups are sorted. Otherwise each is put at the place of
-/// its first element.
+/// The least number of elements for each group at which groups are sorted. With fewer, each group is put at the place
+/// of its first element.
 const MIN_SORTED: usize = 4;
 
 /// All groups, in the order of their first elements. None: cancelled.

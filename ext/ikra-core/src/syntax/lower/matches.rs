@@ -58,7 +58,7 @@ const OTHERS: &[&str] = &[
 /// Methods whose block is called after a match of the argument.
 const YIELDING: &[&str] = &["scan", "gsub", "sub", "match", "grep", "grep_v"];
 
-/// Those of them whose block gets what matches.
+/// Those of them whose block gets the text that matches.
 const GIVING: &[&str] = &["gsub", "sub"];
 
 /// Methods that call what their argument names, or a Proc, whose code may match.
@@ -203,18 +203,9 @@ impl Lower<'_> {
         let from = self.send(own, "%__place_of", vec![part], at);
         let text = self.local_node(text, at);
         let noted = self.note_match(last, [text, regexp, from]);
-        let body = std::mem::replace(&mut block.body, self.nil(at));
-        let mut all = Vec::from(noted);
-        // behind what says that the match is unknown
-        match body.kind {
-            Kind::Seq(parts) if parts.len() == 2 => {
-                let mut parts = parts.into_iter();
-                all.splice(0..0, parts.next());
-                all.extend(parts);
-            }
-            kind => all.push(self.make(at, kind)),
-        }
-        block.body = self.make(at, Kind::Seq(all));
+        let Kind::Seq(all) = &mut block.body.kind else { unreachable!("such a block begins by forgetting the match") };
+        let body = all.len() - 1;
+        all.splice(body..body, noted);
     }
 
     /// A pattern match, whose patterns may match a text.
