@@ -49,6 +49,7 @@ const SCENES: &[Scene] = &[
     ("traps_and_limits", &[], traps_and_limits),
     ("cancelling", &[], cancelling),
     ("threads", &[], threads),
+    ("small_launches_of_many_threads", &[], small_launches_of_many_threads),
     ("recursion", &[], || recursion(1000)),
     // A frame is 112 bytes. The driver grants what is asked, a quarter of what is free; what was needed before; the
     // least.
@@ -448,6 +449,41 @@ fn threads() {
                     let outcome = run.try_on(cuda, &**kernel, &CancelToken::default());
                     assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
                     assert!(run.out().iter().copied().eq((0..rows).map(|i| i * 3)));
+                }
+            });
+        }
+    });
+}
+
+/// Small launches that run at once, each with its own end: results, an exception, or a stop.
+fn small_launches_of_many_threads() {
+    let cuda = open();
+    let kernels = [false, true].map(|fused| prepare(&cuda, &sums(fused)));
+    std::thread::scope(|threads| {
+        for thread in 0..12 {
+            let (cuda, kernels) = (&cuda, &kernels);
+            threads.spawn(move || {
+                for turn in 0..30 {
+                    let (rows, ticks) = (10 + thread * 40 + turn, if turn % 5 == 4 { 7 } else { 20 });
+                    let mut run = Run::new(0..rows).ticks(ticks);
+                    let (cancel, stops, raises) = (CancelToken::default(), turn % 7 == 5, turn % 7 == 6);
+                    if raises {
+                        run.columns[1].view_mut()[rows as usize - 1] = i64::MAX;
+                    }
+                    let outcome = std::thread::scope(|beside| {
+                        if stops {
+                            beside.spawn(|| cancel.cancel());
+                        }
+                        run.try_on(cuda, &*kernels[turn as usize % 2], &cancel).unwrap_or_else(|e| panic!("{e}"))
+                    });
+                    match outcome {
+                        Outcome::Done => {
+                            assert!(!raises, "thread {thread}, turn {turn}");
+                            assert!(run.out().iter().copied().eq((0..rows).map(|i| i * ticks as i64)));
+                        }
+                        Outcome::Trapped(record) => assert!(raises && record.site == OVERFLOW),
+                        Outcome::Cancelled => assert!(stops, "thread {thread}, turn {turn}"),
+                    }
                 }
             });
         }

@@ -323,6 +323,7 @@ Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Stream *strea
   copies++;
   void *target = clocks::own(to);
   stream->push("a copy to the host", [=](const clocks::Operation &by) {
+    if (sticky) return;
     memcpy(target, (const void *)from, bytes);
     clocks::use(by, from, bytes, clocks::READS);
     clocks::use(by, (uintptr_t)to, bytes, clocks::WRITES, false);
@@ -366,6 +367,7 @@ Result cuStreamWriteValue32_v2(Stream *stream, uint64_t address, uint32_t value,
   USABLE;
   if (flags != 0 || is("mute")) return INVALID;
   stream->push("a word", [address, value](const clocks::Operation &by) {
+    if (sticky) return;
     words++;
     clocks::tell(by, address, value);
   });

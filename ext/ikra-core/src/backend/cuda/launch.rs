@@ -10,7 +10,9 @@ mod lanes;
 mod memory;
 mod over;
 mod plan;
+mod prepared;
 mod waited;
+mod watch;
 
 pub use kernel::CudaKernel;
 

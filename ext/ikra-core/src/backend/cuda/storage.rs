@@ -52,6 +52,8 @@ pub struct Arena<'a> {
     region: Region<'a>,
     /// Bytes that were allocated.
     room: usize,
+    /// Whether an earlier launch had it, and all of its work on it is done.
+    is_kept: bool,
     /// Whether all work on it is done.
     is_done: Cell<bool>,
 }
@@ -127,7 +129,14 @@ impl<'a> Arena<'a> {
             Some(address) => address,
             None => allocate(device, stream, room)?,
         };
-        Ok(Self { region: Region { address, bytes, stream, device }, room, is_done: Cell::new(false) })
+        let (is_kept, is_done) = (kept.is_some(), Cell::new(false));
+        Ok(Self { region: Region { address, bytes, stream, device }, room, is_kept, is_done })
+    }
+
+    /// Whether other streams may use it now. Memory that was allocated for this launch is there once the stream has
+    /// passed this point.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// Says that the stream has passed all work on it, and that no other stream has any.
@@ -563,20 +572,30 @@ struct Slot {
     memory: Pinned,
     /// The event behind the last queued copy.
     behind: Event,
+    /// Whether the event is recorded only where somebody waits for it. Then it is behind all work that was queued by
+    /// that time, and most launches need none.
+    late: bool,
     queued: bool,
 }
 
 impl Slot {
-    fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
-        Ok(Self { memory: Pinned::new(device, bytes)?, behind: Event::new(device)?, queued: false })
+    fn new(device: &Arc<Device>, bytes: usize, late: bool) -> Result<Self> {
+        let (memory, behind) = (Pinned::new(device, bytes)?, Event::without_time(device)?);
+        Ok(Self { memory, behind, late, queued: false })
     }
-    /// Waits until the host may access the memory.
-    fn settle(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.queued) { self.behind.wait() } else { Ok(()) }
+    /// Waits until the host may access the memory. `stream`: that of the copies.
+    fn settle(&mut self, stream: &Stream) -> Result<()> {
+        if !std::mem::take(&mut self.queued) {
+            return Ok(());
+        }
+        if self.late {
+            self.behind.record(stream)?;
+        }
+        self.behind.wait()
     }
     fn queued(&mut self, stream: &Stream) -> Result<()> {
         self.queued = true;
-        self.behind.record(stream)
+        if self.late { Ok(()) } else { self.behind.record(stream) }
     }
 }
 
@@ -602,7 +621,7 @@ impl Staging {
     pub fn new(device: &Arc<Device>, copiers: Arc<rayon::ThreadPool>) -> Result<Self> {
         Ok(Self {
             device: device.clone(),
-            small_slot: Slot::new(device, SMALL_SLOT_BYTES)?,
+            small_slot: Slot::new(device, SMALL_SLOT_BYTES, true)?,
             large_slots: Vec::new(),
             copiers,
         })
@@ -613,13 +632,18 @@ impl Staging {
         self.large_slots.clear();
     }
 
+    /// Says that the stream has passed all copies of the small slot.
+    pub fn is_passed(&mut self) {
+        self.small_slot.queued = false;
+    }
+
     /// Slots for a transfer of `bytes`.
     fn slots(&mut self, bytes: usize) -> Result<&mut [Slot]> {
         if bytes <= SMALL_SLOT_BYTES {
             return Ok(std::slice::from_mut(&mut self.small_slot));
         }
         while self.large_slots.len() < LARGE_SLOTS {
-            self.large_slots.push(Slot::new(&self.device, LARGE_SLOT_BYTES)?);
+            self.large_slots.push(Slot::new(&self.device, LARGE_SLOT_BYTES, false)?);
         }
         Ok(&mut self.large_slots)
     }
@@ -638,7 +662,7 @@ impl Staging {
                 break;
             }
             let slot = &mut slots[turn % slots.len()];
-            slot.settle()?;
+            slot.settle(region.stream)?;
             let chunk = left.start..left.end.min(left.start + slot.memory.bytes);
             let mut copies = Vec::new();
             let mut memory = slot.memory.bytes_mut();
@@ -685,7 +709,7 @@ impl Staging {
         let total = download.left.end - download.under_way.front().map_or(download.left.start, |(_, r)| r.start);
         let slots = self.slots(total)?;
         while let Some((slot, chunk)) = download.under_way.pop_front() {
-            slots[slot].settle()?;
+            slots[slot].settle(region.stream)?;
             let memory = slots[slot].memory.bytes();
             let mut copies = Vec::new();
             for (offset, bytes) in parts.iter_mut() {

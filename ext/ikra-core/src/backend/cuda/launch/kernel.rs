@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Threads of a block, unless the kernel or the caller says otherwise.
@@ -53,6 +53,10 @@ const MAX_STACK_BYTES: u64 = 500 << 10;
 /// Threads get several jobs if there are so many threads per multiprocessor. That is half of what it holds. Half as
 /// many threads with several jobs each have more loads under way than all threads with one job.
 const MIN_THREADS_OF_SEVERAL: u64 = 1_024;
+
+/// How many launches are timed at first, and which later ones.
+const ALL_TIMED: u32 = 4;
+const TIMED_EVERY: u32 = 16;
 
 /// Threads of a block of small teams.
 const TEAM_BLOCK: u64 = 128;
@@ -95,6 +99,8 @@ pub struct CudaKernel {
     pub(super) call_depth: Mutex<Option<u32>>,
     /// Nanoseconds that one tick of one job took in the last launch, as the bits of an f64; 0: not known.
     pub(super) pace: AtomicU64,
+    /// How many launches the host has waited for.
+    pub(super) launches: AtomicU32,
     /// How many ticks of jobs the last launch had that the host waited for, and how long that took.
     pub(super) waited: Mutex<Option<(u64, Duration)>>,
     /// The same program for several jobs at once.
@@ -207,6 +213,7 @@ impl Maker {
             module: OnceCell::new(),
             call_depth: Mutex::default(),
             pace: AtomicU64::new(0),
+            launches: AtomicU32::new(0),
             waited: Mutex::default(),
             jammed: None,
             looping: OnceCell::new(),
@@ -252,6 +259,7 @@ impl CudaKernel {
                 module: OnceCell::new(),
                 call_depth: Mutex::default(),
                 pace: AtomicU64::new(0),
+                launches: AtomicU32::new(0),
                 waited: Mutex::default(),
                 jammed: None,
                 looping: OnceCell::new(),
@@ -355,6 +363,14 @@ impl CudaKernel {
             || launch.share.is_some()
             || launch.jobs < least * several.jobs;
         if one || !several.are_there(launch) { 1 } else { several.jobs }
+    }
+
+    /// Whether the device tells the times of the next launch, in which case it is counted. Events with a time cost their
+    /// thread as much as the launch, and launches of other threads more. So the first launches have them, and after
+    /// these one of [`TIMED_EVERY`].
+    pub(super) fn is_next_timed(&self) -> bool {
+        let count = self.launches.fetch_add(1, Ordering::Relaxed);
+        count < ALL_TIMED || count.is_multiple_of(TIMED_EVERY)
     }
 
     /// How deep calls may nest. Reserves stacks for that.

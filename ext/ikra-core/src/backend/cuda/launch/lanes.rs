@@ -65,13 +65,14 @@ impl Lanes {
     fn make(&self) -> Result<Lane> {
         let device = &self.device;
         let event = || Event::new(device);
+        let behind = || Event::without_time(device);
         Ok(Lane {
             stream: Stream::new(device)?,
             beside: Stream::new(device)?,
             staging: Staging::new(device, self.copiers.clone())?,
             page_locked: PageLockedBuffer::new(device, SLOTS)?,
             batch: 0,
-            batches: [event()?, event()?],
+            batches: [behind()?, behind()?],
             marks: [event()?, event()?, event()?, event()?],
             chains: Chains::default(),
         })
@@ -91,7 +92,7 @@ pub(super) struct Lane {
     pub(super) batch: u32,
     /// The events behind the batches under way.
     pub(super) batches: [Event; 2],
-    /// Events at the start, and behind the upload, the kernels and the download.
+    /// Events with a time: at the start, and behind the upload, the kernels and the download.
     pub(super) marks: [Event; 4],
     /// Submits ticks that are a launch each.
     pub(super) chains: Chains,

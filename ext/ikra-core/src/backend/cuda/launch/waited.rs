@@ -3,18 +3,19 @@
 //! Here: [`run`], which uses a lane and watches the cancel token. Not here: asynchronous launches
 //! ([`crate::backend::cuda::queue`]), and the places of columns in the arena ([`super::plan`]).
 
-use super::kernel::{CudaKernel, Shape};
-use super::lanes::{FLAG_SLOT, GATE_SLOT, Lane, ZERO_SLOT};
-use super::memory::address_of;
-use super::plan::{Plan, Use, runs};
+use super::kernel::CudaKernel;
+use super::lanes::{FLAG_SLOT, GATE_SLOT, Lane};
+use super::plan::{Use, runs};
+use super::prepared::Prepared;
+use super::watch::Watch;
 use crate::backend::collective::Workers;
 use crate::backend::collective::emitted::{Emitted, Records};
-use crate::backend::cuda::driver::{Device, Event, Module, Spread, Stream};
+use crate::backend::cuda::driver::{Device, Module, Spread, Stream};
 use crate::backend::cuda::emit::Header;
 use crate::backend::cuda::graph::{Chains, Launches};
 use crate::backend::cuda::groups::{self, Asked, Room};
 use crate::backend::cuda::status::Status;
-use crate::backend::cuda::storage::{Arena, Held, PageLockedBuffer, SMALL_SLOT_BYTES, Staging};
+use crate::backend::cuda::storage::{Arena, Held, SMALL_SLOT_BYTES, Staging};
 use crate::backend::threads::Threads;
 use crate::backend::{CancelToken, Key, Launch, Outcome};
 use crate::error::{Error, Result};
@@ -28,8 +29,6 @@ use std::time::{Duration, Instant};
 
 /// Fused ticks run for about so long before the host checks for a stop.
 const SLICE: Duration = Duration::from_millis(100);
-/// How often a thread that waits asks the driver whether the device failed.
-const ASK_EVERY: Duration = Duration::from_millis(2);
 /// The most launches of single ticks between two checks of the status. CUDA queues more before it blocks.
 const MAX_LAUNCHES: u64 = 384;
 
@@ -44,62 +43,26 @@ pub(super) fn run(
     launch: Launch<'_>,
     beside: Beside<'_>,
 ) -> Result<Outcome> {
-    // columns that are on the device already are not copied
-    let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
-    let moves = |(used, resident): (&Use, &Option<u64>)| if resident.is_some() { Use::None } else { *used };
-    let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
-    let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
-    let Shape { grid, block, cells } = kernel.shape(module, &launch)?;
     let Lane { stream, beside: other, staging, page_locked, batch, batches, marks, chains } = lane;
     let (epilogue, mut table) = match beside {
         Beside::Epilogue(words) => (words, None),
         Beside::Groups(groups, asked) => (&[][..], Some((GroupMemory::new(device, stream, groups)?, groups, asked))),
     };
     let words = table.as_ref().map_or(&[][..], |(memory, ..)| &memory.words);
-    let params = [launch.params, &cells, words].concat();
-    let in_memory = if kernel.emitted.indirect { (lengths.len() + params.len()) * 8 } else { 0 };
-    let plan = Plan::new(&uses, &lengths, in_memory);
-    let call_depth = kernel.call_depth()?;
-    let arena = Arena::new(device, stream, plan.end)?;
-
-    let buffers: Vec<u64> = plan
-        .offsets
-        .iter()
-        .enumerate()
-        .map(|(i, offset)| {
-            let bias = launch.biases[i].wrapping_mul(kernel.layout.stride(i) as u64);
-            let address = offset.map(|o| arena.address + o as u64).or(resident[i]);
-            address.map_or(0, |address| address.wrapping_sub(bias))
-        })
-        .collect();
-    let memory: Vec<u8> = kernel.emitted.memory(&buffers, &params).into_iter().flat_map(u64::to_ne_bytes).collect();
-
-    let header = Header {
-        jobs: launch.jobs,
-        limit: launch.limit.0,
-        seed: launch.seed,
-        section: launch.section,
-        call_depth,
-        stop_key: arena.address + plan.status as u64,
-        trap: arena.address + plan.status as u64 + 8,
-        ..Header::default()
-    };
-    let mut args = kernel.emitted.arguments(&header, &buffers, &[&params], arena.address + plan.arguments as u64);
+    let prepared = Prepared::new(device, kernel, module, &launch, words)?;
+    let arena = Arena::new(device, stream, prepared.plan.end)?;
+    let (mut args, memory) = prepared.arguments(kernel, &launch, arena.address);
     args.extend_from_slice(epilogue);
-    let code = Spread { module: module.clone(), grid, block };
+    let Prepared { uses, plan, code, .. } = prepared;
     let mut ticks =
         Ticks { device, kernel, stream, chains, code, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
-    let mut watch = Watch {
-        cancel: launch.cancel,
-        stop_sent: None,
-        page_locked,
-        arena: &arena,
-        allocated: &marks[0],
-        status: plan.status,
-        beside: other,
-    };
+    let timed = launch.timings.exact || kernel.is_next_timed();
+    let new = (!arena.is_kept()).then_some(&marks[0]);
+    let mut watch = Watch::new(launch.cancel, page_locked, *arena, new, plan.status, other);
 
-    marks[0].record(stream)?;
+    if timed || new.is_some() {
+        marks[0].record(stream)?;
+    }
     let initial = Status::initial(launch.limit);
     // Rows that no element stores would be lost. A launch with a limit must keep all rows.
     let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= jobs;
@@ -125,7 +88,9 @@ pub(super) fn run(
         arena.fill(plan.status + 8, 8, 0)?;
         gate = page_locked.hold(GATE_SLOT, stream);
     }
-    marks[1].record(stream)?;
+    if timed {
+        marks[1].record(stream)?;
+    }
 
     // The batches of ticks under way. If all is small, the download follows the last of them.
     // A launch with too small a table runs again. Nothing that it has written may come back, so the table is read
@@ -133,7 +98,6 @@ pub(super) fn run(
     let small = table.is_none() && plan.end - plan.written <= SMALL_SLOT_BYTES;
     let mut under_way: VecDeque<(Range<u64>, usize, Option<u32>, Instant)> = VecDeque::new();
     let mut download = None;
-    let mut last = 0;
     let mut bytes = initial;
     let ended = (|| {
         let mut stopped = false;
@@ -142,13 +106,16 @@ pub(super) fn run(
             if !stopped && under_way.len() < depth && !ticks.are_over() {
                 let range = ticks.queue_batch()?;
                 let slot = turn % batches.len();
-                last = slot;
-                if ticks.are_over() {
+                if ticks.are_over() && timed {
                     marks[2].record(stream)?;
                 }
                 drop(gate.take());
                 if ticks.are_over() && small {
                     download = Some(staging.begin_download(&arena, plan.written..plan.end)?);
+                    // nothing follows it
+                    if timed {
+                        marks[3].record(stream)?;
+                    }
                 } else {
                     page_locked.fetch(slot, &arena, plan.status)?;
                 }
@@ -161,7 +128,7 @@ pub(super) fn run(
                 }
             }
             let Some((range, slot, number, queued)) = under_way.pop_front() else { break };
-            watch.wait(&batches[slot], number)?;
+            watch.wait(number.map(|number| (FLAG_SLOT, number)), &batches[slot])?;
             if download.is_none() || !under_way.is_empty() || !ticks.are_over() {
                 bytes = page_locked.read(slot);
                 // later ticks do not start after the launch was stopped
@@ -169,7 +136,7 @@ pub(super) fn run(
             }
             ticks.adapt(&range, queued.elapsed());
         }
-        if !ticks.are_over() {
+        if !ticks.are_over() && timed {
             marks[2].record(stream)?;
         }
         Ok::<_, Error>(())
@@ -186,6 +153,7 @@ pub(super) fn run(
 
     let came_back = download.is_some();
     if let Some(download) = download {
+        staging.is_passed();
         staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &[], &mut bytes, &[]))?;
     }
     let outcome = Status::read(&bytes).outcome(launch.cancel);
@@ -221,21 +189,21 @@ pub(super) fn run(
             staging.finish_download(&arena, download, &mut run)?;
         }
     }
-    // nothing follows a download that was queued with the last batch
-    let end = if came_back { &batches[last] } else { &marks[3] };
     if !came_back {
-        end.record(stream)?;
-        end.wait()?;
+        marks[3].record(stream)?;
+        marks[3].wait()?;
     }
     arena.is_done();
     table.iter().for_each(|(memory, ..)| memory.arena.is_done());
-    launch.timings.upload += marks[1].since(&marks[0]);
-    let kernel_time = marks[2].since(&marks[1]);
-    launch.timings.kernel += kernel_time;
-    launch.timings.download += end.since(&marks[2]);
-    if outcome == Outcome::Done {
-        let pace = kernel_time.as_nanos() as f64 / (launch.jobs as f64 * launch.ticks as f64);
-        kernel.pace.store(pace.to_bits(), Ordering::Relaxed);
+    if timed {
+        launch.timings.upload += marks[1].since(&marks[0]);
+        let kernel_time = marks[2].since(&marks[1]);
+        launch.timings.kernel += kernel_time;
+        launch.timings.download += marks[3].since(&marks[2]);
+        if outcome == Outcome::Done {
+            let pace = kernel_time.as_nanos() as f64 / (launch.jobs as f64 * launch.ticks as f64);
+            kernel.pace.store(pace.to_bits(), Ordering::Relaxed);
+        }
     }
     Ok(outcome)
 }
@@ -383,60 +351,5 @@ impl Launches for Batch<'_> {
         let tick = self.range.start + index as u64 * self.each;
         (self.args[Header::TICK_BEGIN], self.args[Header::TICK_END]) = (tick, tick + self.each);
         (self.code, self.args)
-    }
-}
-
-/// Waits for the device, and watches the cancel token.
-struct Watch<'a> {
-    cancel: &'a CancelToken,
-    /// When the stop key was last sent to the device.
-    stop_sent: Option<Instant>,
-    page_locked: &'a PageLockedBuffer,
-    arena: &'a Arena<'a>,
-    /// The event behind the allocation of the arena.
-    allocated: &'a Event,
-    status: usize,
-    beside: &'a Stream,
-}
-
-impl Watch<'_> {
-    /// Waits for a batch: for the event behind it, and the number that the stream writes. Looks at that number, because
-    /// several threads that ask the driver delay each other, and every launch. Spins at first, because most kernels are
-    /// short. Then sleeps, longer and longer.
-    fn wait(&mut self, event: &Event, number: Option<u32>) -> Result<()> {
-        let start = Instant::now();
-        let mut asked = start;
-        loop {
-            match number {
-                Some(number) if self.page_locked.has_come(FLAG_SLOT, number) => return event.wait(),
-                // after a fault the number never comes
-                Some(_) if asked.elapsed() < ASK_EVERY => {}
-                _ if event.is_past()? => return Ok(()),
-                _ => asked = Instant::now(),
-            }
-            // Sent repeatedly: the upload may still be under way and overwrite the stop key.
-            if self.cancel.is_cancelled() && self.stop_sent.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
-                self.stop()?;
-            }
-            match start.elapsed() {
-                t if t < Duration::from_micros(50) => (0..16).for_each(|_| std::hint::spin_loop()),
-                // other sections may need the processor
-                t if t < Duration::from_millis(2) => std::thread::yield_now(),
-                t if t < Duration::from_millis(50) => std::thread::sleep(Duration::from_micros(20)),
-                _ => std::thread::sleep(Duration::from_micros(200)),
-            }
-        }
-    }
-
-    /// Makes all jobs end at their next check. The other stream may not use the arena before this one has allocated it.
-    fn stop(&mut self) -> Result<()> {
-        self.allocated.wait()?;
-        self.stop_sent = Some(Instant::now());
-        self.page_locked.send_zero(ZERO_SLOT, self.arena, self.status, self.beside)
-    }
-
-    /// Waits until the stop key has been sent: the arena is freed in the order of the other stream.
-    fn end(&self) -> Result<()> {
-        self.stop_sent.map_or(Ok(()), |_| self.beside.finish())
     }
 }
