@@ -443,8 +443,13 @@ fn leaving(choices: &[usize]) -> Program {
         ["v80: bool = icmp.ge v3, 2\n if v80 {", "way.10 = add way.10, 10\n }\n way.10 = add way.10, 1000"],
         ["block L8 {", "way.10 = add way.10, 20\n }\n way.10 = add way.10, 2000"],
         ["more.81: i64 = copy 1", "way.10 = add way.10, more.81"],
+        // a count of each job's own
+        ["more.81: i64 = copy job.0", "way.10 = add way.10, more.81"],
+        // jobs that do not begin the loop
+        ["v80: bool = icmp.ge job.0, 3\n if v80 {", "}\n way.10 = add way.10, 1000"],
+        ["v79: i64 = and job.0, 1\n v80: bool = icmp.eq v79, 1\n if v80 {", "}\n way.10 = add way.10, 3000"],
     ];
-    let around = arounds[choices[0] % 4];
+    let around = arounds[choices[0] % arounds.len()];
     let counts = choices[1] % 3;
     let mut exits = String::new();
     if counts > 0 {
@@ -477,6 +482,18 @@ fn leaving(choices: &[usize]) -> Program {
     escape_in(around, &exits, &step, behind)
 }
 
+/// Jobs that do not begin a loop, which others repeat, leave it at once.
+#[test]
+fn jobs_that_skip_a_loop_wait_for_those_that_repeat_it() {
+    for start in ["icmp.ge job.0, 3", "icmp.lt job.0, 62", "icmp.gt job.0, 1000"] {
+        let around = [&*format!("v80: bool = {start}\n if v80 {{"), "}\n way.10 = add way.10, 1000"];
+        let program = escape_in(around, ESCAPES, "", "");
+        assert!(Jam::of(&program, Grouping::Consecutive).is_some(), "{start}");
+        let (outcome, together) = both(&program, Grouping::Consecutive, 0, [1, 64, 40]);
+        assert!(together && outcome == Outcome::Done, "{start}");
+    }
+}
+
 #[test]
 fn a_job_that_has_left_a_loop_raises_nothing() {
     // jobs that have left go on to large numbers, which would be checked
@@ -487,8 +504,9 @@ fn a_job_that_has_left_a_loop_raises_nothing() {
         "more.50 = checked add more.50, 1311768467463790320 else s1",
         "more.50 = checked sub more.50, 1311768467463790320 else s1",
     ];
-    for step in sums {
-        let program = escape_in(["more.50: i64 = copy 0", ""], ESCAPES, step, "way.10 = add way.10, more.50");
+    for (start, step) in sums.into_iter().flat_map(|step| [("copy 0", step), ("add job.0, 1", step)]) {
+        let start = format!("more.50: i64 = {start}");
+        let program = escape_in([&start, ""], ESCAPES, step, "way.10 = add way.10, more.50");
         let ends: Vec<Outcome> = [3, 50]
             .map(|inner| both(&program, Grouping::Consecutive, 0, [1, 64, inner]))
             .into_iter()
@@ -516,12 +534,11 @@ fn loops_that_do_what_a_job_that_has_left_must_not_do_run_singly() {
     let own_row = "v40: i64 = float_to_int x.7\n    v41: f64 = load left[v40]\n    y.8 = fadd y.8, v41";
     let stores = "store counts[job.0] = count.9";
     let checked = "way.10 = checked mul way.10, count.9 else s1";
-    let checked_apart = "v40: i64 = add job.0, count.9\n    v41: i64 = checked add v40, 1 else s1\n    v42: f64 = int_to_float v41\n    y.8 = fadd y.8, v42";
     // a row that exists only for jobs that an exit has let pass, or that have taken a branch
     let kept_row = "v41: f64 = load left[job.0]\n    y.8 = fadd y.8, v41";
     let branch =
         "v40: bool = fcmp.lt x.7, 0.5\n    if v40 {\n      v41: f64 = load left[count.9]\n      y.8 = copy v41\n    }";
-    for step in [own_row, kept_row, branch, stores, checked, checked_apart] {
+    for step in [own_row, kept_row, branch, stores, checked] {
         assert!(Jam::of(&escape(ESCAPES, step, ""), Grouping::Consecutive).is_none(), "{step}");
     }
     // on a GPU threads leave by themselves

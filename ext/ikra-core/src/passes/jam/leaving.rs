@@ -66,6 +66,9 @@ pub fn prepared(func: &Func, shapes_of: impl Fn(&Func, Leaving) -> Option<Shapes
     let (mut func, mut leaving) = (func.clone(), Leaving::new());
     loop {
         let shapes = shapes_of(&func, leaving.clone())?;
+        if unguarded(&mut func, &shapes) {
+            continue;
+        }
         let Some(label) = unprepared(&func.body, &shapes) else { return Some((func, shapes)) };
         let mut body = std::mem::take(&mut func.body);
         if unstripped(&mut body, label) {
@@ -79,6 +82,28 @@ pub fn prepared(func: &Func, shapes_of: impl Fn(&Func, Leaving) -> Option<Shapes
         func.body = body;
         leaving.insert(label);
     }
+}
+
+/// Takes a loop out of a branch that not all jobs take: `if c { loop { … } }` becomes `loop { break unless c; … }`. So the
+/// jobs that would not begin it leave it at once. Such branches come from [`crate::passes::rotate`]. Returns whether
+/// there was one.
+fn unguarded(func: &mut Func, shapes: &Shapes) -> bool {
+    let counts = Counts::of(func);
+    let alone = |operand: &Operand| matches!(operand, Operand::Var(v) if counts.assigned(*v) == 1);
+    let mut body = std::mem::take(&mut func.body);
+    let mut done = false;
+    walk_mut(&mut body, &mut |stmt| {
+        let Stmt::If { cond, then, otherwise } = stmt else { return };
+        let [Stmt::Loop { label, body }] = &mut then[..] else { return };
+        if done || !otherwise.is_empty() || shapes.operand(*cond) == Shape::Same || !alone(cond) {
+            return;
+        }
+        body.insert(0, Stmt::If { cond: *cond, then: Vec::new(), otherwise: vec![Stmt::Break(*label)] });
+        *stmt = then.remove(0);
+        done = true;
+    });
+    func.body = body;
+    done
 }
 
 /// The first loop that is not prepared and has an exit whose condition differs between jobs.
@@ -442,7 +467,7 @@ pub fn is_defined_for_all(stmt: &Stmt, shapes: &Shapes) -> bool {
         // been the check.
         Stmt::Load { row, .. } => is_same(row),
         // if it overflows, the jobs run singly
-        Stmt::Checked { op: CheckedOp::Add | CheckedOp::Sub, args, .. } => args.iter().all(is_same),
+        Stmt::Checked { op: CheckedOp::Add | CheckedOp::Sub, .. } => true,
         Stmt::Checked { .. } | Stmt::Begin { .. } => false,
         _ => true,
     }

@@ -217,12 +217,12 @@ impl<'a> Weaver<'a> {
                 out.extend(loads.map(|(dst, row)| Stmt::Load { dst, column: *column, row }));
             }
             Stmt::Checked { dst, op, args, site } => {
-                let [Shape::Same, Shape::Same] = args.map(|arg| self.shapes.operand(arg)) else { return None };
                 self.may_end()?;
-                let args = args.map(|arg| self.lane(arg, 0, out));
                 if self.staying.is_some() {
-                    return self.sum_or_singly(*dst, *op, args, out);
+                    return self.sum_or_singly(*dst, *op, *args, out);
                 }
+                let [Shape::Same, Shape::Same] = args.map(|arg| self.shapes.operand(arg)) else { return None };
+                let args = args.map(|arg| self.lane(arg, 0, out));
                 for lane in self.lanes[dst.index()].clone() {
                     out.push(Stmt::Checked { dst: lane, op: *op, args, site: *site });
                 }
@@ -393,22 +393,30 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// A checked sum or difference of values that all jobs have in common. If it overflows, the group gives up: the
+    /// A checked sum or difference in a loop that jobs leave apart. If it overflows for any job, the group gives up: the
     /// first job, whose exception the check would raise, may have left the loop.
     fn sum_or_singly(&mut self, dst: VarId, op: CheckedOp, args: [Operand; 2], out: &mut Vec<Stmt>) -> Option<()> {
-        let [one, other] = args;
-        let wrapping = if op == CheckedOp::Add { Op::Add } else { Op::Sub };
-        let result = super::op(self.func, wrapping, args, out);
-        // both signs differ from the result's; of a difference, the signs of its operands differ, and those of the
-        // first operand and the result
-        let with = if op == CheckedOp::Add { result } else { one };
-        let signs =
-            [super::op(self.func, Op::Xor, [one, result], out), super::op(self.func, Op::Xor, [with, other], out)];
-        let both = super::op(self.func, Op::And, signs, out);
-        let overflows = super::test(self.func, Cmp::Lt, both, number(self.single.ty(dst.into()), 0), out);
-        out.push(leave(overflows, self.exits.singly));
         let lanes = self.lanes[dst.index()].clone();
-        out.extend(lanes.into_iter().map(|dst| Stmt::Let { dst, op: Op::Copy, args: vec![result] }));
+        let alike = args.iter().all(|arg| self.shapes.operand(*arg) == Shape::Same);
+        let wrapping = if op == CheckedOp::Add { Op::Add } else { Op::Sub };
+        let (mut results, mut signs) = (Vec::new(), None);
+        for lane in 0..if alike { 1 } else { lanes.len() } {
+            let [one, other] = args.map(|arg| self.lane(arg, lane, out));
+            let result = super::op(self.func, wrapping, [one, other], out);
+            // both signs differ from the result's; of a difference, the signs of its operands differ, and those of the
+            // first operand and the result
+            let with = if op == CheckedOp::Add { result } else { one };
+            let own =
+                [super::op(self.func, Op::Xor, [one, result], out), super::op(self.func, Op::Xor, [with, other], out)];
+            let own = super::op(self.func, Op::And, own, out);
+            signs = Some(signs.map_or(own, |all| super::op(self.func, Op::Or, [all, own], out)));
+            results.push(result);
+        }
+        let overflows = super::test(self.func, Cmp::Lt, signs?, number(self.single.ty(dst.into()), 0), out);
+        out.push(leave(overflows, self.exits.singly));
+        let result = |lane: usize| results[if alike { 0 } else { lane }];
+        let copies = lanes.into_iter().enumerate();
+        out.extend(copies.map(|(lane, dst)| Stmt::Let { dst, op: Op::Copy, args: vec![result(lane)] }));
         Some(())
     }
 
