@@ -9,7 +9,7 @@
 use super::leaving::{Leaving, exit};
 use super::parting::parts;
 use super::{Division, Grouping};
-use crate::ir::{Ctx, Func, LabelId, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::ir::{CheckedOp, Ctx, Func, LabelId, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::loops::Counts;
 use std::collections::HashSet;
 
@@ -173,9 +173,9 @@ impl Shapes {
                         self.set(*dst, if row == Shape::Same { Shape::Same } else { Shape::Differs });
                     }
                 }
-                Stmt::Checked { dst, args, .. } => {
+                Stmt::Checked { dst, op, args, .. } => {
                     if let Some(args) = self.known(*args) {
-                        self.set(*dst, if args == [Shape::Same; 2] { Shape::Same } else { Shape::Differs });
+                        self.set(*dst, checked(*op, args));
                     }
                 }
                 Stmt::If { then, otherwise, .. } => {
@@ -310,6 +310,16 @@ impl Shapes {
 
     pub fn width(&self) -> i64 {
         self.width
+    }
+}
+
+/// The shape of a checked result. The group tests that none of its jobs overflows.
+fn checked(op: CheckedOp, args: [Shape; 2]) -> Shape {
+    match (op, args) {
+        (_, [Shape::Same, Shape::Same]) => Shape::Same,
+        (CheckedOp::Add | CheckedOp::Sub, [Shape::Step { by, .. }, Shape::Same])
+        | (CheckedOp::Add, [Shape::Same, Shape::Step { by, .. }]) => Shape::step(by),
+        _ => Shape::Differs,
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Weaver<'a> {
     staying: Option<Vec<VarId>>,
     /// Registers that were computed before all else ([`Weaver::ahead`]).
     ahead: HashSet<VarId>,
+    /// Of conditions that two jobs decide: whether this is not so ([`Weaver::edges`]).
+    edges: HashMap<VarId, Operand>,
     /// Conditions that have this value in no job of the group.
     never: HashSet<(VarId, bool)>,
     /// Whether something was stored. From then on the group must not give up.
@@ -52,6 +54,16 @@ enum Turn {
     Now,
     /// All jobs have had their turns.
     Over,
+}
+
+/// The operation without its check.
+fn wrapping(op: CheckedOp) -> Op {
+    match op {
+        CheckedOp::Add => Op::Add,
+        CheckedOp::Sub => Op::Sub,
+        CheckedOp::Mul => Op::Mul,
+        CheckedOp::And => Op::And,
+    }
 }
 
 impl<'a> Weaver<'a> {
@@ -94,6 +106,7 @@ impl<'a> Weaver<'a> {
             in_loop: false,
             staying: None,
             ahead: HashSet::new(),
+            edges: HashMap::new(),
             never: HashSet::new(),
             stored: false,
             begun: None,
@@ -165,6 +178,26 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
+    /// The conditions of jobs that decide for all of the group, if a value that steps from job to job is compared with
+    /// one that all have in common: the first job's, the last job's, and whether the value wraps around in between.
+    fn edges(&mut self, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) {
+        let (order, cmp): (fn(Cmp) -> Op, Cmp) = match op {
+            Op::ICmp(cmp) => (Op::ICmp, cmp),
+            Op::UCmp(cmp) => (Op::UCmp, cmp),
+            _ => return,
+        };
+        let [one, other] = args[..] else { return };
+        let (stepping, by) = match (self.step(one), self.step(other)) {
+            (Some(by), None) if self.shapes.operand(other) == Shape::Same => (one, by),
+            (None, Some(by)) if self.shapes.operand(one) == Shape::Same => (other, by),
+            _ => return,
+        };
+        if !matches!(cmp, Cmp::Eq | Cmp::Ne) && !self.shapes.is_assigned_again(dst) {
+            let wraps = self.wraps(stepping, by, self.width() - 1, order, out);
+            self.edges.insert(dst, wraps);
+        }
+    }
+
     /// None: a group cannot run this list.
     pub fn list(&mut self, body: &[Stmt]) -> Option<Vec<Stmt>> {
         let mut out = Vec::new();
@@ -218,10 +251,14 @@ impl<'a> Weaver<'a> {
             }
             Stmt::Checked { dst, op, args, site } => {
                 self.may_end()?;
-                if self.staying.is_some() {
+                let shapes = args.map(|arg| self.shapes.operand(arg));
+                let steps = matches!(self.shapes.operand((*dst).into()), Shape::Step { .. });
+                if self.staying.is_some() || (steps && shapes != [Shape::Same; 2]) {
                     return self.sum_or_singly(*dst, *op, *args, out);
                 }
-                let [Shape::Same, Shape::Same] = args.map(|arg| self.shapes.operand(arg)) else { return None };
+                if shapes != [Shape::Same; 2] {
+                    return None;
+                }
                 let args = args.map(|arg| self.lane(arg, 0, out));
                 for lane in self.lanes[dst.index()].clone() {
                     out.push(Stmt::Checked { dst: lane, op: *op, args, site: *site });
@@ -372,7 +409,8 @@ impl<'a> Weaver<'a> {
         }
     }
 
-    fn assign(&mut self, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) -> Option<()> {
+    fn assign(&mut self, dst: VarId, op: Op, given: &[Operand], out: &mut Vec<Stmt>) -> Option<()> {
+        let args = given;
         if let Some(divisor) = self.shapes.divides(dst) {
             self.test_across(divisor, out)?;
         }
@@ -390,19 +428,26 @@ impl<'a> Weaver<'a> {
         let args: Vec<_> =
             (0..dsts.len()).map(|lane| args.iter().map(|arg| self.lane(*arg, lane, out)).collect()).collect();
         out.extend(dsts.into_iter().zip(args).map(|(dst, args)| Stmt::Let { dst, op, args }));
+        self.edges(dst, op, given, out);
         Some(())
     }
 
-    /// A checked sum or difference in a loop that jobs leave apart. If it overflows for any job, the group gives up: the
-    /// first job, whose exception the check would raise, may have left the loop.
+    /// A checked sum or difference. If it overflows for any job, the group gives up: the first job, whose exception the
+    /// check would raise, may have left the loop, or not overflow.
     fn sum_or_singly(&mut self, dst: VarId, op: CheckedOp, args: [Operand; 2], out: &mut Vec<Stmt>) -> Option<()> {
-        let lanes = self.lanes[dst.index()].clone();
-        let alike = args.iter().all(|arg| self.shapes.operand(*arg) == Shape::Same);
-        let wrapping = if op == CheckedOp::Add { Op::Add } else { Op::Sub };
+        let (ty, lanes) = (self.single.ty(dst.into()), self.lanes[dst.index()].clone());
+        let steps = args.into_iter().find_map(|arg| Some((arg, self.step(arg)?)));
+        let jobs: Vec<usize> = match steps {
+            None if args.iter().all(|arg| self.shapes.operand(*arg) == Shape::Same) => vec![0],
+            // where the operand wraps around between no two jobs, and the result neither in the first nor in the last,
+            // it does so in none
+            Some(_) if lanes.len() == 1 => vec![0, self.width() - 1],
+            _ => (0..self.width()).collect(),
+        };
         let (mut results, mut signs) = (Vec::new(), None);
-        for lane in 0..if alike { 1 } else { lanes.len() } {
-            let [one, other] = args.map(|arg| self.lane(arg, lane, out));
-            let result = super::op(self.func, wrapping, [one, other], out);
+        for job in &jobs {
+            let [one, other] = args.map(|arg| self.lane(arg, *job, out));
+            let result = super::op(self.func, wrapping(op), [one, other], out);
             // both signs differ from the result's; of a difference, the signs of its operands differ, and those of the
             // first operand and the result
             let with = if op == CheckedOp::Add { result } else { one };
@@ -412,12 +457,31 @@ impl<'a> Weaver<'a> {
             signs = Some(signs.map_or(own, |all| super::op(self.func, Op::Or, [all, own], out)));
             results.push(result);
         }
-        let overflows = super::test(self.func, Cmp::Lt, signs?, number(self.single.ty(dst.into()), 0), out);
+        let overflows = super::test(self.func, Cmp::Lt, signs?, number(ty, 0), out);
         out.push(leave(overflows, self.exits.singly));
-        let result = |lane: usize| results[if alike { 0 } else { lane }];
-        let copies = lanes.into_iter().enumerate();
-        out.extend(copies.map(|(lane, dst)| Stmt::Let { dst, op: Op::Copy, args: vec![result(lane)] }));
+        if let (Some((arg, by)), [_, last]) = (steps, &jobs[..]) {
+            let wraps = self.wraps(arg, by, *last, Op::ICmp, out);
+            out.push(leave(wraps, self.exits.singly));
+        }
+        let result = |lane: usize| results[if jobs.len() == lanes.len() { lane } else { 0 }];
+        let copies = lanes.iter().enumerate();
+        out.extend(copies.map(|(lane, dst)| Stmt::Let { dst: *dst, op: Op::Copy, args: vec![result(lane)] }));
         Some(())
+    }
+
+    /// By how much a value steps from job to job.
+    fn step(&self, operand: Operand) -> Option<i64> {
+        match self.shapes.operand(operand) {
+            Shape::Step { by, .. } => Some(by),
+            _ => None,
+        }
+    }
+
+    /// Whether a value that steps by so much wraps around between the first job and this one, in the order of such
+    /// comparisons.
+    fn wraps(&mut self, operand: Operand, by: i64, last: usize, order: fn(Cmp) -> Op, out: &mut Vec<Stmt>) -> Operand {
+        let [first, last] = [0, last].map(|job| self.lane(operand, job, out));
+        self.truth(order(if by < 0 { Cmp::Gt } else { Cmp::Lt }), vec![last, first], out)
     }
 
     /// Copies a value that all jobs have in common to each job's register, where later assignments will differ. Each
@@ -481,10 +545,19 @@ impl<'a> Weaver<'a> {
             _ => return self.part_ways(cond, then, otherwise, out),
         };
         self.may_end()?;
+        let wraps = match cond {
+            Operand::Var(v) => self.edges.get(&v).copied(),
+            _ => None,
+        };
+        let last = self.width() - 1;
         let mut cond_of_all = self.lane(cond, 0, out);
-        for lane in 1..self.width() {
+        for lane in if wraps.is_some() { last..last + 1 } else { 1..last + 1 } {
             let next = self.lane(cond, lane, out);
             cond_of_all = op(self.func, all, [cond_of_all, next], out);
+        }
+        if let Some(wraps) = wraps {
+            let gives_up = if all == Op::Or { wraps } else { self.truth(Op::Not, vec![wraps], out) };
+            cond_of_all = op(self.func, all, [cond_of_all, gives_up], out);
         }
         let (then, otherwise) = match all {
             Op::Or => (vec![Stmt::Break(self.exits.singly)], Vec::new()),
@@ -694,9 +767,15 @@ impl<'a> Weaver<'a> {
                     out.push(Stmt::FetchAdd { dst, column: *column, row, value });
                 }
                 Stmt::Checked { dst, op, args, site } if self.turn == Turn::Now => {
-                    let (dst, lane) = self.own(*dst, lane);
-                    let args = args.map(|arg| self.lane(arg, lane, out));
-                    out.push(Stmt::Checked { dst, op: *op, args, site: *site });
+                    let own = args.map(|arg| self.lane(arg, lane, out));
+                    let steps = self.step((*dst).into()).is_some();
+                    let checked = if steps { fresh(self.func, self.single.ty((*dst).into())) } else { self.own(*dst, lane).0 };
+                    out.push(Stmt::Checked { dst: checked, op: *op, args: own, site: *site });
+                    if steps {
+                        // the register has the first job's value
+                        let args = args.map(|arg| self.lane(arg, 0, out)).to_vec();
+                        out.push(Stmt::Let { dst: self.lanes[dst.index()][0], op: wrapping(*op), args });
+                    }
                 }
                 Stmt::Trap { site, operands } if self.turn == Turn::Now => {
                     let operands = operands.iter().map(|o| self.lane(*o, lane, out)).collect();
