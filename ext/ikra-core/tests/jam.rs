@@ -256,6 +256,34 @@ fn groups_go_down_where_other_rows_load_the_same() {
     assert_eq!(groups(&program), (8, (70 * 41_u64).div_ceil(8), 1));
 }
 
+/// The first and the last job of a group decide for all where a value steps from job to job. It may wrap around between
+/// two of them.
+#[test]
+fn checks_of_values_that_step_raise_for_the_jobs_for_which_they_do() {
+    let (least, most) = (i64::MIN, i64::MAX);
+    let starts = [0, -20, most - 100, most - 30, most - 10, most, least, least + 15];
+    let sums = ["checked add step.40, 9", "checked add -12, step.40", "checked sub step.40, 7"];
+    let (mut ends, mut grouped) = ([0, 0], 0);
+    for (number, start) in starts.into_iter().enumerate() {
+        for (sum, factor) in sums.iter().flat_map(|sum| [(sum, 1), (sum, -1), (sum, 3)]) {
+            let before = format!("v41: i64 = mul v11, {factor}\n  step.40: i64 = add v41, {start}");
+            for test in ["icmp.ge", "icmp.lt", "icmp.gt", "ucmp.le", "ucmp.gt"] {
+                let limit = [20, most - 8, least + 9, -3, 0][(number + test.len() + (factor + 1) as usize) % 5];
+                let body = format!(
+                    "step.40 = {sum} else s1\n    v42: bool = {test} step.40, {limit}\n    if v42 {{\n      trap s0 k.16\n    }}"
+                );
+                let program = product(&before, &body, "store counts[job.0] = step.40");
+                for sizes in [[2, 37, 2], [1, 64, 5]] {
+                    let (outcome, together) = both(&program, Grouping::Consecutive, 0, sizes);
+                    ends[usize::from(outcome == Outcome::Done)] += 1;
+                    grouped += usize::from(together);
+                }
+            }
+        }
+    }
+    assert!(ends[0] > 100 && ends[1] > 50 && grouped == ends[0] + ends[1], "{ends:?}, {grouped} grouped");
+}
+
 #[test]
 fn jobs_that_store_in_loops_are_no_groups() {
     let stores = "store counts[job.0] = k.16";

@@ -769,7 +769,8 @@ impl<'a> Weaver<'a> {
                 Stmt::Checked { dst, op, args, site } if self.turn == Turn::Now => {
                     let own = args.map(|arg| self.lane(arg, lane, out));
                     let steps = self.step((*dst).into()).is_some();
-                    let checked = if steps { fresh(self.func, self.single.ty((*dst).into())) } else { self.own(*dst, lane).0 };
+                    let checked =
+                        if steps { fresh(self.func, self.single.ty((*dst).into())) } else { self.own(*dst, lane).0 };
                     out.push(Stmt::Checked { dst: checked, op: *op, args: own, site: *site });
                     if steps {
                         // the register has the first job's value
