@@ -43,6 +43,7 @@ mod scalar_replacement;
 mod single;
 mod single_precision;
 mod speculate_overflow;
+mod strip_checks;
 mod strip_mine;
 pub mod team;
 mod ticks;
@@ -179,6 +180,8 @@ pub const CPU: &[Pass] = &[
 
 /// What the CUDA backend adds, for processors that wait at loads and branches.
 pub const CUDA: &[Pass<Versioned>] = &[
+    // Sums whose overflow it rules out are nothing to speculate on.
+    strip_checks::PASS,
     speculate_overflow::PASS,
     // Takes loads out of branches, so that branches can be combined.
     load_pipelining::PASS,
