@@ -91,7 +91,7 @@ fn list(body: &mut [Stmt], facts: &mut Facts<'_>) -> bool {
     changed
 }
 
-/// The place of the strip in a loop over strips: what it repeats does not depend on where strips begin, and strips go on
+/// The place of the strip in a loop over strips. What it repeats does not depend on where strips begin, and they go on
 /// until the count ends them.
 fn strip_in(label: LabelId, body: &[Stmt]) -> Option<usize> {
     let [

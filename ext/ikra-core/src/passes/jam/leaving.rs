@@ -84,8 +84,8 @@ pub fn prepared(func: &Func, shapes_of: impl Fn(&Func, Leaving) -> Option<Shapes
     }
 }
 
-/// Takes a loop out of a branch that not all jobs take: `if c { loop { … } }` becomes `loop { break unless c; … }`. So the
-/// jobs that would not begin it leave it at once. Such branches come from [`crate::passes::rotate`]. Returns whether
+/// Takes a loop out of a branch that not all jobs take: `if c { loop { … } }` becomes `loop { break unless c; … }`. So
+/// the jobs that would not begin it leave it at once. Such branches come from [`crate::passes::rotate`]. Returns whether
 /// there was one.
 fn unguarded(func: &mut Func, shapes: &Shapes) -> bool {
     let counts = Counts::of(func);

@@ -35,7 +35,7 @@ pub struct Weaver<'a> {
     staying: Option<Vec<VarId>>,
     /// Registers that were computed before all else ([`Weaver::ahead`]).
     ahead: HashSet<VarId>,
-    /// Of conditions that two jobs decide: whether this is not so ([`Weaver::edges`]).
+    /// Of conditions that two jobs decide: whether the value wraps around, so that all decide ([`Weaver::edges`]).
     edges: HashMap<VarId, Operand>,
     /// Conditions that have this value in no job of the group.
     never: HashSet<(VarId, bool)>,
@@ -178,8 +178,8 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// The conditions of jobs that decide for all of the group, if a value that steps from job to job is compared with
-    /// one that all have in common: the first job's, the last job's, and whether the value wraps around in between.
+    /// Notes that two jobs decide a condition for all: a value that steps from job to job is compared with one that all
+    /// have in common. If the value does not wrap around in between, the first and the last job decide.
     fn edges(&mut self, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) {
         let (order, cmp): (fn(Cmp) -> Op, Cmp) = match op {
             Op::ICmp(cmp) => (Op::ICmp, cmp),

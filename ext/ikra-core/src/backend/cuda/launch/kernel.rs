@@ -365,9 +365,9 @@ impl CudaKernel {
         if one || !several.are_there(launch) { 1 } else { several.jobs }
     }
 
-    /// Whether the device tells the times of the next launch, in which case it is counted. Events with a time cost their
-    /// thread as much as the launch, and launches of other threads more. So the first launches have them, and after
-    /// these one of [`TIMED_EVERY`].
+    /// Counts a launch, and says whether the device tells its times. Events with a time cost their thread as much as the
+    /// launch, and launches of other threads more. So the first launches have them, and after these one of
+    /// [`TIMED_EVERY`].
     pub(super) fn is_next_timed(&self) -> bool {
         let count = self.launches.fetch_add(1, Ordering::Relaxed);
         count < ALL_TIMED || count.is_multiple_of(TIMED_EVERY)
