@@ -85,8 +85,8 @@ pub fn prepared(func: &Func, shapes_of: impl Fn(&Func, Leaving) -> Option<Shapes
 }
 
 /// Takes a loop out of a branch that not all jobs take: `if c { loop { … } }` becomes `loop { break unless c; … }`. So
-/// the jobs that would not begin it leave it at once. Such branches come from [`crate::passes::rotate`]. Returns whether
-/// there was one.
+/// the jobs that would not begin it leave it at once. Such branches come from [`crate::passes::rotate`]. Returns
+/// whether there was one.
 fn unguarded(func: &mut Func, shapes: &Shapes) -> bool {
     let counts = Counts::of(func);
     let alone = |operand: &Operand| matches!(operand, Operand::Var(v) if counts.assigned(*v) == 1);

@@ -365,8 +365,8 @@ impl CudaKernel {
         if one || !several.are_there(launch) { 1 } else { several.jobs }
     }
 
-    /// Counts a launch, and says whether the device tells its times. Events with a time cost their thread as much as the
-    /// launch, and launches of other threads more. So the first launches have them, and after these one of
+    /// Counts a launch, and says whether the device tells its times. Events with a time cost their thread as much as
+    /// the launch, and launches of other threads more. So the first launches have them, and after these one of
     /// [`TIMED_EVERY`].
     pub(super) fn is_next_timed(&self) -> bool {
         let count = self.launches.fetch_add(1, Ordering::Relaxed);
