@@ -35,8 +35,8 @@ pub struct Weaver<'a> {
     staying: Option<Vec<VarId>>,
     /// Registers that were computed before all else ([`Weaver::ahead`]).
     ahead: HashSet<VarId>,
-    /// Of conditions that two jobs decide: whether the value wraps around in between ([`Weaver::edges`]). Then the group
-    /// gives up.
+    /// Of conditions that two jobs decide: whether the value wraps around in between ([`Weaver::edges`]). Then the
+    /// group gives up.
     edges: HashMap<VarId, Operand>,
     /// Conditions that have this value in no job of the group.
     never: HashSet<(VarId, bool)>,
