@@ -522,6 +522,28 @@ fn jobs_that_skip_a_loop_wait_for_those_that_repeat_it() {
     }
 }
 
+/// Jobs whose numbers are on one side of a limit run a loop together. A group with jobs on both sides runs them singly.
+#[test]
+fn groups_with_jobs_on_both_sides_of_a_limit_run_singly() {
+    for (from, limit) in
+        [(0, 0), (0, 1), (0, 8), (0, 21), (0, 63), (0, 64), (i64::MAX - 20, 9), (i64::MIN, 30 + i64::MIN)]
+    {
+        for compare in ["icmp.lt", "icmp.ge", "icmp.gt", "ucmp.le", "ucmp.gt"] {
+            let start = format!("v79: i64 = add job.0, {from}\n v80: bool = {compare} v79, {limit}\n if v80 {{");
+            let around = [&*start, "way.10 = add way.10, 10\n } else {\n way.10 = add way.10, 7\n }"];
+            for exits in [ESCAPES, "v60: bool = icmp.ge count.9, v3\n if v60 {\n break L0\n }\n"] {
+                let program = escape_in(around, exits, "", "way.10 = add way.10, 100");
+                let Some(_) = Jam::of(&program, Grouping::Consecutive) else {
+                    assert!(exits != ESCAPES, "{compare} {limit}");
+                    continue;
+                };
+                let (outcome, together) = both(&program, Grouping::Consecutive, 0, [1, 64, 20]);
+                assert!(together && outcome == Outcome::Done, "{compare} {limit}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_job_that_has_left_a_loop_raises_nothing() {
     // jobs that have left go on to large numbers, which would be checked

@@ -93,6 +93,9 @@ fn unguarded(func: &mut Func, shapes: &Shapes) -> bool {
     let mut body = std::mem::take(&mut func.body);
     let mut done = false;
     walk_mut(&mut body, &mut |stmt| {
+        if shapes.agrees(stmt) {
+            return;
+        }
         let Stmt::If { cond, then, otherwise } = stmt else { return };
         let [Stmt::Loop { label, body }] = &mut then[..] else { return };
         if done || !otherwise.is_empty() || shapes.operand(*cond) == Shape::Same || !alone(cond) {

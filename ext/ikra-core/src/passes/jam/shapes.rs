@@ -9,9 +9,9 @@
 use super::leaving::{Leaving, exit};
 use super::parting::parts;
 use super::{Division, Grouping};
-use crate::ir::{CheckedOp, Ctx, Func, LabelId, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::ir::{CheckedOp, Cmp, Ctx, Func, LabelId, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::loops::Counts;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -71,6 +71,8 @@ pub struct Shapes {
     /// Whether jobs may take turns.
     turns: bool,
     counts: Counts,
+    /// Comparisons in registers that nothing else assigns.
+    comparisons: HashMap<VarId, (Op, Vec<Operand>)>,
 }
 
 impl Shapes {
@@ -98,7 +100,15 @@ impl Shapes {
             leaving,
             turns,
             counts: Counts::of(func),
+            comparisons: HashMap::new(),
         };
+        walk(&func.body, &mut |stmt| {
+            if let Stmt::Let { dst, op: op @ (Op::ICmp(_) | Op::UCmp(_)), args } = stmt
+                && shapes.counts.assigned(*dst) == 1
+            {
+                shapes.comparisons.insert(*dst, (*op, args.to_vec()));
+            }
+        });
         loop {
             let before = shapes.of.clone();
             shapes.list(&func.body, false)?;
@@ -113,6 +123,33 @@ impl Shapes {
             Operand::Var(v) => self.of[v.index()].unwrap_or(Shape::Same),
             _ => Shape::Same,
         }
+    }
+
+    /// The comparison of a value that steps from job to job with one that all have in common, if this is its answer: how
+    /// it orders numbers, the value, and by how much that steps. Where it does not wrap around, the first and the last
+    /// job decide for all.
+    pub fn compared_step(&self, answer: VarId) -> Option<(fn(Cmp) -> Op, Operand, i64)> {
+        let (op, args) = self.comparisons.get(&answer)?;
+        let (order, cmp): (fn(Cmp) -> Op, Cmp) = match op {
+            Op::ICmp(cmp) => (Op::ICmp, *cmp),
+            Op::UCmp(cmp) => (Op::UCmp, *cmp),
+            _ => return None,
+        };
+        let (value, by) = match [self.operand(args[0]), self.operand(args[1])] {
+            [Shape::Step { by, .. }, Shape::Same] => (args[0], by),
+            [Shape::Same, Shape::Step { by, .. }] => (args[1], by),
+            _ => return None,
+        };
+        (!matches!(cmp, Cmp::Eq | Cmp::Ne)).then_some((order, value, by))
+    }
+
+    /// Whether jobs of a group nearly always take the same side of a branch, so that a loop in it is worth a test for
+    /// that: their numbers, say, are below a limit.
+    pub fn agrees(&self, stmt: &Stmt) -> bool {
+        let Stmt::If { cond: Operand::Var(cond), then, otherwise } = stmt else { return false };
+        let mut loops = false;
+        [then, otherwise].into_iter().for_each(|side| walk(side, &mut |s| loops |= matches!(s, Stmt::Loop { .. })));
+        self.grouping == Grouping::Consecutive && loops && self.compared_step(*cond).is_some()
     }
 
     /// Whether a loop computes something that differs between jobs from something that all of them load in the loop.

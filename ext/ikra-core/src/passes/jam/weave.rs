@@ -179,24 +179,25 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// Notes that two jobs decide a condition for all: a value that steps from job to job is compared with one that all
-    /// have in common. If the value does not wrap around in between, the first and the last job decide.
-    fn edges(&mut self, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) {
-        let (order, cmp): (fn(Cmp) -> Op, Cmp) = match op {
-            Op::ICmp(cmp) => (Op::ICmp, cmp),
-            Op::UCmp(cmp) => (Op::UCmp, cmp),
-            _ => return,
-        };
-        let [one, other] = args[..] else { return };
-        let (stepping, by) = match (self.step(one), self.step(other)) {
-            (Some(by), None) if self.shapes.operand(other) == Shape::Same => (one, by),
-            (None, Some(by)) if self.shapes.operand(one) == Shape::Same => (other, by),
-            _ => return,
-        };
-        if !matches!(cmp, Cmp::Eq | Cmp::Ne) && !self.shapes.is_assigned_again(dst) {
-            let wraps = self.wraps(stepping, by, self.width() - 1, order, out);
+    /// Notes whether two jobs decide a condition for all: whether the value that it compares wraps around in between.
+    fn edges(&mut self, dst: VarId, out: &mut Vec<Stmt>) {
+        if let Some((order, value, by)) = self.shapes.compared_step(dst) {
+            let wraps = self.wraps(value, by, self.width() - 1, order, out);
             self.edges.insert(dst, wraps);
         }
+    }
+
+    /// A branch whose side the group's first and last job choose. The group gives up if they do not choose the same.
+    fn agreed(&mut self, cond: Operand, out: &mut Vec<Stmt>) -> Option<Operand> {
+        self.may_end()?;
+        // what a job compares that has left a loop is no matter of the group
+        let Operand::Var(v) = cond else { return None };
+        let wraps = self.edges.get(&v).copied().filter(|_| self.staying.is_none())?;
+        let [first, last] = [0, self.width() - 1].map(|job| self.lane(cond, job, out));
+        let differ = self.truth(Op::Xor, vec![first, last], out);
+        let gives_up = self.truth(Op::Or, vec![differ, wraps], out);
+        out.push(leave(gives_up, self.exits.singly));
+        Some(first)
     }
 
     /// None: a group cannot run this list.
@@ -278,8 +279,13 @@ impl<'a> Weaver<'a> {
                 }
             }
             Stmt::If { .. } if self.shapes.is_exit(stmt) => self.exit(exit(stmt)?, out)?,
-            Stmt::If { cond, then, otherwise } if self.shapes.operand(*cond) == Shape::Same => {
-                let cond = self.lane(*cond, 0, out);
+            Stmt::If { cond, then, otherwise }
+                if self.shapes.operand(*cond) == Shape::Same || self.shapes.agrees(stmt) =>
+            {
+                let cond = match self.shapes.operand(*cond) {
+                    Shape::Same => self.lane(*cond, 0, out),
+                    _ => self.agreed(*cond, out)?,
+                };
                 // each side by itself
                 let before = (self.stored, self.turn);
                 let then = self.list(then)?;
@@ -410,8 +416,7 @@ impl<'a> Weaver<'a> {
         }
     }
 
-    fn assign(&mut self, dst: VarId, op: Op, given: &[Operand], out: &mut Vec<Stmt>) -> Option<()> {
-        let args = given;
+    fn assign(&mut self, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) -> Option<()> {
         if let Some(divisor) = self.shapes.divides(dst) {
             self.test_across(divisor, out)?;
         }
@@ -429,7 +434,7 @@ impl<'a> Weaver<'a> {
         let args: Vec<_> =
             (0..dsts.len()).map(|lane| args.iter().map(|arg| self.lane(*arg, lane, out)).collect()).collect();
         out.extend(dsts.into_iter().zip(args).map(|(dst, args)| Stmt::Let { dst, op, args }));
-        self.edges(dst, op, given, out);
+        self.edges(dst, out);
         Some(())
     }
 
