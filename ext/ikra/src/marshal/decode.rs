@@ -182,6 +182,22 @@ impl Decoder<'_> {
                     *out = at.map_or(heap::UNDEF, |at| rows.arrays[at]);
                 }
             }
+            (Repr::Str, Some(column)) => {
+                let known = &self.tables.strings;
+                // Strings mostly follow each other, too.
+                let mut next = 0;
+                for (out, word) in out.iter_mut().zip(&column.view::<u64>()[first..]) {
+                    let offset = StrWord(*word).offset();
+                    if StrWord(*word).is_made() || (offset as usize) < self.plan.literals.len() {
+                        *out = heap::UNDEF;
+                        continue;
+                    }
+                    let follows = known.words.get(next).is_some_and(|known| known.offset() == offset);
+                    let at = if follows { Some(next) } else { known.find(offset) };
+                    let at = at.ok_or(Broken("an offset where no String begins"))?;
+                    (*out, next) = (known.strings[at], at + 1);
+                }
+            }
             _ => {
                 for (i, out) in out.iter_mut().enumerate() {
                     *out = match self.row(slot, first + i)? {

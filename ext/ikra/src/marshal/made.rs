@@ -557,6 +557,17 @@ pub fn fill_hash(hash: &NewHash) -> Result<(), Error> {
     .map(drop)
 }
 
+/// Appends values to a new Array.
+///
+/// # Errors
+/// NoMemoryError.
+pub fn append(array: Raw, values: &[Raw]) -> Result<(), Error> {
+    // SAFETY: a live Array that no other code knows, and live values, which Ruby copies. No frame on the way has
+    // anything to drop, and nothing here panics.
+    #[allow(unsafe_code)]
+    protect(|| unsafe { rb_sys::rb_ary_cat(array, values.as_ptr(), values.len() as _) }).map(drop)
+}
+
 /// Stores values in an Array at indices that it has.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use crate::marshal::plan::{Plan, SlotPlan};
 use crate::marshal::trace::{CHUNK, GuardFailure, KindRows, NO_CLASS, Tables};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl;
-use crate::ruby::heap::{self, FieldReader, Raw, Seen, sample};
+use crate::ruby::heap::{self, AHEAD, FieldReader, Raw, Seen, sample};
 use crate::ruby::lines;
 use crate::ruby::range::Bounds;
 use crate::ruby::registry::{classes, symbols};
@@ -193,7 +193,7 @@ pub fn pack(
             _ => Packer { plan, tables, unknown }.elements(slot, &mut columns, values)?,
         }
     }
-    if plan.whole && tables.element_classes().contains(&NO_CLASS) {
+    if plan.whole && tables.has_other_elements() {
         return Err(GuardFailure::Scattered);
     }
     tables.forget_elements();
@@ -368,7 +368,8 @@ impl<'a> Packer<'a> {
                 return Ok((Tag::ARRAY, word));
             }
             Seen::Str if slot.prims.intersects(Prims::STR) => {
-                return Ok((Tag::STR, self.tables.word(value).ok_or(GuardFailure::Value)?));
+                let word = word.or_else(|| self.tables.word(value)).ok_or(GuardFailure::Value)?;
+                return Ok((Tag::STR, word));
             }
             Seen::Module => {
                 let id = classes::find(value).filter(|id| slot.modules.contains(id)).ok_or(GuardFailure::Value)?;
@@ -443,6 +444,13 @@ impl<'a> Packer<'a> {
                 let known = (0..out.len()).all(|i| word(i).map(|word| out[i] = word).is_some());
                 if !known {
                     self.tables.arrays(values, out)?;
+                }
+            }
+            // The same for Strings.
+            (Repr::Str, Cells::Words(out)) => {
+                let known = (0..out.len()).all(|i| word(i).map(|word| out[i] = word).is_some());
+                if !known {
+                    self.tables.texts(values, out)?;
                 }
             }
             // Objects, nil, true and false. Other values need more bits than an id has.
@@ -828,15 +836,25 @@ impl<'a> Packer<'a> {
 
     /// Fills the column of bytes: those of literals, and of all Strings.
     fn bytes(&self, out: &mut [u8]) {
-        out[..self.plan.literals.len()].copy_from_slice(&self.plan.literals);
-        let strings = &self.tables.strings;
-        for (at, (string, word)) in strings.strings.iter().zip(&strings.words).enumerate() {
-            if at.is_multiple_of(CHUNK) {
-                gvl::poll();
-            }
-            let from = word.offset() as usize;
-            out[from..from + word.length()].copy_from_slice(heap::bytes(*string));
+        let (literals, mut rest) = out.split_at_mut(self.plan.literals.len());
+        literals.copy_from_slice(&self.plan.literals);
+        let (strings, mut pieces) = (&self.tables.strings, Vec::new());
+        let mut from = literals.len();
+        for (strings, words) in strings.strings.chunks(PIECE).zip(strings.words.chunks(PIECE)) {
+            let end = words.last().map_or(from, |word| word.offset() as usize + word.length());
+            let (own, others) = rest.split_at_mut(end - from);
+            pieces.push((own, strings, words, from));
+            (rest, from) = (others, end);
         }
+        workers::map(strings.strings.len(), pieces, |(out, strings, words, start)| {
+            for (strings, words) in strings.chunks(AHEAD).zip(words.chunks(AHEAD)) {
+                heap::prefetch_all(strings.iter().copied());
+                for (string, word) in strings.iter().zip(words) {
+                    let from = word.offset() as usize - start;
+                    out[from..from + word.length()].copy_from_slice(heap::bytes(*string));
+                }
+            }
+        });
     }
 
     /// Fills the columns of origins and of frozen flags. An object that existed before is its own origin.

@@ -144,6 +144,8 @@ pub struct Tables {
 pub const NO_CLASS: u16 = u16::MAX;
 /// The class index of elements that are arrays. The row is the position in [`KindRows`].
 const ARRAY_CLASS: u16 = u16::MAX - 1;
+/// The class index of elements that are Strings. The row is the position in [`Strings`].
+const TEXT_CLASS: u16 = u16::MAX - 2;
 
 type Result<T> = std::result::Result<T, GuardFailure>;
 
@@ -325,6 +327,20 @@ impl Tables {
         })
     }
 
+    /// The words of many values, all of which must be Strings.
+    ///
+    /// # Errors
+    /// Where one is none, or was not reached.
+    pub fn texts(&self, values: &[Raw], words: &mut [u64]) -> Result<()> {
+        self.map.each(values, |i, entry| {
+            if entry & STRING == 0 {
+                return Err(GuardFailure::Value);
+            }
+            words[i] = self.strings.words[entry as u32 as usize].0;
+            Ok(())
+        })
+    }
+
     /// The word of an element, by its index.
     #[inline]
     pub fn element_word(&self, plan: &Plan, index: usize) -> Option<u64> {
@@ -335,6 +351,7 @@ impl Tables {
                 let kind = plan.elements.as_ref()?.kind?;
                 Some(self.kinds[kind].word(row))
             }
+            TEXT_CLASS => Some(self.strings.words[row as usize].0),
             class => Some(u64::from(self.bases[class as usize]) + u64::from(row)),
         }
     }
@@ -343,7 +360,12 @@ impl Tables {
     #[inline]
     pub fn element_identity(&self, index: usize) -> Option<(u16, u32)> {
         let class = *self.element_classes.get(index)?;
-        (class != NO_CLASS).then(|| (class, self.element_rows[index]))
+        (class != NO_CLASS && class != TEXT_CLASS).then(|| (class, self.element_rows[index]))
+    }
+
+    /// Whether some element is no object.
+    pub fn has_other_elements(&self) -> bool {
+        self.element_classes.iter().any(|class| *class >= TEXT_CLASS)
     }
 
     /// The class indices of all elements. An element that is no object has an index above all classes. Empty where
@@ -356,7 +378,7 @@ impl Tables {
     #[inline]
     pub fn element_class(&self, index: usize) -> u16 {
         match self.element_classes.get(index) {
-            Some(class) if *class != ARRAY_CLASS => *class,
+            Some(class) if *class < TEXT_CLASS => *class,
             _ => NO_CLASS,
         }
     }
@@ -370,8 +392,7 @@ impl Tables {
 
     /// The String whose bytes begin at an offset. It existed before the launch.
     pub fn string(&self, offset: u32) -> Option<Raw> {
-        let at = self.strings.words.binary_search_by_key(&offset, |word| word.offset()).ok()?;
-        Some(self.strings.strings[at])
+        self.strings.find(offset).map(|at| self.strings.strings[at])
     }
 
     /// The array at an offset.
@@ -413,7 +434,7 @@ impl Tables {
 
     /// The ids of all elements, in the memory of their rows, which are gone then. None where some element is no object.
     pub fn take_element_ids(&mut self) -> Option<HostWords> {
-        if self.element_classes.is_empty() || self.element_classes.iter().any(|class| *class >= ARRAY_CLASS) {
+        if self.element_classes.is_empty() || self.has_other_elements() {
             return None;
         }
         let mut ids = std::mem::take(&mut self.element_rows);
@@ -429,6 +450,34 @@ impl Tables {
     pub fn forget_elements(&mut self) {
         self.element_classes = Table::default();
         self.element_rows = Table::default();
+    }
+}
+
+impl Strings {
+    /// The position of the String whose bytes begin at an offset.
+    pub fn find(&self, offset: u32) -> Option<usize> {
+        let begins_by = |at: usize| self.words[at].offset() <= offset;
+        let (all, first) = (self.words.len(), self.words.first()?.offset());
+        // Most lists have Strings of similar lengths. So the position is near that of a list of equally long ones.
+        let share = u64::from(offset.checked_sub(first)?) * all as u64 / (self.rows - u64::from(first)).max(1);
+        let (mut low, mut high, mut step) = (share.min(all as u64 - 1) as usize, all, 1);
+        if begins_by(low) {
+            while low + step < high {
+                match begins_by(low + step) {
+                    true => low += step,
+                    false => high = low + step,
+                }
+                step *= 2;
+            }
+        } else {
+            // the first String begins by then
+            while !begins_by(low) {
+                (low, high) = (low.saturating_sub(step), low);
+                step *= 2;
+            }
+        }
+        let at = low + self.words[low..high].partition_point(|word| word.offset() <= offset) - 1;
+        (self.words[at].offset() == offset).then_some(at)
     }
 }
 

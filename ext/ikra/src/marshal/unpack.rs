@@ -27,7 +27,7 @@ use ikra_core::sched::combine::{Number, combine, combine_floats};
 use ikra_core::types::combine::Wording;
 use ikra_core::types::{Encoding, Repr, Storage, StrWord};
 use ikra_core::world::{hashes, well_known};
-use magnus::rb_sys::{AsRawValue, protect};
+use magnus::rb_sys::AsRawValue;
 use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, Value};
 use smallvec::SmallVec;
@@ -546,6 +546,26 @@ impl Unpacker<'_> {
         self.make(decoded).map(value)
     }
 
+    /// The values of many such registers.
+    ///
+    /// # Errors
+    /// Words that mean nothing; NoMemoryError; what interrupts raise.
+    pub fn values_of(&self, repr: Repr, words: &[u64]) -> Result<RArray, Error> {
+        let (array, decoder) = (self.ruby.ary_new_capa(words.len()), self.decoder());
+        let mut values = [heap::UNDEF; BATCH];
+        for words in words.chunks(BATCH) {
+            self.polls.look_now(self.ruby)?;
+            let (values, batch) = (&mut values[..words.len()], &mut Batch::new(words.len()));
+            for (place, word) in words.iter().enumerate() {
+                let decoded = decoder.decode(repr, None, 0, *word).map_err(|broken| self.broken(broken.0))?;
+                self.add(batch, decoded, place, values)?;
+            }
+            self.make_all(batch, values)?;
+            made::append(array.as_raw(), values)?;
+        }
+        Ok(array)
+    }
+
     /// The values of a trap's words, which the site says how to read.
     ///
     /// # Errors
@@ -608,10 +628,8 @@ impl Unpacker<'_> {
                 room::push(&mut rest, first + i);
                 *value = heap::NIL;
             }
-            // SAFETY: the values are immediate or held by the tables' holder, and Ruby copies them. The array is on the
-            // machine stack.
-            #[allow(unsafe_code)]
-            protect(|| unsafe { rb_sys::rb_ary_cat(array.as_raw(), values.as_ptr(), values.len() as _) })?;
+            // they are immediate, or the tables' holder has them
+            made::append(array.as_raw(), &values)?;
         }
         self.finished(slot, array, rest)
     }

@@ -80,6 +80,7 @@ const FROZEN: usize = 1 << 11;
 const TYPE_MASK: usize = 0x1f;
 const ROBJECT_EMBED: usize = 1 << 13;
 const RARRAY_EMBED: usize = 1 << 13;
+const RSTRING_NOEMBED: usize = rb_sys::ruby_rstring_flags::RSTRING_NOEMBED as usize;
 const EMBEDDED_LEN: usize = rb_sys::ruby_rarray_flags::RARRAY_EMBED_LEN_MASK as usize;
 const EMBEDDED_LEN_SHIFT: usize = rb_sys::ruby_rarray_consts::RARRAY_EMBED_LEN_SHIFT as usize;
 
@@ -170,7 +171,8 @@ pub fn prefetch(v: Raw) {
     ahead::to_read((v as *const Raw).wrapping_add(4));
 }
 
-/// Whether an object or Array has a body outside of its slot. For other values it is false. Serves only as a hint.
+/// Whether an object, Array or String has a body outside of its slot. For other values it is false. Serves only as a
+/// hint.
 #[inline]
 pub fn has_body(v: Raw) -> bool {
     let flags = flags(v);
@@ -178,12 +180,13 @@ pub fn has_body(v: Raw) -> bool {
     match flags & TYPE_MASK {
         kind if kind == T::RUBY_T_OBJECT as usize => flags & ROBJECT_EMBED == 0,
         kind if kind == T::RUBY_T_ARRAY as usize => flags & RARRAY_EMBED == 0,
+        kind if kind == T::RUBY_T_STRING as usize => flags & RSTRING_NOEMBED != 0,
         kind if kind == T::RUBY_T_HASH as usize => true,
         _ => false,
     }
 }
 
-/// Prefetches the body of an object or Array, whose own memory should be in the cache already.
+/// Prefetches the body of an object, Array or String, whose own memory should be in the cache already.
 #[inline]
 pub fn prefetch_body(v: Raw) {
     if has_body(v) {
@@ -198,7 +201,7 @@ pub fn prefetch_body(v: Raw) {
     }
 }
 
-/// Prefetches objects and Arrays that are read next, and their bodies.
+/// Prefetches objects, Arrays and Strings that are read next, and their bodies.
 #[inline]
 pub fn prefetch_all(objects: impl Iterator<Item = Raw> + Clone) {
     // By now the first of them are in the cache.
@@ -393,6 +396,12 @@ pub fn elements<'a>(array: Raw) -> &'a [Raw] {
     }
 }
 
+/// Whether `v`, which is no immediate, is a String of this class, without singleton methods. For workers.
+#[inline]
+pub fn is_string(v: Raw, class: Raw) -> bool {
+    flags(v) & TYPE_MASK == T::RUBY_T_STRING as usize && class_word(v) == class
+}
+
 /// The bytes of a String. They must not be used after the stretch.
 #[inline]
 pub fn bytes<'a>(string: Raw) -> &'a [u8] {
@@ -410,11 +419,18 @@ pub fn bytes<'a>(string: Raw) -> &'a [u8] {
 /// The encoding of a String. None where kernels cannot hold it.
 #[inline]
 pub fn encoding(string: Raw) -> Option<Encoding> {
+    const SEVEN_BITS: usize = rb_sys::ruby_coderange_type::RUBY_ENC_CODERANGE_7BIT as usize;
+    const KNOWN: usize = SEVEN_BITS | rb_sys::ruby_coderange_type::RUBY_ENC_CODERANGE_VALID as usize;
     // These are the numbers of Ruby's first three encodings (encindex.h), which are the same in every Ruby.
     // SAFETY: `string` is a live String. The function reads its encoding's number.
-    match unsafe { rb_sys::rb_enc_get_index(string) } {
+    match unsafe { rb_sys::StableApiDefinition::encoding_get(rb_sys::stable_api::get_default(), string) } {
         0 => Some(Encoding::Binary),
-        1 => Some(Encoding::of_utf8(bytes(string))),
+        // Ruby mostly knows, so that the bytes need not be read.
+        1 => Some(match flags(string) & KNOWN {
+            0 => Encoding::of_utf8(bytes(string)),
+            SEVEN_BITS => Encoding::Ascii,
+            _ => Encoding::Utf8,
+        }),
         2 => Some(Encoding::UsAscii),
         _ => None,
     }

@@ -3,7 +3,7 @@
 //! Here: [`Order`], the order of the elements at an earlier call; and [`Guess`], which predicts rows where the order is
 //! another now. Not here: what follows from a match ([`super::revalidate`]). Both compare only addresses.
 
-use super::{ARRAY, Tables};
+use super::{ARRAY, STRING, Tables};
 use crate::ruby::heap::{self, Raw};
 use ikra_core::memory::room;
 
@@ -103,6 +103,8 @@ pub(super) struct Guess<'a> {
     /// Their entries, and the objects after them.
     behind: [(u64, &'a [Raw]); CLASSES],
     count: usize,
+    /// The row of the predicted next String.
+    text: usize,
 }
 
 impl<'a> Guess<'a> {
@@ -110,7 +112,7 @@ impl<'a> Guess<'a> {
     const NOBODY: Raw = heap::UNDEF;
 
     pub fn of(tables: &'a Tables) -> Self {
-        Self { tables, next: [Self::NOBODY; CLASSES], behind: [(0, &[]); CLASSES], count: 0 }
+        Self { tables, next: [Self::NOBODY; CLASSES], behind: [(0, &[]); CLASSES], count: 0, text: 0 }
     }
     /// The entry of an element that was predicted for its class.
     #[inline]
@@ -128,8 +130,20 @@ impl<'a> Guess<'a> {
         }
         Some(found)
     }
+    /// The entry of an element that was predicted as the next String.
+    #[inline]
+    pub fn text(&mut self, value: Raw) -> Option<u64> {
+        let row = self.text;
+        self.tables.strings.strings.get(row).filter(|string| **string == value)?;
+        self.text += 1;
+        Some(STRING | row as u64)
+    }
     /// Notes an element that was not predicted.
     pub fn learn(&mut self, entry: u64) {
+        if entry & STRING != 0 {
+            self.text = entry as u32 as usize + 1;
+            return;
+        }
         if entry & ARRAY != 0 {
             return;
         }

@@ -22,7 +22,7 @@
 //! References between objects may have changed. Where a condition fails, the walk is done anew.
 
 use super::order::{Guess, Order, PieceOrder};
-use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
+use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, TEXT_CLASS, Tables};
 use crate::marshal::pack::{
     ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, PackTarget, Packer, TableColumns,
 };
@@ -147,9 +147,9 @@ struct Checked {
 /// Elements that were found.
 #[derive(Default)]
 struct Elements {
-    /// Entries of elements to check, where these are few, and of Strings.
+    /// Entries of elements to check, where these are few.
     reached: Vec<u64>,
-    /// The number of elements that have a row.
+    /// The number of elements that have a row. Strings are not counted.
     count: usize,
     order: PieceOrder,
 }
@@ -313,9 +313,16 @@ impl<'a> Checker<'a> {
         few: bool,
     ) -> Result<Elements> {
         classes.fill(NO_CLASS);
-        let (mut found, mut strings) = (Elements::default(), Vec::new());
+        let mut found = Elements::default();
+        let texts = slot.prims.intersects(Prims::STR);
         found.order = PieceOrder::of(if few { 0 } else { values.len() });
         let mut place = |i: usize, entry: u64| {
+            if entry & STRING != 0 {
+                if let (Some(row), Some(class)) = (rows.get_mut(i), classes.get_mut(i)) {
+                    (*row, *class) = (entry as u32, TEXT_CLASS);
+                }
+                return;
+            }
             found.count += 1;
             room::extend(&mut found.reached, Some(entry).filter(|_| few));
             found.order.add(i, entry);
@@ -329,31 +336,63 @@ impl<'a> Checker<'a> {
         };
         let mut guess = Guess::of(self.tables);
         let (mut missed, mut at) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
+        let mut strings = Vec::with_capacity(if texts { CHUNK } else { 0 });
         for (chunk, some) in values.chunks(CHUNK).enumerate() {
             missed.clear();
             at.clear();
             for (i, value) in (chunk * CHUNK..).zip(some) {
-                match guess.entry(*value) {
-                    Some(entry) => place(i, entry),
-                    None => (missed.push(*value), at.push(i)).1,
+                if texts && let Some(entry) = guess.text(*value) {
+                    heap::prefetch(*value);
+                    strings.push((i, entry));
+                } else if let Some(entry) = guess.entry(*value) {
+                    place(i, entry);
+                } else {
+                    missed.push(*value);
+                    at.push(i);
                 }
             }
             self.tables.map.each(&missed, |i, entry| {
                 let Some(entry) = self.entry(slot, missed[i], entry)? else { return Ok(()) };
-                if entry & STRING != 0 {
-                    room::push(&mut strings, entry);
-                    return self.reach(slot, missed[i], entry).map(drop);
-                }
                 if self.named(entry) != missed[i] {
                     return Err(Differs);
                 }
-                place(at[i], entry);
+                match entry & STRING {
+                    0 => place(at[i], entry),
+                    _ => strings.push((at[i], entry)),
+                }
                 guess.learn(entry);
                 Ok(())
             })?;
+            for (i, entry) in strings.drain(..) {
+                self.text(entry as u32 as usize)?;
+                place(i, entry);
+            }
         }
-        room::extend(&mut found.reached, strings);
         Ok(found)
+    }
+
+    /// Checks a String of the tables that something refers to, unless that was done before.
+    #[inline]
+    fn text(&self, row: usize) -> Result<()> {
+        if self.strings.is_shared(row) {
+            return Ok(());
+        }
+        self.is_same_text(row)?;
+        // Several threads may have checked it. All do the same.
+        self.strings.rows[row].store(SHARED | DONE, Relaxed);
+        Ok(())
+    }
+
+    /// Whether a live String has the length and encoding of the tables.
+    #[inline]
+    fn is_same_text(&self, row: usize) -> Result<()> {
+        let (string, word) = (self.tables.strings.strings[row], self.tables.strings.words[row]);
+        if !heap::is_string(string, self.plan.string_class) {
+            return Err(Differs);
+        }
+        let (bytes, encoding) = (heap::bytes(string), heap::encoding(string).ok_or(Differs)?);
+        let now = StrWord::new(word.offset(), bytes.len(), encoding, false).with_frozen(heap::is_frozen(string));
+        if bytes.len() <= StrWord::MAX_BYTES && now == word { Ok(()) } else { Err(Differs) }
     }
 
     /// The entry of a slot's value in the map. None for a value that leads nowhere.
@@ -761,7 +800,7 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         } else if entry & STRING != 0 {
-            room::push(left, entry);
+            self.is_same_text(row)?;
         } else {
             let (at, object) = (at - 1, self.tables.classes[at - 1].objects[row]);
             self.is_as_known(at, object)?;
@@ -795,14 +834,7 @@ impl<'a> Checker<'a> {
             return self.look(slot, elements, |entry| room::push(reached, entry), |_, _| ());
         }
         if entry & STRING != 0 {
-            let (string, word) = (tables.strings.strings[row], tables.strings.words[row]);
-            if heap::class_word(string) != plan.string_class {
-                return Err(Differs);
-            }
-            let (bytes, encoding) = (heap::bytes(string), heap::encoding(string).ok_or(Differs)?);
-            let now = StrWord::new(word.offset(), bytes.len(), encoding, false).with_frozen(heap::is_frozen(string));
-            let fits = bytes.len() <= StrWord::MAX_BYTES && now == word;
-            return if fits { Ok(()) } else { Err(Differs) };
+            return self.is_same_text(row);
         }
         let at = at - 1;
         let object = tables.classes[at].objects[row];

@@ -6,7 +6,7 @@
 //! ([`Plan::roots_first`]).
 
 use super::reservations::New;
-use super::{ARRAY, ARRAY_CLASS, CHUNK, GuardFailure, MAX_ROWS, NO_CLASS, Result, STRING, Tables};
+use super::{ARRAY, ARRAY_CLASS, CHUNK, GuardFailure, MAX_ROWS, NO_CLASS, Result, STRING, Strings, TEXT_CLASS, Tables};
 use crate::marshal::plan::{Plan, Rows, SlotPlan};
 use crate::ruby::gvl;
 use crate::ruby::heap::{self, AHEAD, FieldReader, Raw, Seen};
@@ -47,8 +47,9 @@ pub(super) struct Tracer<'a> {
 
 /// The value that was found in a slot.
 pub(super) struct Reached {
-    /// As in the identity map. 0 for a value that is neither object nor array.
+    /// As in the identity map. 0 for a value that is neither object nor array nor String.
     entry: u64,
+    /// Whether it is an object or array that was reached before.
     known: bool,
 }
 
@@ -128,6 +129,7 @@ impl Tracer<'_> {
             *class = match entry {
                 0 => NO_CLASS,
                 entry if entry & ARRAY != 0 => ARRAY_CLASS,
+                entry if entry & STRING != 0 => TEXT_CLASS,
                 entry => (entry >> 32) as u16 - 1,
             };
             Ok(())
@@ -161,7 +163,7 @@ impl Tracer<'_> {
         if entry != 0 {
             self.tables.map.fill(value, place, entry);
         }
-        Ok(if entry & STRING == 0 { Reached { entry, known: false } } else { Reached::NOTHING })
+        Ok(Reached { entry, known: false })
     }
 
     /// The same for many values, which are in these slots in turn. `each` gets every result, in order. All words, and
@@ -305,10 +307,15 @@ impl Tracer<'_> {
         let (plans, known_classes, expected) = (&self.plan.classes[..], &self.recent, self.expected);
         // A Range in a launch parameter has no row.
         let structs = !slot.prims.intersects(Prims::RANGE);
-        let Tables { map, classes, .. } = &mut *self.tables;
+        let (texts, text_class) = (slot.prims.intersects(Prims::STR), self.plan.string_class);
+        let Tables { map, classes, strings, .. } = &mut *self.tables;
         map.fill_while(values, found, |value, known| {
             let reached = match known {
                 Known::Immediate => Reached::NOTHING,
+                Known::Word(entry) if texts && entry & STRING != 0 => Reached { entry, known: false },
+                Known::Nothing if texts && heap::is_string(value, text_class) => {
+                    Reached { entry: strings.add(value).ok()?, known: false }
+                }
                 Known::Word(entry) => {
                     // Arrays and Strings have bits that no class index has.
                     let class = (entry >> 32) as usize - 1;
@@ -390,7 +397,7 @@ impl Tracer<'_> {
         if entry & STRING != 0 {
             // Programs do not write Strings, so no slot owns one.
             let fits = slot.prims.intersects(Prims::STR);
-            return if fits { Ok(Reached::NOTHING) } else { Err(GuardFailure::Value) };
+            return if fits { Ok(Reached { entry, known: false }) } else { Err(GuardFailure::Value) };
         }
         let tables = &*self.tables;
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
@@ -441,22 +448,7 @@ impl Tracer<'_> {
         if !slot.prims.intersects(Prims::STR) || heap::class_word(string) != self.plan.string_class {
             return Err(GuardFailure::Value);
         }
-        let bytes = heap::bytes(string);
-        let encoding =
-            heap::encoding(string).filter(|_| bytes.len() <= StrWord::MAX_BYTES).ok_or(GuardFailure::Value)?;
-        let strings = &mut self.tables.strings;
-        let len = bytes.len().max(1) as u64;
-        if strings.strings.len() >= MAX_ROWS || strings.rows + len > u64::from(u32::MAX) {
-            return Err(GuardFailure::TooMany);
-        }
-        let entry = STRING | strings.strings.len() as u64;
-        room::push(
-            &mut strings.words,
-            StrWord::new(strings.rows as u32, bytes.len(), encoding, false).with_frozen(heap::is_frozen(string)),
-        );
-        room::push(&mut strings.strings, string);
-        strings.rows += len;
-        Ok(entry)
+        self.tables.strings.add(string)
     }
 
     fn array(&mut self, slot: &SlotPlan, array: Raw, len: usize, element: bool) -> Result<u64> {
@@ -654,6 +646,25 @@ impl Tracer<'_> {
     #[inline(never)]
     fn follow_elements(&mut self, slot: &SlotPlan, values: &[Raw]) -> Result<()> {
         self.follow_all(&[slot], values, false, |_| Ok(()))
+    }
+}
+
+impl Strings {
+    /// Adds a String, and gives its entry.
+    #[inline]
+    fn add(&mut self, string: Raw) -> Result<u64> {
+        let length = heap::bytes(string).len();
+        let encoding = heap::encoding(string).filter(|_| length <= StrWord::MAX_BYTES).ok_or(GuardFailure::Value)?;
+        let rows = length.max(1) as u64;
+        if self.strings.len() >= MAX_ROWS || self.rows + rows > u64::from(u32::MAX) {
+            return Err(GuardFailure::TooMany);
+        }
+        let entry = STRING | self.strings.len() as u64;
+        let word = StrWord::new(self.rows as u32, length, encoding, false).with_frozen(heap::is_frozen(string));
+        room::push(&mut self.words, word);
+        room::push(&mut self.strings, string);
+        self.rows += rows;
+        Ok(entry)
     }
 }
 

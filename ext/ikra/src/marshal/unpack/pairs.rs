@@ -86,6 +86,11 @@ impl Unpacker<'_> {
         Ok(Some(pairs))
     }
 
+    /// The results of all elements as the keys of pairs, which have no other value.
+    pub fn results_as_keys<'a>(&'a self, slot: &'a SlotPlan, len: usize) -> Pairs<'a> {
+        Pairs { unpacker: self, key: slot, value: slot, class: 0, rows: room::collect(0..len as u32) }
+    }
+
     /// A slot of references to the pairs that the kernel made, of which there are at most `rows`. None where it may
     /// hold others.
     fn links(&self, slot: &SlotPlan, class: usize, start: usize, rows: u64) -> Option<Links<'_>> {
@@ -178,7 +183,7 @@ impl Pairs<'_> {
 
     /// The number of each pair's String. None where a kernel made one, or the program's text has it.
     fn strings(&self, words: &[u64]) -> Option<Vec<u32>> {
-        let known = &self.unpacker.tables.strings.words;
+        let known = &self.unpacker.tables.strings;
         let mut numbers = room::filled(0, self.rows.len());
         let pieces = numbers.chunks_mut(PIECE).zip(self.rows.chunks(PIECE)).collect();
         let found = workers::map(self.rows.len(), pieces, |(numbers, rows): (&mut [u32], &[u32])| {
@@ -186,9 +191,8 @@ impl Pairs<'_> {
             let mut next = 0;
             for (number, row) in numbers.iter_mut().zip(rows) {
                 let word = StrWord(words[*row as usize]);
-                let follows = known.get(next).is_some_and(|known| known.offset() == word.offset());
-                let by_offset = || known.binary_search_by_key(&word.offset(), |known| known.offset()).ok();
-                match if follows { Some(next) } else { by_offset() } {
+                let follows = known.words.get(next).is_some_and(|known| known.offset() == word.offset());
+                match if follows { Some(next) } else { known.find(word.offset()) } {
                     Some(at) if !word.is_made() => (*number, next) = (at as u32, at + 1),
                     _ => return false,
                 }
