@@ -569,6 +569,15 @@ module Ikra
       Kernel.new(step, @base, @options).emitted(Stage.new(:emit, [], block), form)
     end
 
+    # Each value once, and how often it occurs, where one kernel gives a String for each element. nil where it does not.
+    def counted_texts
+      step = plan.steps.first
+      return if plan.steps.size > 1 || step.ending || step.ended? || step.sparse? || step.bare? || step.stages.any? { |stage| Text::LOOKING.include?(stage.name) }
+
+      ::Ikra.__chain(plan, :map_reduce)
+      Kernel.new(step, @base, @options).counted_texts
+    end
+
     # The result of each chunk, and the error that follows. nil where it is not known where the chain ends, or where
     # nothing is computed first.
     def chunks(step, list, error, start, folder, told)

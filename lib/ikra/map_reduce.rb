@@ -333,8 +333,7 @@ module Ikra
       def groups(base, key = nil, combine = nil)
         block = key ? proc { |x, out| out.emit(key.call(x), x) } : proc { |x, out| out.emit(x, nil) }
         form = { __groups: true, **(combine ? { __combine: combine } : {}) }
-        ones = proc { |x, out| out.emit(x, 1) } if combine && key.nil?
-        found = (within(base, ones, { **form, __tables: true, __combine: :sum }) if ones) || within(base, block, form) or return
+        found = (counted(base) if combine && key.nil?) || within(base, block, form) or return
         keys, values, starts, combined = found
         return [[], [], [0]] if keys.nil? || keys.size.zero?
         return found if combined
@@ -343,16 +342,27 @@ module Ikra
         [keys, values, list(starts)]
       end
 
+      # The same for elements by themselves, with how often each occurs. Kernels count them while they compute them. Host
+      # and kernels count Strings together.
+      def counted(base)
+        ones = proc { |x, out| out.emit(x, 1) }
+        form = { __groups: true, __tables: true, __combine: :sum }
+        found = within(base, ones, { **form, __no_texts: true })
+        return found if found
+
+        keys, counts = base.__send__(:counted_texts) if base.is_a?(Lazy)
+        keys ? [keys, counts, nil, true] : within(base, ones, form)
+      rescue CompileError
+        # as for #within
+      end
+
       # How often each element occurs. The keys are the very elements.
       def tally(base)
         keys, counts, starts, combined = groups(base, nil, :count)
         return unless keys
 
         counts = starts.each_cons(2).map { |from, to| to - from } unless combined
-        # Hash#[]= would copy Strings.
-        return Ikra.__paired(keys, counts) unless keys.any?(String)
-
-        keys.tally.tap { |tally| keys.zip(counts) { |key, count| tally[key] = count } }
+        Ikra.__counted(keys, counts)
       end
 
       # The first element of each group. nil where this needs a list first.

@@ -196,14 +196,14 @@ module Ikra
       list = snapshot
       return Ikra.__grouped_by_itself(list) || list.group_by(&@block) if itself?
 
-      numbers { |keys| Ikra.__grouped(list.to_a, keys) }
+      keyed(:__keys) { |keys, groups| Ikra.__grouped(list.to_a, keys, groups) }
     end
 
     def puniq
       list = snapshot
       return Ikra.__uniq(list) || list.uniq(&@block) if itself?
 
-      numbers { |keys| Ikra.__distinct(list.to_a, keys) }
+      keyed(:__firsts) { |keys, groups| Ikra.__distinct(list.to_a, keys, groups) }
     end
 
     def psort_by = sorted_by
@@ -305,6 +305,15 @@ module Ikra
       yield(values = section(:map, *within, __into: :numbers))
     ensure
       values.free if values.is_a?(Buffer)
+    end
+
+    # The block's values, as {#numbers} gives them, by which elements are grouped. Where the section groups them, so that
+    # they need not become objects: each key once, or nil, and the groups.
+    def keyed(wanted)
+      how, value = ended(:map, [], __into: :numbers, wanted => true)
+      how == :grouped ? yield(*value) : yield(value, nil)
+    ensure
+      value.free if value.is_a?(Buffer)
     end
 
     # The reduction of the block's values by the kernel that computes them (`Ikra.__reduce`). The block of this method

@@ -113,7 +113,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__sorted", roomy!(collect::sorted(a, b, c, d), 4))?;
     ikra.define_singleton_method("__extreme", roomy!(collect::extreme(a, b), 2))?;
     ikra.define_singleton_method("__tallied", roomy!(combining::tallied(a), 1))?;
-    ikra.define_singleton_method("__grouped", roomy!(grouping::grouped(a, b), 2))?;
+    ikra.define_singleton_method("__counted", roomy!(combining::counted(a, b), 2))?;
+    ikra.define_singleton_method("__grouped", roomy!(grouping::grouped(a, b, c), 3))?;
     ikra.define_singleton_method("__grouped_by_itself", roomy!(grouping::grouped_by_itself(a), 1))?;
     ikra.define_singleton_method("__uniq", roomy!(grouping::uniq(a), 1))?;
     ikra.define_singleton_method("__by_hash", roomy!(grouping::by_hash(a, b), 2))?;
@@ -122,7 +123,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__hash_totals", roomy!(sums::hash_totals(a, b, c), 3))?;
     ikra.define_singleton_method("__put_all", roomy!(list::put_all(a, b, c), 3))?;
     ikra.define_singleton_method("__paired", roomy!(combining::paired(a, b), 2))?;
-    ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b), 2))?;
+    ikra.define_singleton_method("__distinct", roomy!(grouping::distinct(a, b, c), 3))?;
     ikra.define_singleton_method("__reduce", roomy!(collect::reduce_buffer(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
     ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;
@@ -187,6 +188,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     engine::footprint::init(ikra, ruby)?;
     engine::submitted::init(ikra, ruby)?;
     engine::held::init(ikra, ruby)?;
+    grouping::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;

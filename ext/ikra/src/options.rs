@@ -133,11 +133,21 @@ pub enum Flag {
     /// Its elements are some of all. A section that asks for their positions, changes more than its results, or draws
     /// random numbers, raises NeedsAll.
     Slab,
+    /// Elements are grouped by their results, where these are.
+    Keys,
+    /// The same, where only the first element of each group is wanted.
+    Firsts,
+    /// The same, where only each result, and how often it occurs, is wanted.
+    Counts,
+    /// A section whose results are no Strings is not run.
+    Texts,
+    /// With [`Flag::Tables`], a section whose keys are Strings is not run on the host.
+    NoTexts,
 }
 
 impl Flag {
     /// The flags that are options, by their names. [`Flag::Exact`] is a part of `__reduce`.
-    const NAMED: [(&str, Self); 11] = [
+    const NAMED: [(&str, Self); 16] = [
         ("__again", Self::Again),
         ("__only", Self::Only),
         ("__pure", Self::Pure),
@@ -149,16 +159,21 @@ impl Flag {
         ("__groups", Self::Groups),
         ("__tables", Self::Tables),
         ("__slab", Self::Slab),
+        ("__keys", Self::Keys),
+        ("__firsts", Self::Firsts),
+        ("__counts", Self::Counts),
+        ("__texts", Self::Texts),
+        ("__no_texts", Self::NoTexts),
     ];
 
-    fn bit(self) -> u16 {
+    fn bit(self) -> u32 {
         1 << self as u8
     }
 }
 
 /// A set of flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(u16);
+pub struct Flags(u32);
 
 impl Flags {
     pub fn has(self, flag: Flag) -> bool {

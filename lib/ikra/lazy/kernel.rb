@@ -208,6 +208,14 @@ module Ikra
         pairs
       end
 
+      # Each value once, and how often it occurs. nil where the values are no Strings.
+      def counted_texts
+        how, found = run(0, @sizes[@stages.size - 1], nil, { __texts: true, __counts: true }, [])
+        return found if how == :grouped
+
+        found.tally.then { |tally| [tally.keys, tally.values] } if how.nil?
+      end
+
       # The sum of all values and a start, where the block adds, and the values are more than a chunk and of one kind of
       # number. nil where the block itself must run. It must where the sum is a Float zero, of which there are two, and
       # which may be the sum of no values.

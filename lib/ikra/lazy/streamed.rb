@@ -262,7 +262,7 @@ module Ikra
       def none(chain) = chain.first(1).empty? ? [] : raise(NeedsAll)
 
       # What chains do with all values.
-      %i[result total by emitted].each { |name| define_method(name) { |*args, &block| whole.__send__(name, *args, &block) } }
+      %i[result total by emitted counted_texts].each { |name| define_method(name) { |*args, &block| whole.__send__(name, *args, &block) } }
     end
 
     private

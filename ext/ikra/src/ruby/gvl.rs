@@ -160,6 +160,10 @@ impl Polls {
     pub fn never() -> Self {
         Self { never: true, ..Self::new() }
     }
+    /// Whether something may come between.
+    pub fn may_end(&self) -> bool {
+        !self.never
+    }
     /// Whether Ruby code may have run since the last time that somebody asked.
     pub fn ran(&self) -> bool {
         self.ran.replace(false)

@@ -11,7 +11,8 @@ use crate::marshal::unpack::{KeyWords, Pairs, Unpacker};
 use crate::options::Combine;
 use crate::report::profile::{Clock, Phase, Step};
 use crate::ruby::errors;
-use crate::ruby::heap::{self, Raw};
+use crate::ruby::gvl::Polls;
+use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::list;
 use crate::ruby::workers;
 use crate::section::collect::{Filling, at, clock_of, keeping_gvl, picked, working};
@@ -28,6 +29,7 @@ use ikra_core::memory::room;
 use ikra_core::types::keys::{KeyCode, codes};
 use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Value};
 
 /// The bytes of a String in UTF-8, which other such Strings equal if their bytes are equal.
@@ -125,21 +127,40 @@ pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
     };
     clock.measure(Phase::Unpack, || {
         let keys = picked(ruby, list, found.firsts.iter().copied())?;
-        if kind.has_strings() {
-            // Such a Hash has the very Strings, which Hash#[]= would copy.
-            let tally: RHash = keys.funcall("tally", ())?;
-            for (key, count) in found.counts.iter().enumerate().filter(|(_, count)| **count > 1) {
-                tally.aset(at(keys, key), *count)?;
-            }
-            return Ok(Some(tally));
-        }
         let counts = found.counts.iter().map(|count| Some(i64::from(*count)));
+        if kind.has_strings() {
+            return with_very_keys(keys, found.counts.iter().map(|count| ruby.into_value(*count))).map(Some);
+        }
         paired(ruby, keys, integers(ruby, counts)?.unwrap_or(keys)).map(Some)
     })
 }
 
+/// A Hash of keys that differ, and of how often each occurs. It has the very Strings, which Hash#[]= would copy.
+fn with_very_keys(keys: RArray, counts: impl Iterator<Item = Value>) -> Result<RHash, Error> {
+    let (tally, polls): (RHash, _) = (keys.funcall("tally", ())?, Polls::new());
+    for (key, count) in counts.enumerate().filter(|(_, count)| heap::see(count.as_raw()) != Seen::Int(1)) {
+        polls.look(&Ruby::get_with(keys))?;
+        tally.aset(at(keys, key), count)?;
+    }
+    Ok(tally)
+}
+
+/// `Ikra.__counted(keys, counts)`: a Hash of keys that differ, and of how often each occurs, as `tally` makes it.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; NoMemoryError; what interrupts raise.
+pub fn counted(ruby: &Ruby, keys: RArray, counts: RArray) -> Result<RHash, Error> {
+    if !heap::elements(keys.as_raw()).iter().any(|key| heap::see(*key) == Seen::Str) {
+        return paired(ruby, keys, counts);
+    }
+    with_very_keys(keys, (0..counts.len()).map(|group| at(counts, group)))
+}
+
 /// A list of Integers. None where one is None.
-fn integers(ruby: &Ruby, numbers: impl ExactSizeIterator<Item = Option<i64>>) -> Result<Option<RArray>, Error> {
+pub(super) fn integers(
+    ruby: &Ruby,
+    numbers: impl ExactSizeIterator<Item = Option<i64>>,
+) -> Result<Option<RArray>, Error> {
     let mut out = Filling::new(ruby, numbers.len());
     for number in numbers {
         let Some(number) = number else { return Ok(None) };
@@ -304,15 +325,18 @@ pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &mut Emitted, how: Option
             values.ok_or_else(|| errors::group_overflow(ruby))?
         }
     };
-    let mut keys = Filling::new(ruby, groups.keys.len());
-    for key in &groups.keys {
-        keys.push(match repr {
-            Some(repr) => unpacker.value_of(repr, *key)?,
-            None => key_of_parts(unpacker, groups.parts(*key))?,
-        })?;
-    }
+    let keys = match repr {
+        Some(repr) => unpacker.values_of(repr, &groups.keys)?,
+        None => {
+            let mut keys = Filling::new(ruby, groups.keys.len());
+            for key in &groups.keys {
+                keys.push(key_of_parts(unpacker, groups.parts(*key))?)?;
+            }
+            keys.done()?
+        }
+    };
     let out = ruby.ary_new();
-    out.push(keys.done()?)?;
+    out.push(keys)?;
     out.push(values)?;
     out.push(ruby.qnil())?;
     out.push(true)?;
@@ -395,6 +419,15 @@ fn kind_of(repr: Repr) -> &'static str {
 pub(super) fn numbered(ruby: &Ruby, pairs: &Pairs<'_>) -> Result<Option<Grouped>, Error> {
     let Some(keys) = PairKeys::of(pairs) else { return Ok(None) };
     Run { ruby, keys: &keys, plan: keys.look().plan(Engine::Auto), count: pairs.rows.len() }.numbered()
+}
+
+/// The first pair of each key, and how many pairs have it. None where Ruby's Hash must tell.
+///
+/// # Errors
+/// What interrupts raise.
+pub(super) fn count(ruby: &Ruby, pairs: &Pairs<'_>) -> Result<Option<Groups<()>>, Error> {
+    let Some(keys) = PairKeys::of(pairs) else { return Ok(None) };
+    Run { ruby, keys: &keys, plan: keys.look().plan(Engine::Auto), count: pairs.rows.len() }.groups(&Count)
 }
 
 /// How pairs are grouped.

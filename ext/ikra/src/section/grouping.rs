@@ -12,7 +12,7 @@ use crate::buffers::buffer;
 use crate::marshal::plan::SlotPlan;
 use crate::marshal::unpack::Unpacker;
 use crate::options::Combine;
-use crate::report::profile::{Clock, Phase};
+use crate::report::profile::{Clock, Phase, Step};
 use crate::ruby::dtype::Dtype;
 use crate::ruby::gvl::Polls;
 use crate::ruby::list;
@@ -32,7 +32,8 @@ use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
 use ikra_core::types::Storage;
 use magnus::prelude::*;
-use magnus::{Error, RArray, RHash, Ruby, Value};
+use magnus::{DataTypeFunctions, Error, RArray, RHash, RModule, Ruby, TypedData, Value};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Which elements of a list are equal. None where Ruby must decide.
@@ -79,6 +80,78 @@ fn grouping_of(
     Ok(Some((Grouped { group_of, firsts, counts }, list_of(keys)?)))
 }
 
+/// Groups that [`by_results`] found, for [`grouped`] and [`distinct`].
+#[derive(TypedData)]
+#[magnus(class = "Ikra::Grouped", free_immediately)]
+pub struct Told(Mutex<Grouped>);
+
+impl DataTypeFunctions for Told {}
+
+/// Defines `Ikra::Grouped`, which Ruby code cannot make.
+///
+/// # Errors
+/// Where the name is taken.
+pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
+    let class = ikra.define_class("Grouped", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Grouped"),))?;
+    <Told as TypedData>::class(ruby);
+    Ok(())
+}
+
+/// What is wanted of groups.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    Members,
+    Firsts,
+    Counts,
+}
+
+/// The groups of elements that have the same result. None where results must become Ruby's values first. No value is
+/// made of the results that are no key. Gives what is wanted:
+///
+/// * `[keys, groups]`, with each key once, in the order of first elements
+/// * `[nil, groups]`, where first elements are all that is known of groups
+/// * `[keys, counts]`
+///
+/// # Errors
+/// Rows that mean nothing; NoMemoryError; what interrupts raise.
+pub fn by_results(
+    unpacker: &Unpacker<'_>,
+    slot: &SlotPlan,
+    len: usize,
+    wanted: Wanted,
+) -> Result<Option<RArray>, Error> {
+    let ruby = unpacker.ruby;
+    if !countable(len) || !unpacker.polls.may_end() {
+        return Ok(None);
+    }
+    let results = unpacker.results_as_keys(slot, len);
+    let found = match wanted {
+        Wanted::Members => combining::numbered(ruby, &results)?,
+        _ => combining::count(ruby, &results)?.map(|groups| Grouped {
+            group_of: Vec::new(),
+            firsts: groups.firsts,
+            counts: groups.counts,
+        }),
+    };
+    let Some(found) = found else { return Ok(None) };
+    Clock::start(ruby).step(ruby, || {
+        let why = format!("{} keys found where the kernel left them", found.firsts.len());
+        Step { what: "grouping", elements: len, kind: "objects", backend: "cpu", why }
+    })?;
+    let keys = match wanted {
+        Wanted::Firsts => ruby.qnil().as_value(),
+        _ => results.values(results.key, &found.firsts)?.as_value(),
+    };
+    let counts = match wanted {
+        Wanted::Counts => combining::integers(ruby, found.counts.iter().map(|count| Some(i64::from(*count))))?,
+        _ => None,
+    };
+    let groups = counts.map_or_else(|| ruby.obj_wrap(Told(Mutex::new(found))).as_value(), |counts| counts.as_value());
+    Ok(Some(ruby.ary_new_from_values(&[keys, groups])))
+}
+
 /// Which keys are equal.
 enum Grouping {
     /// The groups, and the key of each.
@@ -87,7 +160,12 @@ enum Grouping {
     Rubys(RArray),
 }
 
-fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Error> {
+fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value, told: Option<&Told>) -> Result<Grouping, Error> {
+    if let Some(Told(found)) = told {
+        // their memory is not left to the GC
+        let keys = RArray::from_value(keys).unwrap_or_else(|| ruby.ary_new());
+        return Ok(Grouping::Known(std::mem::take(&mut found.lock()), keys));
+    }
     let keys = match Given::of(keys)? {
         Given::Numbers(dtype, buffer) => match grouping_of(ruby, clock, dtype, &buffer)? {
             Some((grouped, firsts)) => return Ok(Grouping::Known(grouped, firsts)),
@@ -103,13 +181,14 @@ fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Grouping, Err
     Ok(Grouping::Known(grouped, firsts))
 }
 
-/// `Ikra.__grouped(list, keys)`: a Hash from each key to the elements that have it, as `group_by` makes it.
+/// `Ikra.__grouped(list, keys, groups)`: a Hash from each key to the elements that have it, as `group_by` makes it.
+/// `keys` are those of elements, or those of `groups`.
 ///
 /// # Errors
 /// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
-pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
+pub fn grouped(ruby: &Ruby, list: RArray, keys: Value, groups: Option<&Told>) -> Result<RHash, Error> {
     let mut clock = Clock::start(ruby);
-    let grouping = grouping(ruby, &mut clock, keys)?;
+    let grouping = grouping(ruby, &mut clock, keys, groups)?;
     clock.measure(Phase::Unpack, || match grouping {
         Grouping::Known(grouped, keys) => by_groups(ruby, list, &grouped, keys),
         Grouping::Rubys(keys) => by_rubys_hash(ruby, list, keys),
@@ -222,13 +301,14 @@ pub fn uniq(ruby: &Ruby, list: RArray) -> Result<Option<RArray>, Error> {
     clock.measure(Phase::Unpack, || picked(ruby, list, found.firsts.into_iter())).map(Some)
 }
 
-/// `Ikra.__distinct(list, keys)`: the first element of each key.
+/// `Ikra.__distinct(list, keys, groups)`: the first element of each key. `keys` are those of elements, or nil, with the
+/// `groups`.
 ///
 /// # Errors
 /// What `hash` and `eql?` of keys raise; DeviceError and its subclasses; what interrupts raise.
-pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error> {
+pub fn distinct(ruby: &Ruby, list: RArray, keys: Value, groups: Option<&Told>) -> Result<RArray, Error> {
     let mut clock = Clock::start(ruby);
-    let grouping = grouping(ruby, &mut clock, keys)?;
+    let grouping = grouping(ruby, &mut clock, keys, groups)?;
     clock.measure(Phase::Unpack, || {
         let keys = match grouping {
             Grouping::Known(Grouped { firsts, .. }, _) => return picked(ruby, list, firsts.into_iter()),

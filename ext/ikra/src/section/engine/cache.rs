@@ -71,6 +71,8 @@ pub(super) struct SiteState {
     pub(super) refuses_tables: bool,
     /// The same for those with which it updates captured Hashes.
     pub(super) refuses_hash_tables: bool,
+    /// Whether the host groups Strings that kernels could group.
+    pub(super) leaves_texts: bool,
 }
 
 /// A block, and the methods that it is passed to.

@@ -18,7 +18,7 @@ use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::registry;
 use crate::section::collect;
 use crate::section::combining;
-use crate::section::grouping::{self, Grouper};
+use crate::section::grouping::{self, Grouper, Wanted};
 use crate::section::hash_updates::{self, Captured, Tabled, Updated};
 use crate::section::over::Placement;
 use crate::world::live_world;
@@ -142,7 +142,10 @@ impl Section<'_> {
                 combining::tell_of_emitted(unpacker, &groups, self.backend.name())?;
                 (None, found.as_value())
             }
-            (None, Some(slot)) => (None, self.results(unpacker, slot, len)?),
+            (None, Some(slot)) => match self.grouped(unpacker, slot, len)? {
+                Some(groups) => (Some("grouped"), groups),
+                None => (None, self.results(unpacker, slot, len)?),
+            },
             (None, None) if self.request.kind == Kind::Another => {
                 (None, self.request.captures.get(self.ruby, &syntax::given(0))?)
             }
@@ -183,6 +186,14 @@ impl Section<'_> {
         let hash = self.request.captures.get(self.ruby, &table.name)?;
         unpacker.holder.add(self.ruby, hash.as_raw());
         hash_updates::tabled(unpacker, &self.updated(len, false), (table, hash), groups, self.backend.name())
+    }
+
+    /// The groups of elements that have the same result, where the caller asked for them and the results tell them.
+    fn grouped(&self, unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize) -> Result<Option<Value>, Error> {
+        let wanted = [(Flag::Keys, Wanted::Members), (Flag::Firsts, Wanted::Firsts), (Flag::Counts, Wanted::Counts)];
+        let flags = self.request.settings.flags;
+        let Some((_, wanted)) = wanted.into_iter().find(|(flag, _)| flags.has(*flag)) else { return Ok(None) };
+        Ok(grouping::by_results(unpacker, slot, len, wanted)?.map(|groups| groups.as_value()))
     }
 
     /// The block's values, in the form that the caller asked for.

@@ -24,6 +24,7 @@ use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::ir::{Lowered, Trap};
 use ikra_core::layout::schema::{GroupKeys, Schema};
 use ikra_core::memory::buffer::Buffer;
+use ikra_core::types::Repr;
 use magnus::prelude::*;
 use magnus::{Error, Value};
 use std::sync::Arc;
@@ -81,6 +82,11 @@ pub(super) const MAX_ATTEMPTS: usize = 50;
 /// Milliseconds between attempts to allocate memory that other processes hold on the device.
 const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
 
+/// Whether a kernel groups by Strings.
+fn has_texts(schema: &Schema) -> bool {
+    schema.groups == Some(GroupKeys::Of(Repr::Str))
+}
+
 impl Section<'_> {
     pub(super) fn run(&mut self) -> Result<Value, Error> {
         let outcome = self.attempts();
@@ -97,6 +103,13 @@ impl Section<'_> {
             || flags.has(Flag::Piece) && !properties.divisible
             || flags.has(Flag::Pure) && !properties.pure
             || flags.has(Flag::Tables) && self.has_other_pairs(&variant.lowered.schema)
+            || flags.has(Flag::Texts) && variant.plan.result.as_ref().is_none_or(|slot| slot.repr != Repr::Str)
+            || self.leaves_texts(&variant.lowered.schema)
+    }
+
+    /// Whether tables in kernels could take the keys, but the host groups such Strings faster where kernels leave them.
+    fn leaves_texts(&self, schema: &Schema) -> bool {
+        self.request.settings.flags.has(Flag::NoTexts) && self.backend.store().is_none() && has_texts(schema)
     }
 
     /// Whether a section emits pairs that are not for tables. Floats have no operators of bits.
@@ -134,10 +147,15 @@ impl Section<'_> {
         let mut policy = LaunchPolicy { limit: Key::NONE, beside: false, evicted: 0 };
         let mut attempts = 0;
         // known before anything is packed
-        if self.request.settings.flags.has(Flag::Tables)
-            && (!self.backend.groups() || self.asked_combine().is_none() || self.site.state.lock().refuses_tables)
-        {
-            return Ok(self.refused());
+        let flags = self.request.settings.flags;
+        if flags.has(Flag::Tables) {
+            let refuses = {
+                let state = self.site.state.lock();
+                state.refuses_tables || flags.has(Flag::NoTexts) && state.leaves_texts
+            };
+            if refuses || !self.backend.groups() || self.asked_combine().is_none() {
+                return Ok(self.refused());
+            }
         }
         while attempts < MAX_ATTEMPTS {
             attempts += 1;
@@ -160,8 +178,17 @@ impl Section<'_> {
                 return Err(errors::needs_all(self.ruby));
             }
             if self.refuses(&variant) {
-                self.site.state.lock().refuses_tables |= self.request.settings.flags.has(Flag::Tables);
+                let mut state = self.site.state.lock();
+                match self.leaves_texts(&variant.lowered.schema) {
+                    true => state.leaves_texts = true,
+                    false => state.refuses_tables |= flags.has(Flag::Tables),
+                }
+                drop(state);
                 return Ok(self.refused());
+            }
+            if flags.has(Flag::Tables) && !has_texts(&variant.lowered.schema) {
+                // values of another kind follow each other, too
+                self.site.state.lock().leaves_texts = false;
             }
             if self.refuses_hash_table(&variant) {
                 self.refuse_hash_tables();
