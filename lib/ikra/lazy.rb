@@ -313,7 +313,7 @@ module Ikra
     #
     # @yieldparam value
     # @return [Hash{Object => Array}] without a block an Enumerator
-    def group_by(&block) = (block && ::Ikra.__grouping(self) { |groups| groups.group_by(self, block, &:itself) }) || ::Ikra.__operate_now(to_a, :pgroup_by, options, block)
+    def group_by(&block) = (block && ::Ikra.__grouping(self) { |groups| groups.group_by(self, block) }) || ::Ikra.__operate_now(to_a, :pgroup_by, options, block)
 
     # @return [Array] the first value for each of the block's values; without a block each value once
     def uniq(&block)
@@ -569,13 +569,14 @@ module Ikra
       Kernel.new(step, @base, @options).emitted(Stage.new(:emit, [], block), form)
     end
 
-    # Each value once, and how often it occurs, where one kernel gives a String for each element. nil where it does not.
-    def counted_texts
+    # Each value once, and how often it occurs if that is `wanted`, where one kernel gives a String for each element. The
+    # block gets the list of all where the host's own methods serve better. nil where values are of another kind.
+    def counted_texts(wanted, &on_list)
       step = plan.steps.first
       return if plan.steps.size > 1 || step.ending || step.ended? || step.sparse? || step.bare? || step.stages.any? { |stage| Text::LOOKING.include?(stage.name) }
 
       ::Ikra.__chain(plan, :map_reduce)
-      Kernel.new(step, @base, @options).counted_texts
+      Kernel.new(step, @base, @options).counted_texts(wanted, &on_list)
     end
 
     # The result of each chunk, and the error that follows. nil where it is not known where the chain ends, or where

@@ -329,11 +329,12 @@ module Ikra
       # The elements of a chain or an MDArray, grouped by themselves or by the values of a block. Gives each key once,
       # the elements of all groups, and where those of each begin. nil where this needs a list first.
       #
-      # With `combine`, and where tables can do it: each key once, one value for each, nil, and true.
-      def groups(base, key = nil, combine = nil)
+      # With `combine`, and where tables can do it: each key once, one value for each, nil, and true. The block gets a list
+      # of all elements where nothing but Ruby's own method serves better.
+      def groups(base, key = nil, combine = nil, &on_list)
         block = key ? proc { |x, out| out.emit(key.call(x), x) } : proc { |x, out| out.emit(x, nil) }
         form = { __groups: true, **(combine ? { __combine: combine } : {}) }
-        found = (counted(base) if combine && key.nil?) || within(base, block, form) or return
+        found = (counted(base, combine, &on_list) if combine && key.nil?) || within(base, block, form) or return
         keys, values, starts, combined = found
         return [[], [], [0]] if keys.nil? || keys.size.zero?
         return found if combined
@@ -344,13 +345,14 @@ module Ikra
 
       # The same for elements by themselves, with how often each occurs. Kernels count them while they compute them. Host
       # and kernels count Strings together.
-      def counted(base)
+      def counted(base, combine, &on_list)
         ones = proc { |x, out| out.emit(x, 1) }
         form = { __groups: true, __tables: true, __combine: :sum }
         found = within(base, ones, { **form, __no_texts: true })
         return found if found
 
-        keys, counts = base.__send__(:counted_texts) if base.is_a?(Lazy)
+        wanted = combine == :count ? :__counts : :__each
+        keys, counts = base.__send__(:counted_texts, wanted, &on_list) if base.is_a?(Lazy)
         keys ? [keys, counts, nil, true] : within(base, ones, form)
       rescue CompileError
         # as for #within
@@ -358,7 +360,7 @@ module Ikra
 
       # How often each element occurs. The keys are the very elements.
       def tally(base)
-        keys, counts, starts, combined = groups(base, nil, :count)
+        keys, counts, starts, combined = groups(base, nil, :count) { |list| return list.tally }
         return unless keys
 
         counts = starts.each_cons(2).map { |from, to| to - from } unless combined
@@ -367,7 +369,7 @@ module Ikra
 
       # The first element of each group. nil where this needs a list first.
       def uniq(base, key)
-        keys, values, starts, combined = groups(base, key, :first)
+        keys, values, starts, combined = groups(base, key, :first) { |list| return list.uniq }
         return keys unless keys && key
         return values if combined
 
@@ -375,10 +377,11 @@ module Ikra
         keys.each_index.map { |group| values[starts[group]] }
       end
 
-      # Yields the elements of each group. Gives a Hash of what the block makes of them.
+      # Yields the elements of each group. Gives a Hash of what the block makes of them, or of the elements themselves.
       def group_by(base, key)
         keys, values, starts = groups(base, key)
         return unless keys
+        return Ikra.__split(keys, list(values), starts) unless block_given?
 
         keys.each_index.to_h do |group|
           from = starts[group]

@@ -113,6 +113,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__sorted", roomy!(collect::sorted(a, b, c, d), 4))?;
     ikra.define_singleton_method("__extreme", roomy!(collect::extreme(a, b), 2))?;
     ikra.define_singleton_method("__tallied", roomy!(combining::tallied(a), 1))?;
+    ikra.define_singleton_method("__split", roomy!(grouping::split(a, b, c), 3))?;
     ikra.define_singleton_method("__counted", roomy!(combining::counted(a, b), 2))?;
     ikra.define_singleton_method("__grouped", roomy!(grouping::grouped(a, b, c), 3))?;
     ikra.define_singleton_method("__grouped_by_itself", roomy!(grouping::grouped_by_itself(a), 1))?;

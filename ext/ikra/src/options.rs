@@ -137,7 +137,9 @@ pub enum Flag {
     Keys,
     /// The same, where only the first element of each group is wanted.
     Firsts,
-    /// The same, where only each result, and how often it occurs, is wanted.
+    /// The same, where only each result is wanted once.
+    Each,
+    /// The same, with how often it occurs.
     Counts,
     /// A section whose results are no Strings is not run.
     Texts,
@@ -147,7 +149,7 @@ pub enum Flag {
 
 impl Flag {
     /// The flags that are options, by their names. [`Flag::Exact`] is a part of `__reduce`.
-    const NAMED: [(&str, Self); 16] = [
+    const NAMED: [(&str, Self); 17] = [
         ("__again", Self::Again),
         ("__only", Self::Only),
         ("__pure", Self::Pure),
@@ -161,6 +163,7 @@ impl Flag {
         ("__slab", Self::Slab),
         ("__keys", Self::Keys),
         ("__firsts", Self::Firsts),
+        ("__each", Self::Each),
         ("__counts", Self::Counts),
         ("__texts", Self::Texts),
         ("__no_texts", Self::NoTexts),

@@ -208,12 +208,12 @@ module Ikra
         pairs
       end
 
-      # Each value once, and how often it occurs. nil where the values are no Strings.
-      def counted_texts
-        how, found = run(0, @sizes[@stages.size - 1], nil, { __texts: true, __counts: true }, [])
+      # (see Lazy#counted_texts)
+      def counted_texts(wanted)
+        how, found = run(0, @sizes[@stages.size - 1], nil, { __texts: true, wanted => true }, [])
         return found if how == :grouped
 
-        found.tally.then { |tally| [tally.keys, tally.values] } if how.nil?
+        yield(found) if how.nil?
       end
 
       # The sum of all values and a start, where the block adds, and the values are more than a chunk and of one kind of

@@ -269,8 +269,9 @@ module Ikra
 
     # Yields each value once, and how often it occurs.
     def counted
-      values, counts, starts, combined = ::Ikra.__grouping(self) { |groups| groups.groups(self, nil, :count) }
-      return yield((found = tally).keys, found.values) unless values
+      given = ->(found) { yield(found.keys, found.values) }
+      values, counts, starts, combined = ::Ikra.__grouping(self) { |groups| groups.groups(self, nil, :count) { |list| return given[list.tally] } }
+      return given[tally] unless values
 
       yield(values, combined ? counts : starts.each_cons(2).map { |from, to| to - from })
     end

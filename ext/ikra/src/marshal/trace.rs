@@ -456,28 +456,7 @@ impl Tables {
 impl Strings {
     /// The position of the String whose bytes begin at an offset.
     pub fn find(&self, offset: u32) -> Option<usize> {
-        let begins_by = |at: usize| self.words[at].offset() <= offset;
-        let (all, first) = (self.words.len(), self.words.first()?.offset());
-        // Most lists have Strings of similar lengths. So the position is near that of a list of equally long ones.
-        let share = u64::from(offset.checked_sub(first)?) * all as u64 / (self.rows - u64::from(first)).max(1);
-        let (mut low, mut high, mut step) = (share.min(all as u64 - 1) as usize, all, 1);
-        if begins_by(low) {
-            while low + step < high {
-                match begins_by(low + step) {
-                    true => low += step,
-                    false => high = low + step,
-                }
-                step *= 2;
-            }
-        } else {
-            // the first String begins by then
-            while !begins_by(low) {
-                (low, high) = (low.saturating_sub(step), low);
-                step *= 2;
-            }
-        }
-        let at = low + self.words[low..high].partition_point(|word| word.offset() <= offset) - 1;
-        (self.words[at].offset() == offset).then_some(at)
+        self.words.binary_search_by_key(&offset, |word| word.offset()).ok()
     }
 }
 

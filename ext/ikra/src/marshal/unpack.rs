@@ -89,6 +89,7 @@ impl Unpacker<'_> {
                 classes.iter().any(|class| !class.objects.is_empty())
             }
             (Repr::Array(_), Some(kind)) => self.tables.has_arrays(kind),
+            (Repr::Str, _) => !self.tables.strings.strings.is_empty(),
             (Repr::Int | Repr::Float, _) => column.is_some_and(|column| column.storage().bytes() == 8),
             _ => false,
         };

@@ -127,11 +127,10 @@ pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
     };
     clock.measure(Phase::Unpack, || {
         let keys = picked(ruby, list, found.firsts.iter().copied())?;
-        let counts = found.counts.iter().map(|count| Some(i64::from(*count)));
         if kind.has_strings() {
             return with_very_keys(keys, found.counts.iter().map(|count| ruby.into_value(*count))).map(Some);
         }
-        paired(ruby, keys, integers(ruby, counts)?.unwrap_or(keys)).map(Some)
+        paired(ruby, keys, counts(ruby, &found.counts)?).map(Some)
     })
 }
 
@@ -157,16 +156,22 @@ pub fn counted(ruby: &Ruby, keys: RArray, counts: RArray) -> Result<RHash, Error
 }
 
 /// A list of Integers. None where one is None.
-pub(super) fn integers(
-    ruby: &Ruby,
-    numbers: impl ExactSizeIterator<Item = Option<i64>>,
-) -> Result<Option<RArray>, Error> {
+fn integers(ruby: &Ruby, numbers: impl ExactSizeIterator<Item = Option<i64>>) -> Result<Option<RArray>, Error> {
     let mut out = Filling::new(ruby, numbers.len());
     for number in numbers {
         let Some(number) = number else { return Ok(None) };
         out.push(ruby.into_value(number))?;
     }
     out.done().map(Some)
+}
+
+/// A list of how often keys occur.
+pub(super) fn counts(ruby: &Ruby, counts: &[u32]) -> Result<RArray, Error> {
+    let mut out = Filling::new(ruby, counts.len());
+    for count in counts {
+        out.push(ruby.into_value(*count))?;
+    }
+    out.done()
 }
 
 /// Totals of Integers, of any size.
@@ -248,9 +253,7 @@ pub(super) fn combined(
     };
     let known = match (how, integers_of, floats_of) {
         (Combine::Count, ..) => match run.groups(&Count)? {
-            Some(found) => {
-                Some((integers(ruby, found.counts.iter().map(|count| Some(i64::from(*count))))?, found.firsts))
-            }
+            Some(found) => Some((Some(counts(ruby, &found.counts)?), found.firsts)),
             None => None,
         },
         (Combine::First, ..) => match run.groups(&Count)? {
@@ -419,6 +422,14 @@ fn kind_of(repr: Repr) -> &'static str {
 pub(super) fn numbered(ruby: &Ruby, pairs: &Pairs<'_>) -> Result<Option<Grouped>, Error> {
     let Some(keys) = PairKeys::of(pairs) else { return Ok(None) };
     Run { ruby, keys: &keys, plan: keys.look().plan(Engine::Auto), count: pairs.rows.len() }.numbered()
+}
+
+/// Whether there seem to be at least half as many keys as pairs.
+pub(super) fn differ_mostly(pairs: &Pairs<'_>) -> bool {
+    PairKeys::of(pairs).is_some_and(|keys| {
+        let sample = keys.look();
+        if sample.seen > 0 { sample.many_differ() } else { monitor::glance(&keys, pairs.rows.len()) }
+    })
 }
 
 /// The first pair of each key, and how many pairs have it. None where Ruby's Hash must tell.

@@ -32,7 +32,7 @@ use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::room;
 use ikra_core::types::Storage;
 use magnus::prelude::*;
-use magnus::{DataTypeFunctions, Error, RArray, RHash, RModule, Ruby, TypedData, Value};
+use magnus::{DataTypeFunctions, Error, RArray, RHash, RModule, Ruby, TryConvert, TypedData, Value};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -104,6 +104,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
 pub enum Wanted {
     Members,
     Firsts,
+    Keys,
     Counts,
 }
 
@@ -112,6 +113,7 @@ pub enum Wanted {
 ///
 /// * `[keys, groups]`, with each key once, in the order of first elements
 /// * `[nil, groups]`, where first elements are all that is known of groups
+/// * `[keys, nil]`
 /// * `[keys, counts]`
 ///
 /// # Errors
@@ -129,6 +131,8 @@ pub fn by_results(
     let results = unpacker.results_as_keys(slot, len);
     let found = match wanted {
         Wanted::Members => combining::numbered(ruby, &results)?,
+        // making a Hash of the very Strings takes most of the time, and only Ruby can do that
+        Wanted::Counts if combining::differ_mostly(&results) => None,
         _ => combining::count(ruby, &results)?.map(|groups| Grouped {
             group_of: Vec::new(),
             firsts: groups.firsts,
@@ -144,11 +148,11 @@ pub fn by_results(
         Wanted::Firsts => ruby.qnil().as_value(),
         _ => results.values(results.key, &found.firsts)?.as_value(),
     };
-    let counts = match wanted {
-        Wanted::Counts => combining::integers(ruby, found.counts.iter().map(|count| Some(i64::from(*count))))?,
-        _ => None,
+    let groups = match wanted {
+        Wanted::Keys => ruby.qnil().as_value(),
+        Wanted::Counts => combining::counts(ruby, &found.counts)?.as_value(),
+        _ => ruby.obj_wrap(Told(Mutex::new(found))).as_value(),
     };
-    let groups = counts.map_or_else(|| ruby.obj_wrap(Told(Mutex::new(found))).as_value(), |counts| counts.as_value());
     Ok(Some(ruby.ary_new_from_values(&[keys, groups])))
 }
 
@@ -270,6 +274,24 @@ fn distribute(ruby: &Ruby, list: RArray, grouped: &Grouped, both: RArray) -> Res
     Ok(())
 }
 
+/// `Ikra.__split(keys, values, starts)`: a Hash from each key to its values, which are those from its start to the next.
+///
+/// # Errors
+/// What `hash` and `eql?` of keys raise; NoMemoryError; what interrupts raise.
+pub fn split(ruby: &Ruby, keys: RArray, values: RArray, starts: RArray) -> Result<RHash, Error> {
+    let mut both = Filling::new(ruby, 2 * keys.len());
+    let start = |group| usize::try_convert(at(starts, group));
+    let mut from = start(0)?;
+    for group in 0..keys.len() {
+        let to = start(group + 1)?;
+        let own = values.subseq(from, to - from).unwrap_or_else(|| ruby.ary_new());
+        both.push(at(keys, group))?;
+        both.push(own.as_value())?;
+        from = to;
+    }
+    list::hash(ruby, both.done()?)
+}
+
 fn by_rubys_hash(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error> {
     let (groups, polls) = (ruby.hash_new(), Polls::new());
     for index in 0..keys.len() {
@@ -384,9 +406,15 @@ pub fn pairs(unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize, grouper: Opti
     };
     let firsts: Vec<u32> = room::collect(groups.firsts.iter().map(|pair| pairs.rows[*pair as usize]));
     let members = keeping_gvl(ruby, |on| Members::of(on, &groups))?;
-    let rows: Vec<u32> = room::collect(members.order.iter().map(|pair| pairs.rows[*pair as usize]));
     out.push(pairs.values(pairs.key, &firsts)?)?;
-    out.push(list(pairs.value, &rows)?)?;
+    if pairs.are_numbers(pairs.value) {
+        let rows: Vec<u32> = room::collect(members.order.iter().map(|pair| pairs.rows[*pair as usize]));
+        out.push(list(pairs.value, &rows)?)?;
+    } else {
+        // Values are made in the order in which they lie in memory.
+        let values = pairs.values(pairs.value, &pairs.rows)?;
+        out.push(picked(ruby, values, members.order.iter().copied())?)?;
+    }
     out.push(starts(ruby, &members))?;
     Ok(out)
 }

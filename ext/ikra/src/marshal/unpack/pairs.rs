@@ -240,6 +240,11 @@ impl Pairs<'_> {
         column.view::<u64>().get(self.unpacker.start(self.class, slot)..)
     }
 
+    /// Whether a slot holds only numbers of one kind, as [`Pairs::numbers`] gives them.
+    pub fn are_numbers(&self, slot: &SlotPlan) -> bool {
+        matches!(slot.repr, Repr::Int | Repr::Float) && self.column(slot).is_some()
+    }
+
     /// What a slot holds in these rows of pairs, where all are numbers of one kind.
     pub fn numbers(&self, slot: &SlotPlan, rows: &[u32]) -> Option<(Dtype, HostColumn)> {
         let dtype = match slot.repr {

@@ -190,7 +190,12 @@ impl Section<'_> {
 
     /// The groups of elements that have the same result, where the caller asked for them and the results tell them.
     fn grouped(&self, unpacker: &Unpacker<'_>, slot: &SlotPlan, len: usize) -> Result<Option<Value>, Error> {
-        let wanted = [(Flag::Keys, Wanted::Members), (Flag::Firsts, Wanted::Firsts), (Flag::Counts, Wanted::Counts)];
+        let wanted = [
+            (Flag::Keys, Wanted::Members),
+            (Flag::Firsts, Wanted::Firsts),
+            (Flag::Each, Wanted::Keys),
+            (Flag::Counts, Wanted::Counts),
+        ];
         let flags = self.request.settings.flags;
         let Some((_, wanted)) = wanted.into_iter().find(|(flag, _)| flags.has(*flag)) else { return Ok(None) };
         Ok(grouping::by_results(unpacker, slot, len, wanted)?.map(|groups| groups.as_value()))
