@@ -569,8 +569,8 @@ module Ikra
       Kernel.new(step, @base, @options).emitted(Stage.new(:emit, [], block), form)
     end
 
-    # Each value once, and how often it occurs if that is `wanted`, where one kernel gives a String for each element. The
-    # block gets the list of all where the host's own methods serve better. nil where values are of another kind.
+    # Each value once, and how often it occurs if that is `wanted`, where one kernel gives a String for each element.
+    # The block gets the list of all where the host's own methods serve better. nil where values are of another kind.
     def counted_texts(wanted, &on_list)
       step = plan.steps.first
       return if plan.steps.size > 1 || step.ending || step.ended? || step.sparse? || step.bare? || step.stages.any? { |stage| Text::LOOKING.include?(stage.name) }

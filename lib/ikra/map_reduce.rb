@@ -329,8 +329,8 @@ module Ikra
       # The elements of a chain or an MDArray, grouped by themselves or by the values of a block. Gives each key once,
       # the elements of all groups, and where those of each begin. nil where this needs a list first.
       #
-      # With `combine`, and where tables can do it: each key once, one value for each, nil, and true. The block gets a list
-      # of all elements where nothing but Ruby's own method serves better.
+      # With `combine`, and where tables can do it: each key once, one value for each, nil, and true. The block gets a
+      # list of all elements where Ruby's own method serves better.
       def groups(base, key = nil, combine = nil, &on_list)
         block = key ? proc { |x, out| out.emit(key.call(x), x) } : proc { |x, out| out.emit(x, nil) }
         form = { __groups: true, **(combine ? { __combine: combine } : {}) }
@@ -343,8 +343,8 @@ module Ikra
         [keys, values, list(starts)]
       end
 
-      # The same for elements by themselves, with how often each occurs. Kernels count them while they compute them. Host
-      # and kernels count Strings together.
+      # The same for elements by themselves. Kernels group them while they compute them. Where the backend is the host's,
+      # it groups Strings after that.
       def counted(base, combine, &on_list)
         ones = proc { |x, out| out.emit(x, 1) }
         form = { __groups: true, __tables: true, __combine: :sum }

@@ -307,8 +307,8 @@ module Ikra
       values.free if values.is_a?(Buffer)
     end
 
-    # The block's values, as {#numbers} gives them, by which elements are grouped. Where the section groups them, so that
-    # they need not become objects: each key once, or nil, and the groups.
+    # The block's values, as {#numbers} gives them, by which elements are grouped. Where the section groups them, so
+    # that they need not become objects: each key once, or nil, and the groups.
     def keyed(wanted)
       how, value = ended(:map, [], __into: :numbers, wanted => true)
       how == :grouped ? yield(*value) : yield(value, nil)

@@ -25,7 +25,7 @@ use ikra_core::backend::collective::groups::{self, Grouped, Members, seed};
 use ikra_core::backend::collective::monitor::{self, Engine, Sample};
 use ikra_core::backend::collective::table::{self, Count, Each, Fold, Folding, Groups, Keys, Plan, Seed, Sum};
 use ikra_core::layout::schema::GroupKeys;
-use ikra_core::memory::room;
+use ikra_core::memory::{ahead, room};
 use ikra_core::types::keys::{KeyCode, codes};
 use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::prelude::*;
@@ -96,10 +96,13 @@ impl Keys for PairKeys<'_> {
                 // A NaN is equal to no other.
                 !key.is_nan()
             }),
-            KeyWords::Texts(..) | KeyWords::Strings(..) => out
-                .iter_mut()
-                .zip(first..)
-                .all(|(out, pair)| self.text(pair).map(|text| *out = seed().word(text)).is_some()),
+            KeyWords::Texts(..) | KeyWords::Strings(..) => {
+                if let KeyWords::Strings(numbers, strings) = &self.words {
+                    heap::prefetch_all(numbers[first..first + out.len()].iter().map(|at| strings[*at as usize]));
+                }
+                let word = |pair| self.text(pair).map(|text| seed().word(text));
+                out.iter_mut().zip(first..).all(|(out, pair)| word(pair).map(|word| *out = word).is_some())
+            }
         }
     }
 
@@ -109,6 +112,22 @@ impl Keys for PairKeys<'_> {
                 Seed::is_whole(word) || self.text(one).is_some_and(|text| self.text(other) == Some(text))
             }
             _ => true,
+        }
+    }
+
+    fn are_far(&self) -> bool {
+        matches!(self.words, KeyWords::Texts(..) | KeyWords::Strings(..))
+    }
+
+    fn ahead(&self, word: u64, element: usize) {
+        match &self.words {
+            _ if Seed::is_whole(word) => {}
+            KeyWords::Texts(words, bytes) => {
+                let from = StrWord(words[self.rows[element] as usize]).offset() as usize;
+                ahead::to_read(bytes.as_ptr().wrapping_add(from));
+            }
+            KeyWords::Strings(numbers, strings) => heap::prefetch(strings[numbers[element] as usize]),
+            _ => {}
         }
     }
 }
@@ -476,6 +495,12 @@ impl Keys for &PairKeys<'_> {
     }
     fn same(&self, word: u64, one: usize, other: usize) -> bool {
         PairKeys::same(self, word, one, other)
+    }
+    fn are_far(&self) -> bool {
+        PairKeys::are_far(self)
+    }
+    fn ahead(&self, word: u64, element: usize) {
+        PairKeys::ahead(self, word, element);
     }
 }
 

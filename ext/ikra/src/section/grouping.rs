@@ -274,7 +274,7 @@ fn distribute(ruby: &Ruby, list: RArray, grouped: &Grouped, both: RArray) -> Res
     Ok(())
 }
 
-/// `Ikra.__split(keys, values, starts)`: a Hash from each key to its values, which are those from its start to the next.
+/// `Ikra.__split(keys, values, starts)`: a Hash from each key to its values: those from its start to the next one.
 ///
 /// # Errors
 /// What `hash` and `eql?` of keys raise; NoMemoryError; what interrupts raise.

@@ -61,11 +61,12 @@ use std::sync::Arc;
 ///   for each key. It ended as `:refused` where kernels cannot combine these values, or compare these keys.
 /// * `__slab: true`: the elements are some of all. A section that asks for `Ikra.index`, changes more than its results,
 ///   or draws random numbers, raises `Ikra::NeedsAll`.
-/// * `__keys: true`, `__firsts: true`, `__each: true`, `__counts: true`: elements are to be grouped by the results. Where
-///   these are compared as they are, the section ended as `:grouped`, and the value is what
+/// * `__keys: true`, `__firsts: true`, `__each: true`, `__counts: true`: elements are to be grouped by the results.
+///   Where these are compared as they are, the section ended as `:grouped`, and the value is what
 ///   [`crate::section::grouping::by_results`] gives. Else they are the value.
 /// * `__texts: true`: a section whose results are no Strings ended as `:refused`.
-/// * `__no_texts: true`: a section with `__tables` whose keys are Strings ended as `:refused`, unless a device has them.
+/// * `__no_texts: true`: a section with `__tables` whose keys are Strings ended as `:refused`, unless it ran on a
+///   device.
 /// * `__pairs: true`, `__groups: true`: results are the last pairs of chains of `Ikra::Pair`. The value is what
 ///   [`crate::section::grouping::pairs`] makes of all pairs.
 pub type Arguments = (Symbol, Symbol, Value, u64, Option<RHash>, Proc, Option<RArray>);
