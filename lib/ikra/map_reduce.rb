@@ -343,8 +343,8 @@ module Ikra
         [keys, values, list(starts)]
       end
 
-      # The same for elements by themselves. Kernels group them while they compute them. Where the backend is the host's,
-      # it groups Strings after that.
+      # The same for elements by themselves. Kernels group them while they compute them. A host that runs these kernels
+      # groups Strings after that.
       def counted(base, combine, &on_list)
         ones = proc { |x, out| out.emit(x, 1) }
         form = { __groups: true, __tables: true, __combine: :sum }

@@ -1,9 +1,10 @@
 //! Grouping: elements of a list by their keys, and the pairs that the block of a `map_reduce` emitted.
 //!
 //! Here: natives that tell which keys are equal, and make Hashes and lists of that. Keys that are numbers of one kind,
-//! immediate values or Strings are compared by the core, in threads; Ruby's own Hash compares others. Not here: values
-//! that are combined while they are grouped ([`super::combining`]), the tables (the core's `collective/table.rs`), and
-//! what a kernel emitted (`marshal/unpack/pairs.rs`).
+//! immediate values or Strings are compared by the core, in threads; Ruby's own Hash compares others. Keys that a
+//! section gives as its results are compared where the kernel left them ([`by_results`]). Not here: values that are
+//! combined while they are grouped ([`super::combining`]), the tables (the core's `collective/table.rs`), and what a
+//! kernel emitted (`marshal/unpack/pairs.rs`).
 //!
 //! Invariant: keys are in one group exactly where Ruby's `eql?` and `hash` say so, and groups are in the order of their
 //! first elements. Each NaN has a group of its own.
