@@ -167,7 +167,7 @@ module Ikra
 
     private
 
-    def refuse(why) = throw(self.class, "#{@name} is a Hash that #{why}")
+    def refuse(why) = throw(self.class, "is a Hash that #{why}")
 
     # Whether the section does not change which keys a key is equal to.
     def lasts?(key)

@@ -43,7 +43,7 @@ module Ikra
     # @raise what the section raises, or one before it; {Cancelled} after {#cancel}
     def value
       @group.finish(self) unless ended?
-      raise @error if @error
+      raise @failure if @failure
 
       @value
     end
@@ -62,8 +62,13 @@ module Ikra
     # @return [Boolean] false where the section has ended already
     def cancel = @group.cancel(self)
 
+    # Where everything is computed, writes to objects as {#value} does, and does not raise.
+    #
     # @return [Exception, nil] what {#value} raises; nil where it raises nothing, or before {#done?}
-    def error = done? ? @error : nil
+    def error
+      @group.finish(self) if done? && !ended?
+      @failure
+    end
 
     # A section whose value is that of the block. The block runs in this section's place: sections after it wait.
     #
@@ -87,13 +92,17 @@ module Ikra
     def ended? = @state == :ended
 
     # @api private
+    # The exception of a section that has ended.
+    attr_reader :failure
+
+    # @api private
     # Whether it has begun, and is not known to have ended.
     def under_way? = @state == :runs || @state == :computed
 
     # @api private
     def ended(value, error = nil)
       @value = value
-      @error = error
+      @failure = error
       @state = :ended
       @work = @gate = nil
     end

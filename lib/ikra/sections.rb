@@ -369,7 +369,7 @@ module Ikra
       finish_all
       gate = watch(section) if @depth.positive? && Ikra.__explaining?
       with_gate(gate) { section.run }
-      @failure = section.error
+      @failure = section.failure
     end
 
     def watch(section)
@@ -456,7 +456,7 @@ module Ikra
         # Sections that its block calls come in its place.
         @unfinished.shift.run
       end
-      fail_from(section.error) if section.error
+      fail_from(section.failure) if section.failure
       completed = true
     ensure
       # Also after a throw, as that of Timeout.

@@ -624,6 +624,19 @@ RSpec.describe Ikra::Section do
     expect([1].async.pmap { |x| x }.value).to eq [1]
   end
 
+  it "gives what it raises once everything is computed, also before its value is asked for" do
+    section = list.async.pmap { |o| o.a / 0 }.wait
+    expect(section.error).to be_a ZeroDivisionError
+    expect { section.value }.to raise_error(ZeroDivisionError)
+    section = list.async.peach { |o| o.a += 1 }.wait
+    expect(section.error).to be_nil
+    expect(list.map(&:a)).to eq [1, 2, 3, 4, 5]
+    endless = list.async.peach(1 << 30, backend: :cpu) { |o| o.a ^= 1 }
+    expect(endless.error).to be_nil
+    endless.cancel
+    expect(endless.error).to be_a Ikra::Cancelled
+  end
+
   it "gives its value in another thread" do
     section = list.async.peach { |o| o.a += 1 }
     expect(Thread.new { section.value.map(&:a) }.value).to eq [1, 2, 3, 4, 5]

@@ -327,7 +327,7 @@ RSpec.describe "Captured Hashes", :aggregate_failures do
     end
     refused.call(/own is a .* kernels accumulate into plain Hashes/) { [1].peach { |x| own[x] += 1 } }
     refused.call(/kernels accumulate into plain Hashes/) { [1].peach { |x| single[x] += 1 } }
-    refused.call(/identity is a Hash that compares keys by identity/) { [1].peach { |x| identity[x] = 1 } }
+    refused.call(/: identity is a Hash that compares keys by identity/) { [1].peach { |x| identity[x] = 1 } }
     refused.call(/random is a Hash that has a block for defaults/) { [1].peach { |x| random[x] += 1 } }
     refused.call(/native is a Hash that has a block for defaults/) { [1].peach { |x| native[x] += 1 } }
     refused.call(/has a value of Object/) { [1].peach { |x| objects[x] += 1 } }

@@ -55,7 +55,7 @@ module Ikra
           entry.written = now
           span = gate&.span
           ran(section, *span) if span
-          entry.outcome = section.error&.class&.to_s || "done"
+          entry.outcome = section.failure&.class&.to_s || "done"
         end
       end
 
