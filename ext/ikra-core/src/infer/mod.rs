@@ -465,8 +465,14 @@ impl Analysis<'_> {
         loop {
             while let Some(id) = self.queue.pop_front() {
                 self.queued.remove(&id);
-                walk::interpret(self, id).map_err(|error| self.called_from(error, id))?;
+                let answer = walk::interpret(self, id);
                 self.wake_readers();
+                match answer {
+                    // A type that it read has grown meanwhile. So the refusal may be of a kind of value that is one of
+                    // several there, and the next run tells.
+                    Err(Error::Unsupported(_)) if self.queued.contains(&self.host(id)) => {}
+                    answer => answer.map_err(|error| self.called_from(error, id))?,
+                }
             }
             self.demand_merged()?;
             self.register_boxes()?;
