@@ -150,6 +150,7 @@ RSpec.describe "Ranges" do
     it "compare with each other, as themselves or nothing" do
       expect { |x| [x <=> (0..3), x <=> 1] }.to be_same_as_ruby.over(0..3, 1..2, 0...3, 0.0..3.0, 0..)
       expect { |x| [x..3] <=> [0..3] }.to be_same_as_ruby.over(0, 1)
+      expect { |x| [(0..3) <=> x, (0.0..3.0) <=> x, (0..3).eql?(x)] }.to be_same_as_ruby.over(0..3, 1..2, 0...3, 0.0..3.0, 0.., nil, 3, :a)
       expect { |x| x.sort }.to be_same_as_ruby.over([0..3, 1..2], [0..3])
       expect { |x| [x].fetch(0..x) }.to be_same_as_ruby.over(1)
     end

@@ -229,12 +229,12 @@ impl Analysis<'_> {
             return Ok(());
         }
         let unit = self.source(method)?.unit;
-        let unknown = || Refusal::new(format!("kernels do not know this form of {name}"));
+        let unknown = || Refusal::new(format!("kernels do not know this form of {}", crate::prelude::written(name)));
         if block.is_some() && !wants_block(&unit) {
             return Err(unknown().because("here it takes no block").advise("call it without a block, or write it out"));
         }
         if block.is_none() && crate::prelude::needs_block(method) {
-            let label = crate::prelude::label(method).unwrap_or(name);
+            let label = crate::prelude::written(crate::prelude::label(method).unwrap_or(name));
             return Err(Refusal::new(format!(
                 "{label} without a block gives an Enumerator, which kernels do not know"
             ))
@@ -395,6 +395,7 @@ impl Walker<'_, '_> {
                 .advise("make the lambda a method")
                 .into());
         }
+        let label = if self.an.is_prelude(method) { crate::prelude::written(&label) } else { label };
         self.refused(check_params(&unit.params, &label), span)?;
         self.refused(check_keywords(&unit.params, args, &label), span)?;
         let bindings = match bind(&unit.params, args) {
@@ -772,7 +773,7 @@ impl Walker<'_, '_> {
             if let (Some((_, span)), Some(method)) = (&self.here.site, self.an.spec(self.here.id).key.method)
                 && self.an.is_prelude(method)
             {
-                let label = self.an.spec(self.here.id).label.clone();
+                let label = crate::prelude::written(&self.an.spec(self.here.id).label);
                 let name = label.rsplit(['#', '.']).next().unwrap_or("");
                 if matches!(name, "inject" | "reduce") {
                     let error =

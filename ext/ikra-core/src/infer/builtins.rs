@@ -231,6 +231,8 @@ pub enum Builtin {
     AsText,
     /// The argument, if it is an Integer; else TypeError.
     AsInt,
+    /// The same, where Ruby's C code takes an `int`: RangeError beyond 32 bits.
+    AsCInt,
     /// CompileError: an operation on Strings that kernels do not support.
     StrRefuse(&'static str),
     /// `message` of an exception.
@@ -357,9 +359,8 @@ impl Builtin {
         use Builtin::*;
         match self {
             Rand(_) | ArrayGet | ArrayAt | ArrayFirst | ArrayLast | Buffer | Alike | TakeOf | RangeFirst
-            | RangeLast | RangeMin | RangeMax | RangeCover | RangeStep | AsInt | StructGet | ToFloat | ToInteger => {
-                args
-            }
+            | RangeLast | RangeMin | RangeMax | RangeCover | RangeStep | AsInt | AsCInt | StructGet | ToFloat
+            | ToInteger => args,
             Primitive(
                 self::Primitive::Byte
                 | self::Primitive::View
@@ -473,7 +474,8 @@ impl Builtin {
             | MakeValue
             | Staged
             | OfRange => 0..=usize::MAX,
-            ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | AsText | AsInt => 1..=1,
+            ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | AsText | AsInt
+            | AsCInt => 1..=1,
             ArrayPut => 2..=2,
             Grown | Buffer | Alike | TakeOf | OneLevel | Unconverted(_) | NeedsArray => 1..=1,
             MakeHash => hashes::MADE_PARTS.len()..=hashes::MADE_PARTS.len(),
@@ -686,6 +688,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             "kernels do not freeze a String that others may hold: write clone(freeze: true), or freeze it before",
         )),
         (_, "__int") => Some(Builtin::AsInt),
+        (_, "__c_int") => Some(Builtin::AsCInt),
         (_, "__draw") => Some(Builtin::Rand(numeric::Rand::Random)),
         (_, "__many_places") => {
             Some(Builtin::StrRefuse("kernels round Floats to 14 digits at most, as more take Rationals beyond 64 bits"))
@@ -922,7 +925,7 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ("Array", "pack") => "give the array as pmap's result, and pack it afterwards",
         ("Symbol", _) => "compare Symbols with == or case … when; do the rest before the section",
         ("Array" | "Enumerable", "to_set" | "lazy") => {
-            "kernels make no Sets and no lazy chains: give the values as pmap's result, and do it afterwards"
+            "kernels make no lazy chains: give the values as pmap's result, and do it afterwards"
         }
         ("ObjectSpace" | "GC", _) => "ask before or after the section",
         ("Module", "define_method" | "class_eval" | "module_eval" | "const_set" | "include" | "attr_accessor") => {

@@ -715,8 +715,12 @@ impl Analysis<'_> {
             Target::Proc(_) => unreachable!("called as a lambda"),
             Target::Ruby(method) => {
                 let source = self.source(*method)?;
-                check_params(&source.unit.params, &source.label)?;
-                check_keywords(&source.unit.params, args, &source.label)?;
+                let label = match self.is_prelude(*method) {
+                    true => crate::prelude::written(&source.label),
+                    false => source.label.clone(),
+                };
+                check_params(&source.unit.params, &label)?;
+                check_keywords(&source.unit.params, args, &label)?;
                 self.struct_arguments(*method, args)?;
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {
@@ -1271,7 +1275,7 @@ impl Analysis<'_> {
                 self.asks_conversion(atoms[0], "to_str")?;
                 if atoms[0] == Atom::Str { Ty::str() } else { Ty::never() }
             }
-            AsInt => match atoms[0] {
+            AsInt | AsCInt => match atoms[0] {
                 Atom::Int | Atom::Float => Ty::int(),
                 _ => Ty::never(),
             },
@@ -1608,7 +1612,13 @@ impl Analysis<'_> {
             Atom::Object(class) => Ok(class),
             other => {
                 let what = self.describe(other);
-                Err(Refusal::new(format!("kernels do not know instance variables of {what}")))
+                let refusal = Refusal::new(format!("kernels do not know instance variables of {what}"));
+                Err(match other {
+                    Atom::Module(_) => {
+                        refusal.advise("read it before the call, into a local variable, or keep it in a constant")
+                    }
+                    _ => refusal,
+                })
             }
         }
     }
@@ -1739,6 +1749,7 @@ fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
     match (atom, name) {
         (Atom::IntRange | Atom::FloatRange, "==" | "!=") => Some("%__same_range"),
         (Atom::IntRange | Atom::FloatRange, "eql?") => Some("%__eql_range"),
+        (Atom::IntRange | Atom::FloatRange, "<=>") => Some("%__compare_range"),
         (Atom::Int | Atom::Float, _) => Some(match name {
             "==" | "!=" | "===" => "%__equals",
             "clamp" if arg.objects.contains(&well_known::RANGE) => "%__clamps",

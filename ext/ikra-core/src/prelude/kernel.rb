@@ -298,7 +298,7 @@ module Kernel
   # `Integer(text)`, and of what else there is.
   def __to_integer(value, base = (none = true), exception: true)
     if value.is_a?(String)
-      number = value.__integer(none ? 0 : __int(base))
+      number = value.__integer(none ? 0 : __c_int(base))
       return number unless number.nil?
 
       exception ? value.__no_number(:"Integer()") : nil
@@ -420,6 +420,10 @@ module Kernel
 
   def __same_range(_other)
     false
+  end
+
+  def __compare_range(_other)
+    nil
   end
 
   def __eql_range(_other)

@@ -26,7 +26,7 @@ mod powers;
 
 use crate::id::{MethodId, ScopeId};
 use crate::source::Source;
-use crate::syntax::ast::Name;
+use crate::syntax::ast::{Name, fused, listed};
 use crate::syntax::parse_method;
 use crate::world::MethodSource;
 use once_cell::sync::Lazy;
@@ -244,6 +244,22 @@ pub fn is_inlined(method: MethodId) -> bool {
 /// The prelude's name of a method, `Enumerable#inject`.
 pub fn label(method: MethodId) -> Option<&'static str> {
     PRELUDE.methods.get(method.0.checked_sub(FIRST)? as usize).map(|m| &*m.label)
+}
+
+/// A method of the prelude, as messages name it: by the method of Ruby that the program called. The label is
+/// `Range#__endless`, or the name alone.
+pub fn written(label: &str) -> String {
+    let (owner, name) = label.rfind(['#', '.']).map_or(("", label), |at| label.split_at(at + 1));
+    let name = name.strip_prefix('%').unwrap_or(name);
+    let Some(helper) = name.strip_prefix("__") else { return label.into() };
+    let ruby = match helper {
+        "endless" => "each",
+        "includes" => "include?",
+        "cover" => "cover?",
+        "covers" => "===",
+        _ => listed(name).or_else(|| fused(name).map(|(_, outer)| outer)).unwrap_or(helper),
+    };
+    format!("{owner}{ruby}")
 }
 
 /// The source of one of the prelude's methods.

@@ -392,6 +392,7 @@ impl Body<'_, '_> {
                 _ => None,
             },
             AsInt => first.and_then(|(_, val)| self.as_int(val)).map(Val::Int),
+            AsCInt => first.and_then(|(_, val)| numbers::to_c_int(&mut self.cx, val)).map(Val::Int),
             ArraySet => match (atom, receiver, args) {
                 (Atom::Array(kind), Val::Array(_, packed), [(_, index), (_, val)]) => {
                     let Some(index) = self.as_int(*index) else { return Ok(None) };

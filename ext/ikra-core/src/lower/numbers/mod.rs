@@ -30,7 +30,7 @@ pub use compare::{clamp_message, ordered};
 pub use float::divmod;
 pub use int::unsigned;
 pub use math::single;
-pub use raise::{carried, describe, mention, to_long};
+pub use raise::{carried, describe, mention, to_c_int, to_long};
 
 impl Kind {
     /// # Panics

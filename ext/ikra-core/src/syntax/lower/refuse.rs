@@ -48,6 +48,7 @@ pub(super) const OTHER_REST: (&str, &str) =
 
 const GLOBAL: (&str, &str) =
     ("a global variable", "copy it into a local variable before the call and use that in the block");
+const OUTPUT: (&str, &str) = ("a global variable", "give the value as pmap's result, and print it afterwards");
 pub(super) const MATCH_VARIABLE: Kind =
     refuse("this variable of the last match", "write text[/…/, 1] for the first group");
 pub(super) const NAMED_GROUPS: Kind =
@@ -92,6 +93,7 @@ pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
 
 fn describe(node: &Ruby) -> (&'static str, &'static str) {
     match node {
+        Ruby::Gvar(variable) if matches!(&*variable.name, "$stdout" | "$stderr" | "$>") => OUTPUT,
         Ruby::Gvar(_) => GLOBAL,
         Ruby::MatchCurrentLine(_) => LAST_LINE,
         Ruby::MatchRest(_)
