@@ -93,6 +93,15 @@ RSpec.describe "Enumerable in kernels" do
   end
 
   on_every_backend do
+    it "do not take a pattern and a block for one cut" do
+      expect { |x| [x, 2].slice_after(2) { |y| y }.to_a }.to be_same_as_ruby.over(1)
+      expect { |x| [x, 2].slice_before(2) { |y| y }.to_a }.to be_same_as_ruby.over(1)
+    end
+
+    it "give a block of zip without lists the element itself, but for Arrays" do
+      expect { |x| (1..x).zip { |y| x += y }; { x => 3 }.zip { |k, v| x += v }; [x].zip { |y| x += y.size }; x }.to be_same_as_ruby.over(3, 0)
+    end
+
     it "compensates from a Float on as well, like Enumerable#sum, even where Ruby's Array#sum does not" do
       expect([0.0, 0.5].pmap(backend:) { |x| floats.sum(x) }).to eq([0.0, 0.5].map { |x| floats.each.sum(x) }).and eq([6.1, 6.6])
     end
@@ -139,7 +148,7 @@ RSpec.describe "Enumerable in kernels" do
       ->(x) { list.zip(x) } => /zip with Arrays and Ranges of Integers only/,
       ->(x) { list.zip(x, list) { |a| a } } => /zip with Arrays and Ranges of Integers only/,
       ->(_) { 1.step(by: 2).to_a } => /step without a limit/,
-      ->(_) { list.lazy } => /make no Sets and no lazy chains/,
+      ->(_) { list.lazy } => /make no lazy chains/,
       ->(_) { list.chunk_while { |a, b| a < b } } => /Enumerable#chunk_while/
     }.each { |block, message| expect { [1].pmap(&block) }.to raise_error(Ikra::CompileError, message) }
   end

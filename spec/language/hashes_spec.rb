@@ -237,6 +237,34 @@ RSpec.describe "Hashes" do
     end
   end
 
+  # Calls of Enumerable's methods, each in a block of its own.
+  over_pairs = ["grep(Array)", "grep(Array) { |k, v| v }", "grep_v(Array)", "grep_v(Integer) { |pair| pair }", "select { |k, v| v > 1 }", "reject { |k, v| v > 1 }",
+                "find_all { |k, v| v > 1 }", "filter_map { |k, v| k if v > 1 }", "partition { |k, v| v > 1 }", "min_by { |k, v| -v }", "max_by(1) { |k, v| v }", "sum { |k, v| v }",
+                "each_slice(2).to_a", "each_cons(2).to_a", "each_with_index.to_a", "each_entry.to_a", "zip([1])", "flat_map { |k, v| [k] * v }", "first(2)", "take_while { |k, v| v < 2 }",
+                "drop_while { |k, v| v < 2 }", "drop(1)", "uniq { |k, v| v }", "group_by { |k, v| v }", "tally", "each_with_object([]) { |(k, v), l| l << v }", "inject { |a, b| a + b }",
+                "sort_by { |k, v| -v }", "minmax_by { |k, v| v }", "to_a", "chunk_while { |a, b| true }.to_a", "slice_after { |k, v| v > 1 }.to_a", "reverse_each.to_a", "find_index { |k, v| v == 2 }",
+                "include?(1)", "count { |k, v| v > 1 }", "none? { |k, v| v > 1 }", "one? { |k, v| v > 1 }", "any? { |k, v| v > 1 }", "all? { |k, v| v > 1 }", "cycle.take(3)"]
+
+  on_every_backend do
+    # The values of all Hashes have one type.
+    it "hold Hashes whose values lack the methods that are called on these Hashes" do
+      states = { idle: { start: :run }, run: { stop: :idle, pause: :wait }, wait: { start: :run } }
+      expect { |events| events.reduce(:idle) { |state, event| states[state][event] || state } }.to be_same_as_ruby.over(%i[start pause start], %i[stop], [])
+      expect { |key| states[key].size }.to be_same_as_ruby.over(:idle, :run, :none)
+      deep = { 1 => { 2 => { 3 => :end } } }
+      expect { |key| deep[1][2].keys + [deep[1][2][key]] }.to be_same_as_ruby.over(3, 4)
+    end
+
+    it "have the methods of Enumerable, each with a result of Ruby's class" do
+      over_pairs.each do |call|
+        [{ 1 => 2, 3 => 1 }, {}, { 7 => 0, 8 => 2, 9 => 2 }].each do |hash|
+          block, made = ["hash.#{call}", "{ x => 2, 3 => 1 }.#{call}"].map { |text| eval("proc { |x| #{text} }", binding) }
+          expect([[1].pmap(backend: backend, &block), [1].pmap(backend: backend, &made)]).to eq([[block.call(1)], [made.call(1)]]), call
+        end
+      end
+    end
+  end
+
   it "that kernels cannot hold are refused" do
     [[{ (1..2) => 2 }, /a Hash with a Range as a key/], [{ [2**70] => 1 }, /an Integer beyond 64 bits as a key/], [{ [Float::NAN] => 1 }, /NaN as a key/],
      [{ Tables::Keyed.new(1) => 2 }, /a Hash with a Tables::Keyed as a key/], [{ [Tables::Keyed.new(1)] => 2 }, /a Hash with a Tables::Keyed as a key/],

@@ -846,7 +846,7 @@ class Array
   end
 
   def flatten(levels = -1)
-    levels = __int(levels) unless levels.nil?
+    levels = __c_int(levels) unless levels.nil?
     return dup if __doubt(levels == 0)
 
     __flat { |x| __one_level(x) if levels != 1 }

@@ -594,7 +594,8 @@ module Enumerable
     end
     if block_given?
       if one
-        each { |x| yield([x]) }
+        # as Ruby does it: the element itself, and no list of it alone
+        each { |x| yield(x) }
       elsif two
         each { |x| yield([x, second.__nth(i += 1)]) }
       else
@@ -626,13 +627,14 @@ module Enumerable
     out
   end
 
+  # A Hash gives an Array here, and so `find_all` it is.
   def grep(pattern)
     if block_given?
       out = []
       each { |x| out << yield(x) if pattern.__asked === x }
       out
     else
-      select { |x| pattern.__asked === x }
+      find_all { |x| pattern.__asked === x }
     end
   end
 
@@ -642,7 +644,7 @@ module Enumerable
       each { |x| out << yield(x) unless pattern.__asked === x }
       out
     else
-      reject { |x| pattern.__asked === x }
+      find_all { |x| !(pattern.__asked === x) }
     end
   end
 
@@ -697,6 +699,8 @@ module Enumerable
   end
 
   def __list_slice_before(pattern = (none = true))
+    raise ArgumentError, "wrong number of arguments (given 1, expected 0)" if !none && block_given?
+
     out = []
     piece = []
     first = true
@@ -714,6 +718,8 @@ module Enumerable
   end
 
   def __list_slice_after(pattern = (none = true))
+    raise ArgumentError, "both pattern and block are given" if !none && block_given?
+
     out = []
     piece = []
     open = false

@@ -132,8 +132,9 @@ class Hash
     out
   end
 
+  # Of an empty Hash, no part has a number: `__int` says that one would be.
   def partition
-    (0...__keys.__size).partition { |i| yield(__keys.__at(i), __values.__at(i)) }.map { |part| part.map { |i| __pair(i) } }
+    (0...__keys.__size).partition { |i| yield(__keys.__at(i), __values.__at(i)) }.map { |part| part.map { |i| __pair(__int(i)) } }
   end
 
   def sort_by

@@ -4,7 +4,7 @@
 # assignment of `divmod` to two variables makes no array.
 class Integer
   def to_s(base = 10)
-    radix = __int(base)
+    radix = __c_int(base)
     raise ArgumentError, "invalid radix #{radix}" if radix < 2 || radix > 36
 
     n = __places(radix)

@@ -11,7 +11,7 @@ class MatchData
       return __part_at(k + 1)
     end
     __group_form if group.is_a?(String) || group.is_a?(Range)
-    k = __int(group)
+    k = __c_int(group)
     k += size if k < 0
     k < 0 || k >= size ? nil : __part_at(k)
   end
@@ -30,7 +30,7 @@ class MatchData
       return k + 1
     end
     __group_form if group.is_a?(String)
-    k = __int(group)
+    k = __c_int(group)
     raise IndexError, "index #{k} out of matches" if k < 0 || k >= size
 
     k

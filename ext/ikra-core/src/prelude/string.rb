@@ -462,7 +462,7 @@ class String
 
   def split(separator = nil, limit = 0)
     __block_form_of_split if block_given?
-    most = __int(limit)
+    most = __c_int(limit)
     return __parts_between(separator, most) if separator.is_a?(Regexp)
 
     list = []
@@ -929,7 +929,7 @@ class String
         __no_group if k < 0
         return __matched(at, k)
       end
-      __matched(at, __int(length))
+      __matched(at, __c_int(length))
     elsif at.is_a?(Range) && one
       n = size
       from = __from(at, n)
@@ -1118,7 +1118,7 @@ class String
   # As Ruby's own: spaces, a sign, a prefix that fits the base, digits with single underscores between them, and then
   # anything.
   def to_i(base = 10)
-    radix = __int(base)
+    radix = __c_int(base)
     raise ArgumentError, "invalid radix #{radix}" if radix < 0 || radix == 1 || radix > 36
 
     __digits_of(radix)
