@@ -85,6 +85,7 @@ module Ikra
     end
 
     def initialize(hash, name, way, changes)
+      CoreMethods.check
       @hash = hash
       @name = name
       @word, missing = way

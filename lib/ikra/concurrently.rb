@@ -36,6 +36,7 @@ module Ikra
     # @return [Object] the block's value
     # @raise what the first section raises that does; later sections have then written nothing
     def concurrently(policy: :auto, check: nil, trace: nil, &block)
+      CoreMethods.check
       raise ArgumentError, "Ikra.concurrently needs a block" unless block
       raise ArgumentError, "policy: #{policy.inspect} is none of #{Sections::POLICIES.map(&:inspect).join(", ")}" unless Sections::POLICIES.include?(policy)
       raise ArgumentError, "check: #{check.inspect} is not :races" unless Sections::CHECKS.include?(check)

@@ -9,6 +9,7 @@ module Ikra
     # @api private
     # @param elements [#size, #each] what it enumerates
     def initialize(base, operation, args, options, elements = base)
+      CoreMethods.check
       super(elements.size) { |yielder| elements.each { |element| yielder << element } }
       @base = base
       @operation = operation

@@ -19,6 +19,7 @@ module Ikra
 
     # @api private
     def initialize(base, options, stages = [])
+      CoreMethods.check
       @base = base
       bounds = [base.begin, base.end] if base.is_a?(Range)
       raise ArgumentError, "Ikra runs over Arrays and over Ranges of Integers with an end, not over #{base.inspect}" unless bounds.nil? || bounds.all?(Integer)

@@ -13,6 +13,7 @@ require_relative "error"
 require "ikra/ikra" # the native extension
 require_relative "lock"
 require_relative "memo"
+require_relative "core_methods"
 require_relative "config"
 require_relative "position"
 require_relative "memory"

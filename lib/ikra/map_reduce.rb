@@ -104,6 +104,7 @@ module Ikra
     # @param order [Symbol]
     # @param options [Hash{Symbol => Object}] those of {Config}
     def initialize(base, combine, reduce, order, options, block)
+      CoreMethods.check
       raise ArgumentError, "no block that emits pairs" unless block
       raise ArgumentError, "order: #{order.inspect} is none of :first, :key, :none" unless ORDERS.include?(order)
 

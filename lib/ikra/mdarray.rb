@@ -55,6 +55,7 @@ module Ikra
       #
       # @param most [Integer, nil] the most elements of a new array
       def __shape(sizes, most: nil)
+        CoreMethods.check
         raise ArgumentError, "no dimensions" if sizes.empty?
         raise ArgumentError, "#{sizes.size} dimensions: at most #{Layout::MAX_DIMENSIONS} are possible" if sizes.size > Layout::MAX_DIMENSIONS
 
@@ -96,6 +97,7 @@ module Ikra
     #   of the first offender.
     # @raise [RangeError] for a value that such elements cannot hold; the message has the index
     def initialize(*sizes, dtype: nil, **options, &block)
+      CoreMethods.check
       dtype &&= DType.check(dtype)
       if sizes.size == 1 && (sizes.first.is_a?(Array) || sizes.first.is_a?(MDArray))
         raise ArgumentError, "either an array or a block" if block

@@ -39,7 +39,7 @@ module Ikra
     # @raise [CompileError] for a block that Ikra cannot run
     def peach(ticks = 1, **options, &block)
       raise ArgumentError, "ticks: #{ticks.inspect} is not an Integer" unless ticks.is_a?(Integer)
-      raise ArgumentError, "ticks: #{ticks} is negative" if ticks.negative?
+      ::Ikra.__no_ticks(ticks) if ticks.negative?
       return ::Ikra.__enumerator(self, :peach, [ticks], options) unless block
 
       begin
@@ -421,10 +421,17 @@ module Ikra
     end
 
     # @api private
+    def __no_ticks(ticks)
+      CoreMethods.check
+      raise ArgumentError, "ticks: #{ticks} is negative"
+    end
+
+    # @api private
     def __enumerator(base, name, args, options) = Enumerator.new(base, name, args, options)
 
     # @api private
     def __operate(base, name, options, block, *args)
+      CoreMethods.check
       at_once = -> { __operate_now(base, name, options, block, *args) }
       (Sections.queued(name, block: block, &at_once) if block) || at_once.call
     end
@@ -515,7 +522,10 @@ module Ikra
     # Combines elements. With an operator, Ruby combines numbers. Other elements are combined by a block that calls the
     # operator.
     def __combine(base, name, args, options, block)
-      raise ArgumentError, "wrong number of arguments (given #{args.size}, expected 0..#{block ? 1 : 2})" if args.size > (block ? 1 : 2)
+      if args.size > (block ? 1 : 2)
+        CoreMethods.check
+        raise ArgumentError, "wrong number of arguments (given #{args.size}, expected 0..#{block ? 1 : 2})"
+      end
       return __operate(base, name, options, block, *args) if block
       raise LocalJumpError, "no block given" if args.empty?
 
@@ -562,6 +572,7 @@ module Ikra
     # @api private
     # The other lists, as +zip+ takes them.
     def __lists(others)
+      CoreMethods.check
       raise ArgumentError, "no list to combine with" if others.empty?
       raise ArgumentError, "#{others.size} lists: at most #{Operation::MAX_LISTS} are combined with the receiver" if others.size > Operation::MAX_LISTS
 
@@ -576,6 +587,7 @@ module Ikra
 
     # @api private
     def __sizes(sizes)
+      CoreMethods.check
       raise ArgumentError, "no size" if sizes.empty?
       raise ArgumentError, "#{sizes.size} sizes: at most #{Operation::MAX_DIMENSIONS} dimensions" if sizes.size > Operation::MAX_DIMENSIONS
 

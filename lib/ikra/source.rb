@@ -164,6 +164,7 @@ module Ikra
     # @raise [ArgumentError] for encodings that kernels do not know
     # @raise [SystemCallError] for files that cannot be read
     def lines(source = nil, separator = $/, chomp: false, text: nil, **options)
+      CoreMethods.check
       __check(options)
       sources = Source.list(source, text)
       return Source.lines_by(sources, separator, chomp, options) unless separator == "\n"

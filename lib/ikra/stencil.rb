@@ -75,6 +75,7 @@ module Ikra
     # @raise [ArgumentError] for offsets that are no Integers or lists of them, or of several lengths; for rows of
     #   several lengths
     def initialize(base, offsets, sizes = nil)
+      CoreMethods.check
       known = Grid.known(offsets) { checked(offsets) }
       dimensions = known.first.first.size
       raise ArgumentError, "offsets of #{dimensions} dimensions, for an array of #{sizes.size}" if sizes && dimensions != sizes.size

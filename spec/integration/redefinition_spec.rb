@@ -54,6 +54,48 @@ RSpec.describe "Redefined methods" do
     expect(output).to match(/\ARipper, which finds heredocs in .*program.rb, raised\n\[6\]\n\z/)
   end
 
+  # Each program defines one method, and asks for what Ikra's own Ruby code computes.
+  it "on which Ikra's own Ruby code rests are refused, with their place" do
+    definitions = {
+      "Array#size" => "def size = 42", "Array#each" => "def each = self", "Array#[]" => "def [](*) = 99", "Array#first" => "def first(*) = 7", "Array#push" => "def push(*) = 5",
+      "Array#map" => "def map = [9]",
+      "Hash#[]" => "def [](_) = 5", "Hash#each" => "def each = self", "Integer#times" => "def times = self", "Integer#-" => "def -(_) = 5", "Integer#<" => "def <(_) = true",
+      "String#length" => "def length = 5",
+      "Symbol#to_proc" => "def to_proc = proc { 5 }"
+    }
+    definitions.each do |name, definition|
+      output = run_ruby(<<~RUBY, seconds: 20)
+        require "ikra"
+        Ikra.config.backend = :cpu
+        def refused
+          yield
+          $stdout.write("ran")
+        rescue Ikra::CompileError => e
+          $stdout.write(e.message[/ .*/], ";")
+        end
+        class #{name[/\w+/]}; #{definition}; end
+        counts = Hash.new(0)
+        refused { (1..3).psort_by { |x| -x } }
+        refused { [3, 1].plazy.map { |x| x }.sum }
+        refused { Ikra::MDArray.new(2, 2) { |i, j| i + j } }
+        refused { [1, 1].peach { |x| counts[x] += 1 } } unless "#{name}" == "Hash#[]"
+        refused { Ikra.lines(text: "a") }
+      RUBY
+      expect(output.split(";").uniq).to eq([" #{name} is redefined here"]), "#{name}: #{output}"
+    end
+  end
+
+  it "may be prepended, and extended in good faith, as other libraries do" do
+    output = run_ruby(<<~RUBY)
+      require "ikra"
+      Range.prepend(Module.new { def each(&block) = super })
+      Array.prepend(Module.new { def sum(*, &block) = super })
+      Integer.prepend(Module.new { def to_s(*) = super })
+      p [3, 1].psort_by { |x| x }, [3, 1].plazy.map { |x| x }.sum
+    RUBY
+    expect(output).to eq("[1, 3]\n4\n")
+  end
+
   it "are called where they are prepended, aliased, and call super" do
     same "Array.prepend(Module.new { def size = super + 1 })", "[a.size, a.map { |x| x + a.size }]"
     same "class Array; alias old_size size; def size = old_size * 2; end", "[a.size, a.reverse, a.old_size]"
