@@ -162,8 +162,8 @@ pub fn changes_together(list: &[Stmt]) -> bool {
 }
 
 /// Whether jobs part at a statement. A side that raises is no parting: either no job takes it, or the group gives up.
-/// Nor is an exit of a loop that jobs leave apart: the others repeat the loop together. Where jobs nearly always take the
-/// same side, the group gives up if they do not.
+/// Nor is an exit of a loop that jobs leave apart: the others repeat the loop together. Where jobs nearly always take
+/// the same side, the group gives up if they do not.
 pub fn parts(stmt: &Stmt, shapes: &Shapes) -> bool {
     matches!(stmt, Stmt::If { cond, then, otherwise } if shapes.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise))
         && !shapes.is_exit(stmt)

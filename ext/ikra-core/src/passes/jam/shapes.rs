@@ -54,6 +54,14 @@ pub enum Guard {
     Stepping,
 }
 
+/// A comparison of a value that steps from job to job.
+pub struct ComparedStep {
+    /// How numbers are ordered.
+    pub order: fn(Cmp) -> Op,
+    pub value: Operand,
+    pub by: i64,
+}
+
 /// Values with larger steps are not neighbours.
 const MAX_STEP: u64 = 1 << 10;
 
@@ -125,10 +133,9 @@ impl Shapes {
         }
     }
 
-    /// The comparison of a value that steps from job to job with one that all have in common, if this is its answer: how
-    /// it orders numbers, the value, and by how much that steps. Where it does not wrap around, the first and the last
-    /// job decide for all.
-    pub fn compared_step(&self, answer: VarId) -> Option<(fn(Cmp) -> Op, Operand, i64)> {
+    /// What was compared, if this is the answer to whether a value that steps from job to job is beyond one that all
+    /// have in common. Where the value does not wrap around, the first and the last job decide for all.
+    pub fn compared_step(&self, answer: VarId) -> Option<ComparedStep> {
         let (op, args) = self.comparisons.get(&answer)?;
         let (order, cmp): (fn(Cmp) -> Op, Cmp) = match op {
             Op::ICmp(cmp) => (Op::ICmp, *cmp),
@@ -140,11 +147,11 @@ impl Shapes {
             [Shape::Same, Shape::Step { by, .. }] => (args[1], by),
             _ => return None,
         };
-        (!matches!(cmp, Cmp::Eq | Cmp::Ne)).then_some((order, value, by))
+        (!matches!(cmp, Cmp::Eq | Cmp::Ne)).then_some(ComparedStep { order, value, by })
     }
 
-    /// Whether jobs of a group nearly always take the same side of a branch, so that a loop in it is worth a test for
-    /// that: their numbers, say, are below a limit.
+    /// Whether jobs of a group nearly always take the same side of a branch, as where their numbers are below a limit.
+    /// A loop in it is worth a test for that.
     pub fn agrees(&self, stmt: &Stmt) -> bool {
         let Stmt::If { cond: Operand::Var(cond), then, otherwise } = stmt else { return false };
         let mut loops = false;

@@ -6,7 +6,7 @@
 
 use super::leaving::{Exit, exit, is_defined_for_all};
 use super::parting::{self, Facts, Parting, raises};
-use super::shapes::{Guard, Shape, Shapes, number};
+use super::shapes::{ComparedStep, Guard, Shape, Shapes, number};
 use super::{Division, Exits, REPEATED, Registers, fresh, leave, op};
 use crate::ir::visit::size;
 use crate::ir::{CheckedOp, Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
@@ -181,7 +181,7 @@ impl<'a> Weaver<'a> {
 
     /// Notes whether two jobs decide a condition for all: whether the value that it compares wraps around in between.
     fn edges(&mut self, dst: VarId, out: &mut Vec<Stmt>) {
-        if let Some((order, value, by)) = self.shapes.compared_step(dst) {
+        if let Some(ComparedStep { order, value, by }) = self.shapes.compared_step(dst) {
             let wraps = self.wraps(value, by, self.width() - 1, order, out);
             self.edges.insert(dst, wraps);
         }
