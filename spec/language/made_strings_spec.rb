@@ -162,7 +162,7 @@ RSpec.describe "Strings that a block makes" do
       expect { |x| [x.to_s, x.inspect, x.to_s(2), x.to_s(16), x.to_s(36), x.to_s(7)] }.to be_same_as_ruby.over(*numbers)
       expect { |x| 5.to_s(x) }.to be_same_as_ruby.over(2, 36, 1, 0, 37, -2)
       expect(MadeTexts.form([5].pmap(backend:) { |x| [x.to_s, "#{x}"] })).to eq MadeTexts.form([5].map { |x| [x.to_s, "#{x}"] })
-      expect { |x| [x.chr, x.chr.valid_encoding?] }.to be_same_as_ruby.over(0, 65, 127, 128, 255, 256, -1)
+      expect { |x| [x.chr, x.chr.valid_encoding?] }.to be_same_as_ruby.over(0, 65, 127, 128, 255, 256, -1, 2**62 - 1, 2**62, -(2**62), -(2**62) - 1)
     end
 
     it "by to_s of Floats" do

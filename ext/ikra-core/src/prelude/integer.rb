@@ -54,6 +54,8 @@ class Integer
 
   def chr(_encoded = (none = true))
     __chr_form unless none
+    # Ruby does not name one that is an object
+    raise RangeError, "bignum out of char range" if self < -4_611_686_018_427_387_904 || self > 4_611_686_018_427_387_903
     raise RangeError, "#{self} out of char range" if self < 0 || self > 255
 
     text = __string(1)
