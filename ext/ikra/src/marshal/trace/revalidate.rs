@@ -627,6 +627,8 @@ impl<'a> Checker<'a> {
         let (mut waiting, mut some) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
         let mut values = vec![heap::NIL; CHUNK * readers.len()];
         let mut ids = vec![[NO_ID; CHUNK]; readers.len()];
+        // Strings that are reached for the first time.
+        let mut texts = Vec::new();
         for from in rows.clone().step_by(CHUNK) {
             let all = from..rows.end.min(from + CHUNK);
             waiting.clear();
@@ -653,8 +655,18 @@ impl<'a> Checker<'a> {
                 debug_assert!(all, "each was peeked at");
             }
             for ((lead, values), ids) in class.leads.iter().zip(values.chunks(CHUNK)).zip(&mut ids) {
-                let new = |entry| room::extend(&mut piece.reached, Some(entry).filter(|entry| !comes(*entry)));
+                let new = |entry| match entry & STRING {
+                    0 => room::extend(&mut piece.reached, Some(entry).filter(|entry| !comes(*entry))),
+                    _ => {
+                        heap::prefetch(self.named(entry));
+                        texts.push(entry as u32 as usize);
+                    }
+                };
                 self.look(&class.fields[*lead].slot, &values[..some.len()], new, |i, entry| ids[i] = self.id(entry))?;
+                for row in texts.drain(..) {
+                    self.is_same_text(row)?;
+                    self.strings.done(row);
+                }
             }
             if some.is_empty() {
                 sheet.leave(all.len());
