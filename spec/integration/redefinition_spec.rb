@@ -85,6 +85,23 @@ RSpec.describe "Redefined methods" do
     end
   end
 
+  it "of Enumerators are refused where kernels stand for these" do
+    output = run_ruby(<<~RUBY)
+      require "ikra"
+      Ikra.config.backend = :cpu
+      class Enumerator
+        def with_index(_ = 0) = "mine"
+      end
+      begin
+        p [[1, 2]].pmap { |x| x.map.with_index { |y, i| y + i } }
+      rescue Ikra::CompileError => e
+        puts e.message.lines.first
+      end
+      p [[1, 2]].pmap { |x| x.map { |y| y + 1 } }
+    RUBY
+    expect(output).to match(/\A.*:8:.*kernels do not ask an Enumerator for a redefined with_index\n\[\[2, 3\]\]\n\z/)
+  end
+
   it "may be prepended, and extended in good faith, as other libraries do" do
     output = run_ruby(<<~RUBY)
       require "ikra"

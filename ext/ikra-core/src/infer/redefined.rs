@@ -305,6 +305,12 @@ impl Analysis<'_> {
                 _ => {}
             },
         }
+        let by_enumerator = short == "list_with_index" || short.ends_with("_with_index");
+        if by_enumerator && !self.is_unaltered_of(well_known::ENUMERATOR, "with_index") {
+            return Err(Refusal::new("kernels do not ask an Enumerator for a redefined with_index")
+                .because("kernels make no Enumerators")
+                .advise("give the method another name, or leave Ruby's own as it is"));
+        }
         let asked: Vec<&str> = match short {
             "splat" | "rest" if !matches!(atom, Atom::Array(_)) => vec!["to_a", "each", "respond_to?"],
             "nth" if range => vec!["each"],

@@ -47,7 +47,7 @@ pub mod well_known {
         COMPARABLE = 14 "Comparable", ENUMERABLE = 15 "Enumerable", NUMERIC = 16 "Numeric", MATH = 17 "Math",
         PROC = 18 "Proc", STRUCT = 19 "Struct", HASH = 20 "Hash", IKRA = 21 "Ikra",
         EXCEPTION = 22 "Exception", COMPLEX = 23 "Complex", RATIONAL = 24 "Rational",
-        REGEXP = 25 "Regexp", MATCH_DATA = 26 "MatchData",
+        REGEXP = 25 "Regexp", MATCH_DATA = 26 "MatchData", ENUMERATOR = 27 "Enumerator",
     }
 
     /// Each place of a program that makes Hashes has a class of its own, as its keys and values have types of their

@@ -1,6 +1,6 @@
 //! What a waited launch gives to its kernel: the places of its columns, and the arguments.
 //!
-//! Here: [`Prepared`]. Not here: the memory, and the work on a stream ([`super::waited`], [`super::gathered`]).
+//! Here: [`Prepared`]. Not here: the memory, and the work on a stream ([`super::waited`]).
 
 use super::kernel::{CudaKernel, Shape};
 use super::memory::address_of;
