@@ -133,7 +133,8 @@ fn most_repetitions(before: &[Stmt], i: VarId, end: Operand) -> Option<i64> {
         })
     };
     let mut end = end;
-    loop {
+    // as long a chain as there are statements, at most
+    for _ in before {
         match assigned(end)? {
             (Op::Add, [from, Operand::I64(most)]) if *from == i.into() => return Some(*most),
             // the lesser of two
@@ -149,6 +150,7 @@ fn most_repetitions(before: &[Stmt], i: VarId, end: Operand) -> Option<i64> {
             _ => return None,
         }
     }
+    None
 }
 
 /// The checks of a strip that are linear in its count.
