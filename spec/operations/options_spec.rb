@@ -91,19 +91,31 @@ RSpec.describe "operations while the heap moves and threads run" do
     end
   end
 
+  # In a process of its own: where many Symbols of other examples are dead, Ruby 3.1 itself may fail while it moves their
+  # names ("can't remove str from str_id").
   it "survives compaction" do
     skip "this Ruby does not compact" unless GC.respond_to?(:auto_compact=)
-    GC.auto_compact = true
-    20.times do
-      list = Array.new(300) { |i| DoAsRuby::Person.new(:a, i.to_f) }
-      expect(list.pselect { |person| person.age > 150.0 }.map(&:age)).to eq(list.select { |person| person.age > 150.0 }.map(&:age))
-      expect(list.pscan { |a, b| a.age > b.age ? a : b }).to eq list
-      # Made here, and kept alive only by the chain's result.
-      expect(list.plazy.map { |person| [person.age] }.reject { |row| row[0] < 9.0 }.to_a).to eq list.drop(9).map { |person| [person.age] }
-      GC.compact
-    end
-  ensure
-    GC.auto_compact = false if GC.respond_to?(:auto_compact=)
+    output = run_ruby(<<~RUBY)
+      class Person
+        attr_reader :name, :age
+        def initialize(name, age)
+          @name = name
+          @age = age
+        end
+      end
+      GC.auto_compact = true
+      answers = Array.new(20) do
+        list = Array.new(300) { |i| Person.new(:a, i.to_f) }
+        same = [list.pselect { |person| person.age > 150.0 }.map(&:age) == list.select { |person| person.age > 150.0 }.map(&:age)]
+        same << (list.pscan { |a, b| a.age > b.age ? a : b } == list)
+        # Made here, and kept alive only by the chain's result.
+        same << (list.plazy.map { |person| [person.age] }.reject { |row| row[0] < 9.0 }.to_a == list.drop(9).map { |person| [person.age] })
+        GC.compact
+        same
+      end
+      p answers.uniq
+    RUBY
+    expect(output).to eq("[[true, true, true]]\n")
   end
 
   it "gives each thread its answer" do
