@@ -91,8 +91,8 @@ RSpec.describe "operations while the heap moves and threads run" do
     end
   end
 
-  # In a process of its own: where many Symbols of other examples are dead, Ruby 3.1 itself may fail while it moves their
-  # names ("can't remove str from str_id").
+  # In a process of its own: where many Symbols of other examples are dead, Ruby 3.1 itself may fail while it moves
+  # their names ("can't remove str from str_id").
   it "survives compaction" do
     skip "this Ruby does not compact" unless GC.respond_to?(:auto_compact=)
     output = run_ruby(<<~RUBY)
