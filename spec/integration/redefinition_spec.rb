@@ -102,6 +102,20 @@ RSpec.describe "Redefined methods" do
     expect(output).to match(/\A.*:8:.*kernels do not ask an Enumerator for a redefined with_index\n\[\[2, 3\]\]\n\z/)
   end
 
+  it "are refused where a pattern would ask a Hash for what the program has removed" do
+    output = run_ruby(<<~RUBY)
+      require "ikra"
+      Ikra.config.backend = :cpu
+      Hash.undef_method(:deconstruct_keys)
+      begin
+        p([1, 2].pmap { |x| (case { a: x }; in { a: 1 } then 1; else 0; end) })
+      rescue Ikra::CompileError => e
+        puts e.message.lines.first
+      end
+    RUBY
+    expect(output).to match(/:6:.*deconstruct_keys/)
+  end
+
   it "may be prepended, and extended in good faith, as other libraries do" do
     output = run_ruby(<<~RUBY)
       require "ikra"

@@ -289,6 +289,12 @@ impl Analysis<'_> {
                     &["key?", "[]", "fetch", "size"],
                     "patterns ask it",
                 )?;
+                // where a program has removed it, no pattern of keys matches a Hash
+                let is_hash =
+                    matches!(atom, Atom::Object(class) if class == well_known::HASH || well_known::is_made_hash(class));
+                if is_hash && !self.is_unaltered_of(well_known::HASH, "deconstruct_keys") {
+                    return Err(self.redefined(atom, "deconstruct_keys", "patterns ask it"));
+                }
             }
             "splat" | "rest" if range => self.enumerables_is_unaltered("to_a", "Range#to_a asks it")?,
             _ => match fused(primitive) {
