@@ -139,3 +139,63 @@ fn random_indices_come_to_the_same() {
     let (changed, raised) = (changed.get(), raised.get());
     assert!(changed > 500 && raised > 200 && raised < 2 * changed - 200, "{changed} changed, {raised} raised");
 }
+
+/// A program may write strips itself, and begin each with a register that the strip changes. Such strips are not cut.
+#[test]
+fn strips_that_begin_with_what_they_change_stay_as_long_as_they_are() {
+    let before = |reset: &str| {
+        let text = sums("at.11: i64 = copy 0", "v20: i64 = add k.8, v6", "").to_string();
+        let (head, _) = text.split_once("    loop L0 {").expect("the loop");
+        let strips = format!(
+            r#"    loop L0 {{
+      v40: i64 = add k.8, 100
+      v41: bool = icmp.gt v3, v40
+      v42: i64 = select v41, v40, v3
+      {reset}
+      loop L1 {{
+        v20: i64 = add k.8, v6
+        v21: bool = icmp.ge v20, v5
+        if v21 {{
+          trap s0 v20
+        }}
+        v30: f64 = load left[v20]
+        at.11 = add at.11, 1
+        v43: f64 = int_to_float at.11
+        v44: f64 = fmul v30, v43
+        sum.7 = fadd sum.7, v44
+        v45: bool = fcmp.gt sum.7, 9000.0
+        if v45 {{
+          break L0
+        }}
+        k.8 = add k.8, 1
+        v46: bool = icmp.ge k.8, v42
+        if v46 {{
+          break L1
+        }}
+      }}
+      poll
+      v31: bool = icmp.ge k.8, v3
+      if v31 {{
+        break L0
+      }}
+    }}
+  }}
+  store result[job.0] = sum.7
+  return
+}}
+"#
+        );
+        let text = format!("{head}{strips}");
+        let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        verify(&program).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        program
+    };
+    assert!(stripped(before("at.11 = copy 0")).1.is_none());
+    // the same without, which loads no row that is not there, as it ends before
+    let (whole, cut) = stripped(before(""));
+    let cut = cut.expect("its checks are linear");
+    for length in [60, 90, 100, 130, 250] {
+        let params = [200, 0, length];
+        assert_eq!(run(&cut, 3, params), run(&whole, 3, params), "{length}");
+    }
+}

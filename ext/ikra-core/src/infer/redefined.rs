@@ -290,8 +290,7 @@ impl Analysis<'_> {
                     "patterns ask it",
                 )?;
                 // where a program has removed it, no pattern of keys matches a Hash
-                let is_hash =
-                    matches!(atom, Atom::Object(class) if class == well_known::HASH || well_known::is_made_hash(class));
+                let is_hash = matches!(atom, Atom::Object(class) if well_known::is_hash(class));
                 if is_hash && !self.is_unaltered_of(well_known::HASH, "deconstruct_keys") {
                     return Err(self.redefined(atom, "deconstruct_keys", "patterns ask it"));
                 }
@@ -311,8 +310,7 @@ impl Analysis<'_> {
                 _ => {}
             },
         }
-        let by_enumerator = short == "list_with_index" || short.ends_with("_with_index");
-        if by_enumerator && !self.is_unaltered_of(well_known::ENUMERATOR, "with_index") {
+        if short.ends_with("_with_index") && !self.is_unaltered_of(well_known::ENUMERATOR, "with_index") {
             return Err(Refusal::new("kernels do not ask an Enumerator for a redefined with_index")
                 .because("kernels make no Enumerators")
                 .advise("give the method another name, or leave Ruby's own as it is"));

@@ -109,6 +109,8 @@ fn strip_in(label: LabelId, body: &[Stmt]) -> Option<usize> {
     let mut varies = assigned_in(std::slice::from_ref(strip));
     for stmt in before {
         match stmt {
+            // the strip would begin again with it where it is cut
+            Stmt::Let { dst, .. } if varies.contains(dst) => return None,
             Stmt::Let { dst, op, args } if is_movable(*op) => {
                 if args.iter().any(|arg| matches!(arg, Operand::Var(v) if varies.contains(v))) {
                     if is_read(repeated, *dst) {

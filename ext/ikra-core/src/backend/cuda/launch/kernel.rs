@@ -54,8 +54,9 @@ const MAX_STACK_BYTES: u64 = 500 << 10;
 /// many threads with several jobs each have more loads under way than all threads with one job.
 const MIN_THREADS_OF_SEVERAL: u64 = 1_024;
 
-/// How many launches are timed at first, and which later ones.
+/// So many first launches of a kernel are timed.
 const ALL_TIMED: u32 = 4;
+/// Of later launches, one of so many is timed.
 const TIMED_EVERY: u32 = 16;
 
 /// Threads of a block of small teams.
@@ -97,7 +98,7 @@ pub struct CudaKernel {
     pub(super) module: OnceCell<Arc<Module>>,
     /// How deep calls may nest, once stacks are reserved.
     pub(super) call_depth: Mutex<Option<u32>>,
-    /// Nanoseconds that one tick of one job took in the last launch, as the bits of an f64; 0: not known.
+    /// Nanoseconds that one tick of one job took in the last timed launch, as the bits of an f64; 0: not known.
     pub(super) pace: AtomicU64,
     /// How many launches the host has waited for.
     pub(super) launches: AtomicU32,
