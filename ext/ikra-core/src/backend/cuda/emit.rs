@@ -308,7 +308,8 @@ fn emit_bound(
     } else if epilogue.is_none() && shared.sharing().is_empty() {
         shared.privatized = privatized(program);
         shared.privatized.retain(|privatized| layout.own_buffer(program, privatized.column).is_some());
-        shared.once = shared.privatized.is_empty() && !given.uses_slots();
+        // blocks that group pairs run many jobs, and then merge their groups
+        shared.once = shared.privatized.is_empty() && !shared.groups && !given.uses_slots();
     }
     let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
     shared.args(&mut body);
@@ -606,7 +607,11 @@ impl<'a> Shared<'a> {
             );
         }
         let over = if self.looks() { "  if (launch_is_over(args.launch)) return;\n" } else { "" };
-        let [before, each, behind] = self.privatized_parts();
+        let [mut before, each, mut behind] = self.privatized_parts();
+        if self.groups {
+            before.insert_str(0, "  clear_near();\n");
+            let _ = writeln!(behind, "  merge_near({}groups);", if self.indirect() { "args.args->" } else { "args." });
+        }
         format!(
             "{head} {{
 {over}{before}  const u64 step = u64(gridDim.x) * blockDim.x;

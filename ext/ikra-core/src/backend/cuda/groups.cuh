@@ -7,6 +7,11 @@
 //
 // Where records are used up, pairs of further keys are lost. A counter says how many records the launch needed. If they
 // are more than there were, the host runs the launch again with more.
+//
+// In front of it, each block of threads has a small table in shared memory, for the keys that it meets first. An entry
+// has the number of a key's record, and what the block's further values of that key combine to. In the end the block
+// combines these with the record. A pair for which there is no entry, or none that is ready, goes to the large table,
+// so no thread waits here either. Source: Soren, 2011, has tables of blocks of threads for programs with few keys.
 
 // The order of a record whose key another record has: two threads inserted it at the same time.
 const u64 NO_RECORD = 0xffffffffffffffffull;
@@ -148,6 +153,73 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
   }
 }
 
+// The entries of a block, and how many of them may be tried for a key.
+const u32 NEAR = 1024, NEAR_TRIES = 4;
+// A slot whose entry some thread is writing. No record has this number.
+const u64 NEAR_BUSY = 0xffffffffull;
+// Terms of sums are less than this, so the sums of a block fit 64 bits.
+const i64 NEAR_TERM = 1ll << 30;
+
+struct NearGroups {
+  // The fingerprint of a hash, and the number of a record plus 1. 0: free.
+  u64 slots[NEAR];
+  u64 keys[NEAR];
+  u64 totals[NEAR];
+  // NO_RECORD: no value has been combined.
+  u64 firsts[NEAR];
+};
+__shared__ NearGroups near_groups;
+
+// All threads of the block call it, before the first pair.
+INLINE void clear_near() {
+  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) near_groups.slots[at] = 0;
+  __syncthreads();
+}
+
+// All threads of the block call it, behind the last pair.
+INLINE void merge_near(const GroupTable &table) {
+  __syncthreads();
+  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) {
+    const u64 slot = near_groups.slots[at];
+    if (slot == 0 || near_groups.firsts[at] == NO_RECORD) continue;
+    combine_with(table, u32(slot) - 1, i64(near_groups.totals[at]), near_groups.firsts[at]);
+  }
+}
+
+// Whether a block may combine a value before the table does. Sums of Floats have more words than an entry.
+INLINE bool near_takes(const GroupTable &table, i64 value) {
+  if (table.combine == COMBINE_FLOATS) return false;
+  return table.combine != COMBINE_SUM || (value < NEAR_TERM && value > -NEAR_TERM);
+}
+
+// What a total is before the first value.
+INLINE u64 near_identity(const GroupTable &table) {
+  if (table.combine == COMBINE_MIN) return 0x7fffffffffffffffull;
+  if (table.combine == COMBINE_MAX) return 0x8000000000000000ull;
+  return table.combine == COMBINE_AND ? ~0ull : 0;
+}
+
+INLINE void combine_near(const GroupTable &table, u32 at, i64 value, u64 order) {
+  u64 *total = near_groups.totals + at;
+  if (table.combine == COMBINE_SUM) {
+    // shared memory adds words of 32 bits by itself, but not those of 64
+    u32 *halves = (u32 *)total;
+    const u32 before = atomicAdd(halves, u32(value));
+    const u32 more = u32(u64(value) >> 32) + (before + u32(value) < before ? 1 : 0);
+    if (more != 0) atomicAdd(halves + 1, more);
+  } else if (table.combine == COMBINE_MIN) {
+    if (value < *(volatile i64 *)total) atomicMin((i64 *)total, value);
+  } else if (table.combine == COMBINE_MAX) {
+    if (value > *(volatile i64 *)total) atomicMax((i64 *)total, value);
+  } else if (table.combine == COMBINE_AND) {
+    atomicAnd(total, u64(value));
+  } else {
+    atomicOr(total, u64(value));
+  }
+  u64 *first = near_groups.firsts + at;
+  if (order < *(volatile u64 *)first) atomicMin(first, order);
+}
+
 // A key that is one word.
 struct WordKey {
   const u8 *bytes;
@@ -159,6 +231,11 @@ struct WordKey {
   __device__ __forceinline__ bool is(const GroupTable &table, u32 record) const {
     return same_key(bytes, *(volatile u64 *)(table.keys + record), word);
   }
+  // Whether an entry of the block has it, and how an entry gets it.
+  __device__ __forceinline__ bool is_near(const GroupTable &, u32 at, u32) const {
+    return same_key(bytes, *(volatile u64 *)(near_groups.keys + at), word);
+  }
+  __device__ __forceinline__ void put_near(u32 at) const { near_groups.keys[at] = word; }
 };
 
 // A key of several parts: see types/keys.rs. The first word is the head.
@@ -216,6 +293,8 @@ struct PartsKey {
     }
     return true;
   }
+  __device__ __forceinline__ bool is_near(const GroupTable &table, u32, u32 record) const { return is(table, record); }
+  __device__ __forceinline__ void put_near(u32) const {}
   __device__ __forceinline__ u64 hash(u64 seed) const {
     u64 hash = hash_of(key.words[0], seed);
     u64 codes = key.words[0];
@@ -248,8 +327,9 @@ static __device__ u64 new_record(const GroupTable &table, const Key &key, i64 va
   return record + 1;
 }
 
+// The number of the key's record, plus 1. 0: there is no room.
 template <typename Key>
-static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash, i64 value, i64 order) {
+static __device__ u32 add_to(const GroupTable &table, const Key &key, u64 hash, i64 value, i64 order) {
   const u64 print = hash & 0xffffffff00000000ull;
   u64 own = 0;
   u64 at = hash & table.mask;
@@ -258,25 +338,55 @@ static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash,
     if (slot == 0) {
       if (own == 0) {
         own = new_record(table, key, value, order);
-        if (own == 0) return;
+        if (own == 0) return 0;
         __threadfence();
       }
       slot = atomicCAS(table.slots + at, 0ull, print | own);
-      if (slot == 0) return;
+      if (slot == 0) return u32(own);
     }
     const u32 record = u32(slot) - 1;
     if ((slot & 0xffffffff00000000ull) == print && key.is(table, record)) {
       if (own != 0) table.firsts[own - 1] = NO_RECORD;
       combine_with(table, record, value, u64(order));
-      return;
+      return record + 1;
     }
     at = (at + 1) & table.mask;
   }
 }
 
+// Adds a pair to the block's table, or to the large one.
+template <typename Key>
+static __device__ void add_near(const GroupTable &table, const Key &key, u64 hash, i64 value, i64 order) {
+  if (!near_takes(table, value)) {
+    add_to(table, key, hash, value, order);
+    return;
+  }
+  const u64 print = hash & 0xffffffff00000000ull;
+  u32 at = u32(hash >> 22) % NEAR;
+  bool free = false;
+  for (u32 tries = 0; tries < NEAR_TRIES; ++tries) {
+    const u64 slot = *(volatile u64 *)(near_groups.slots + at);
+    free = slot == 0;
+    if (free) break;
+    const bool found = (slot & 0xffffffff00000000ull) == print && u32(slot) != NEAR_BUSY;
+    if (found && key.is_near(table, at, u32(slot) - 1)) {
+      combine_near(table, at, value, u64(order));
+      return;
+    }
+    at = (at + 1) % NEAR;
+  }
+  const u32 record = add_to(table, key, hash, value, order);
+  if (!free || record == 0 || atomicCAS(near_groups.slots + at, 0ull, NEAR_BUSY) != 0) return;
+  key.put_near(at);
+  near_groups.totals[at] = near_identity(table);
+  near_groups.firsts[at] = NO_RECORD;
+  __threadfence_block();
+  *(volatile u64 *)(near_groups.slots + at) = print | record;
+}
+
 static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
   const u64 hash = key_hash(bytes, u64(key), table.seed);
-  add_to(table, WordKey{bytes, u64(key)}, hash, word_of(table, value), order);
+  add_near(table, WordKey{bytes, u64(key)}, hash, word_of(table, value), order);
 }
 
 static __device__ __noinline__ void add_parts(
@@ -289,7 +399,7 @@ static __device__ __noinline__ void add_parts(
   } else if (parts.alone) {
     new_record(table, key, value, order);
   } else {
-    add_to(table, key, key.hash(table.seed), value, order);
+    add_near(table, key, key.hash(table.seed), value, order);
   }
   begin_key(parts);
 }

@@ -76,6 +76,7 @@ static inline float __uint_as_float(unsigned bits) {
 
 // real atomics, because another host thread may write the word that stops a launch
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_block() { __threadfence(); }
 template <class T, class F> static inline T shim_update(T *p, F &&f) {
   T old = __atomic_load_n(p, __ATOMIC_SEQ_CST);
   while (!__atomic_compare_exchange_n(p, &old, f(old), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {

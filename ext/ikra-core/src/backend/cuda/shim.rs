@@ -300,7 +300,7 @@ impl CudaShim {
             self.check(&device)?;
         }
         let source = format!("{SHIM}\n{device}{source}");
-        let meets = |e: &Emitted| e.team || e.tile > 0 || !e.privatized.is_empty();
+        let meets = |e: &Emitted| e.team || e.tile > 0 || !e.privatized.is_empty() || e.groups;
         let (library, from_cache) =
             self.library(&source, self.barriers || epilogue.is_some() || emitted.iter().any(meets))?;
         let library = Arc::new(library);
