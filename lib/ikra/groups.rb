@@ -33,7 +33,7 @@ module Ikra
     end
 
     # @return [Array<Array>] the +count+ pairs with the greatest values, the greatest first; of equal ones the first
-    def top(count) = Ikra.__top(@pairs.to_a, count)
+    def top(count) = Ikra.__top(@pairs, count)
 
     # @return [Hash]
     def to_h = @pairs.to_h
@@ -63,16 +63,28 @@ module Ikra
     # @param count [Integer]
     # @return [Array<Array>] the +count+ pairs with the greatest values, the greatest first; of equal ones the first
     # @raise [ArgumentError] where values do not compare
-    def top(count) = Ikra.__top(to_a, count)
+    def top(count) = Ikra.__top(self, count)
   end
 
   class << self
     # @api private
     def __top(pairs, count)
       count = __count(count) or raise ArgumentError, "no number of pairs"
-      values = pairs.map(&:last)
-      order = Operation.stable(values.size) { |i, j| Operation.compare(values[j], values[i]) { |one, other| one <=> other } }
-      order.first(count).map { |index| pairs[index] }
+      keys, values = pairs.is_a?(Hash) ? [pairs.keys, pairs.values] : [pairs.map(&:first), pairs.map(&:last)]
+      places = __places_of_greatest(values, count)
+      order = Operation.stable(places.size) { |i, j| Operation.compare(values[places[j]], values[places[i]]) { |one, other| one <=> other } }
+      order.first(count).map { |at| [keys[places[at]], values[places[at]]] }
+    end
+
+    private
+
+    # Where values are that may be among the +count+ greatest ones. Ruby finds the least of these without a call for
+    # each comparison, where all are Integers.
+    def __places_of_greatest(values, count)
+      return values.each_index.to_a unless count.positive? && count < values.size && values.all?(Integer) && __own?(:<=>)
+
+      least = values.max(count).last
+      values.each_index.select { |place| values[place] >= least }
     end
   end
 end

@@ -23,6 +23,9 @@ RSpec.describe Ikra::Groups do
     expect(groups.call.top(2)).to eq [["the", 2], ["cat", 2]]
     expect(groups.call.top(0)).to eq []
     expect({ a: 1, b: 3.5, c: 3 }.top(2)).to eq [[:b, 3.5], [:c, 3]]
+    many = Array.new(50) { |i| [i, i * 7 % 10] }.to_h
+    greatest = many.to_a.each_with_index.sort_by { |(_key, value), place| [-value, place] }.map(&:first)
+    (0..52).each { |count| expect(many.top(count)).to eq greatest.first(count) }
     expect { { a: 1 }.top(-1) }.to raise_error(ArgumentError, /negative/)
     expect { { a: 1, b: nil }.top(1) }.to raise_error(ArgumentError, /comparison/)
   end
