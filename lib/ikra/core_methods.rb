@@ -14,6 +14,14 @@ module Ikra
       # @raise [CompileError] where the program has redefined such a method
       def check = @whole ||= look
 
+      # Whether these methods of a class are Ruby's own.
+      def own?(type, names)
+        names.all? do |name|
+          method = type.instance_method(name)
+          core?(method.owner) && internal?(method.source_location)
+        end
+      end
+
       private
 
       def look

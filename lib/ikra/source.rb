@@ -14,6 +14,8 @@ module Ikra
     MAX_BYTES = (1 << 28) - 1
     # The bytes of a slab, about. Larger ones are no faster.
     SLAB = 1 << 26
+    # The most bytes of a text in memory that need not be cut into slabs.
+    HELD = 1 << 27
     # The part of +memory_limit+ that a slab may take. The rest is for where its records begin, and for their groups.
     SHARE = 8
     # Encodings whose lines end with the byte of a line feed, and which kernels know.
@@ -74,23 +76,15 @@ module Ikra
 
     # A chain over all records.
     def chain(options)
-      return whole(options) if @inputs.sum(&:size) <= Source.limit
+      held = @inputs.one? && @inputs.first.is_a?(Input::Text) && Ikra.config.memory_limit.nil?
+      return whole(options) if @inputs.sum(&:size) <= [Source.limit, *(HELD if held)].max
 
       Lazy::Streamed.new(self, options)
     end
 
     # The same with all records at once. They are kept.
     def whole(options)
-      @whole ||= begin
-        slabs = Slabs.new(@inputs, @records, false)
-        all = []
-        while (slab = slabs.next)
-          all << slab.keep
-        end
-        all
-      ensure
-        slabs&.close
-      end
+      @whole ||= slabs
       @records.chain(@whole, options)
     end
 
@@ -129,6 +123,21 @@ module Ikra
     def inspect = "#<records of #{@inputs.size} #{@inputs.size == 1 ? "input" : "inputs"}>"
 
     private
+
+    # All slabs. A text that is in memory is one, unless it is too long for kernels.
+    def slabs
+      input = @inputs.first if @inputs.one?
+      return [@records.held(input.text)] if input.is_a?(Input::Text) && input.size.between?(1, MAX_BYTES)
+
+      slabs = Slabs.new(@inputs, @records, false)
+      all = []
+      while (slab = slabs.next)
+        all << slab.keep
+      end
+      all
+    ensure
+      slabs&.close
+    end
 
     # What a thread has read. Others may kill it, and a process that is forked has none.
     def read_by(thread) = thread.value || raise(IOError, "the thread that read the next records was killed")
@@ -169,7 +178,7 @@ module Ikra
       sources = Source.list(source, text)
       return Source.lines_by(sources, separator, chomp, options) unless separator == "\n"
 
-      Source.new(sources, Source::Slabs::Lines.new(chomp)).chain(options)
+      Source.new(text ? [Source::Input::Text.given(text)] : sources, Source::Slabs::Lines.new(chomp)).chain(options)
     end
 
     # A chain over the bytes of files, or over Arrays of +count+ of them. A slice ends with its file.
@@ -189,7 +198,8 @@ module Ikra
       count = Operation.integer(count) unless count.nil?
       raise ArgumentError, "invalid slice size" unless count.nil? || count.positive?
 
-      Source.new(Source.list(source, text), Source::Slabs::Slices.new(count)).chain(options)
+      sources = Source.list(source, text)
+      Source.new(text ? [Source::Input::Text.given(text)] : sources, Source::Slabs::Slices.new(count)).chain(options)
     end
 
     # @api private

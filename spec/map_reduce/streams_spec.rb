@@ -23,6 +23,7 @@ RSpec.describe "input in slabs" do
   # Runs the block with slabs of so many bytes.
   def slabs_of(bytes)
     stub_const("Ikra::Source::SLAB", bytes)
+    stub_const("Ikra::Source::HELD", 0)
     yield
   end
 

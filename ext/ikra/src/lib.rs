@@ -106,6 +106,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__gives_element?", roomy!(engine::gives_element(a), 1))?;
     ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
     ikra.define_singleton_method("__asks", roomy!(engine::asks(a), 1))?;
+    ikra.define_singleton_method("__word_wise", roomy!(engine::word_wise(a, b), 2))?;
     ikra.define_singleton_method("__emits", roomy!(engine::emits(a), 1))?;
     ikra.define_singleton_method("__check", roomy!(options::check(a), 1))?;
     ikra.define_singleton_method("__chosen", roomy!(collect::chosen(a, b, c), 3))?;
@@ -179,6 +180,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__before_exit", function!(backends::before_exit, 0))?;
     ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
     ikra.define_singleton_method("__lines", roomy!(text::lines(a, b, c), 3))?;
+    ikra.define_singleton_method("__words", roomy!(text::words(a, b, c), 3))?;
     ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;

@@ -50,6 +50,9 @@ module Ikra
         in_slabs? or raise NeedsAll
         each_chain do |chain, before|
           list, error = Streamed.placed(before) { chain.__send__(:before_error) }
+        # Values of words before the exception may be of the line that raises it.
+        raise NeedsAll if error && before.nil?
+
           list.each do |value|
             given += 1
             block.call(value)
@@ -149,25 +152,31 @@ module Ikra
         Lazy.new(all.base, @options, [*all.stages, *@stages])
       end
 
-      # Yields the chains of all slabs, and how many records are before each.
+      # Yields the chains of all slabs, and how many records are before each. nil: the elements are {Words}.
+      #
+      # @param emitter [Proc, nil] a block that emits pairs for each value
       # @api private
-      def each_chain
+      def each_chain(emitter = nil)
         before = 0
         options = @options.merge(__slab: true).freeze
         @base.each_slab do |slab|
-          size = slab.size
-          records = slab.chain(options)
-          yield Lazy.new(records.base, options, [*records.stages, *stages_from(before)]), before
+          size, stages = slab.size, stages_from(before)
+          words = Words.of(slab, stages, emitter, options) if again?
+          records = slab.chain(options) unless words
+          yield words || Lazy.new(records.base, options, [*records.stages, *stages]), (before unless words)
           before += size
           break unless stages_from(before)
         end
       end
 
-      # Exceptions that are raised within the block tell the places of elements among all.
+      # Exceptions that are raised within the block tell the places of elements among all. Those of words are raised
+      # again by their lines.
       # @api private
       def self.placed(before)
         yield
       rescue StandardError => e
+        raise NeedsAll unless before
+
         move(e) { |index| index + before }
         raise
       end

@@ -23,7 +23,7 @@ module Ikra
       @numbers = {}
       # What the values of `:+` are: numbers, which are added exactly, or others. nil: not known yet.
       @adds = nil
-      @base.each_chain { |chain, before| merge(chain, before) }
+      @base.each_chain(@block) { |chain, before| merge(chain, before) }
       return @keys.zip(@values) unless @combine || @reduce
       return {} if @keys.empty?
 

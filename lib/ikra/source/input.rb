@@ -20,6 +20,8 @@ module Ikra
 
       class << self
         def of(source)
+          return source if source.is_a?(Input)
+
           opened(source) do |input, encoding|
             # An input that was given has a place, and may be a pipe.
             next of_open(input, encoding) if input.equal?(source)
@@ -89,8 +91,14 @@ module Ikra
 
       # Bytes in memory.
       class Text < Input
+        # A user's String, which may change later.
+        def self.given(text) = new(String.new(text), Source.encoding(StringIO.new(text)))
+
+        # The bytes, frozen.
+        attr_reader :text
+
         def initialize(text, encoding)
-          @text = text.freeze
+          @text = text.force_encoding(encoding).freeze
           super(text.bytesize, encoding)
         end
 

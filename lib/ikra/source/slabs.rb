@@ -119,9 +119,22 @@ module Ikra
 
       # Records that are lines.
       class Lines
-        # The lines of one text.
-        Slab = Struct.new(:text, :starts, :sizes) do
+        # The lines of one text. `ends`: where inputs end in it; nil: lines do not end with a line feed.
+        Slab = Struct.new(:text, :starts, :sizes, :ends) do
           def size = starts.size
+
+          # A chain over the words of all lines, which have no white space. nil: they are not known.
+          #
+          # @param strips [Boolean] whether NUL is white space at the ends of lines
+          def words(options, strips)
+            @words ||= {}
+            @words[strips] = ends && Ikra.__words(text, ends, strips) unless @words.key?(strips)
+            starts, sizes = @words[strips]
+            return unless starts
+
+            text = self.text
+            Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
+          end
 
           # It is kept, and its text must not change.
           def keep = tap { text.freeze }
@@ -130,7 +143,7 @@ module Ikra
 
           def free
             text.clear
-            [starts, sizes].each(&:free)
+            [starts, sizes, *@words&.values&.flatten&.compact].each(&:free)
           end
         end
 
@@ -141,10 +154,11 @@ module Ikra
 
             if slabs.one?
               text, starts, sizes = *slabs.first
-              return Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
+              chain = Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
+              return Lazy::OfLines.new(slabs.first, chain)
             end
             texts = slabs.map(&:text)
-            starts, sizes = %i[starts sizes].map { |what| Buffer.from_list(:i64, slabs.flat_map { |slab| slab[what].to_list }) }
+            starts, sizes = %i[starts sizes].map { |what| Buffer.from_list(:i32, slabs.flat_map { |slab| slab[what].to_list }) }
             numbers = Buffer.from_list(:i64, slabs.each_with_index.flat_map { |slab, number| Array.new(slab.size, number) })
             Lazy.new(0...starts.size, options).map do |i|
               ::Ikra.__text(texts[::Ikra.__at(numbers, i)], ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i))
@@ -158,7 +172,7 @@ module Ikra
             sizes = lines.map(&:bytesize)
             at = 0
             starts = sizes.map { |size| (at += size) - size }
-            Slab.new(text.freeze, Buffer.from_list(:i64, starts), Buffer.from_list(:i64, sizes))
+            Slab.new(text.freeze, Buffer.from_list(:i32, starts), Buffer.from_list(:i32, sizes))
           end
         end
 
@@ -175,7 +189,10 @@ module Ikra
         # Whether records are Strings.
         def limited? = true
 
-        def slab(text, ends) = Slab.new(text, *Ikra.__lines(text, ends, @chomp))
+        def slab(text, ends) = Slab.new(text, *Ikra.__lines(text, ends, @chomp), ends)
+
+        # The slab of a frozen text, which is not copied.
+        def held(text) = slab(text, [])
 
         def chain(slabs, options) = Lines.chain(slabs, options)
       end
@@ -215,6 +232,8 @@ module Ikra
         def limited? = false
 
         def slab(text, _ends) = Slab.new(Buffer.from_bytes(:u8, text).tap { text.clear }, @count)
+
+        def held(text) = Slab.new(Buffer.from_bytes(:u8, text), @count)
 
         # A chain over the slices of these slabs.
         def chain(slabs, options)

@@ -15,7 +15,7 @@ mod parse;
 use crate::unicode::{Ranges, Unicode};
 use automaton::{Fault, MAX_GROUPS};
 use once_cell::sync::OnceCell;
-use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange, Hir};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look};
 use std::fmt;
 use std::sync::Arc;
 
@@ -95,6 +95,30 @@ impl Regexp {
     pub fn new(pattern: RegexpSource, unicode: &dyn Unicode) -> Result<Self, Unknown> {
         let parse::Parsed { hir, groups, names, ascii, words } = parse::parse(&pattern, unicode)?;
         Ok(Self { pattern, hir, groups, names, ascii, words, tables: Default::default() })
+    }
+
+    /// Whether matches have bytes, but no ASCII white space, and depend on no byte beyond white space around them.
+    pub fn keeps_within_words(&self) -> bool {
+        fn spaceless(hir: &Hir) -> bool {
+            let space = |c: u32| matches!(c, 9..=13 | 32);
+            match hir.kind() {
+                HirKind::Empty => true,
+                HirKind::Literal(literal) => !literal.0.iter().any(|byte| space((*byte).into())),
+                HirKind::Class(Class::Unicode(class)) => {
+                    let spaces = [(9, 13), (32, 32)];
+                    let meets = |range: &ClassUnicodeRange| {
+                        spaces.iter().any(|(from, to)| range.start() as u32 <= *to && *from <= range.end() as u32)
+                    };
+                    !class.ranges().iter().any(meets)
+                }
+                HirKind::Class(Class::Bytes(_)) => false,
+                HirKind::Look(look) => matches!(look, Look::WordAscii | Look::WordAsciiNegate),
+                HirKind::Repetition(of) => spaceless(&of.sub),
+                HirKind::Capture(of) => spaceless(&of.sub),
+                HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().all(spaceless),
+            }
+        }
+        self.hir.properties().minimum_len().is_some_and(|least| least > 0) && spaceless(&self.hir)
     }
 
     /// The bytes of a table. [`automaton`] says what they mean.

@@ -192,3 +192,26 @@ fn simulate(nfa: &regex_automata::nfa::thompson::NFA, text: &[u8]) -> Option<(us
         to.map(|to| (from, to))
     })
 }
+
+#[test]
+fn patterns_without_white_space_keep_within_words() {
+    for (pattern, keeps) in [
+        (r"\w+", true),
+        (r"\S+", true),
+        (r"[a-z]+(?:-[a-z]+)*", true),
+        (r"\b[A-Z]\w*\b", true),
+        (r"(\d+):(\d+)", true),
+        (r"\w*", false),
+        (r"a b", false),
+        (r"a\sb", false),
+        (r"[^,]+", false),
+        (r".+", false),
+        (r"^\w+", false),
+        (r"\w+$", false),
+        (r"\w+\t?", false),
+    ] {
+        let regexp =
+            Regexp::new(RegexpSource { text: pattern.into(), options: Options::default() }, &Rusts).expect(pattern);
+        assert_eq!(regexp.keeps_within_words(), keeps, "{pattern}");
+    }
+}

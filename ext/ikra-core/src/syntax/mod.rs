@@ -1,13 +1,14 @@
 //! Parses Ruby text into our tree.
 //!
 //! Here: [`ast`], the tree; `lower`, the only importer of lib-ruby-parser; [`mod@print`], which prints a tree for
-//! tests; [`visit`], which walks a tree; [`wrap()`], which puts a section's block into the operation's block. Not here:
+//! tests; [`visit`], which walks a tree; [`words`], blocks that look at one word after the other; [`wrap()`], which puts a section's block into the operation's block. Not here:
 //! types and meaning.
 
 pub mod ast;
 mod lower;
 pub mod print;
 pub mod visit;
+pub mod words;
 mod wrap;
 
 pub use lower::{

@@ -44,6 +44,9 @@ pub use along::{ArraySheet, ArraysAlong, NO_ID, ObjectSheet, ObjectsAlong, Table
 
 type Result<T> = std::result::Result<T, GuardFailure>;
 
+/// The bytes of a long String that one thread copies at a time.
+const STRETCH: usize = 1 << 20;
+
 /// The elements that a section runs over.
 #[derive(Clone, Copy)]
 pub enum Elements<'a> {
@@ -834,16 +837,28 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Fills the column of bytes: those of literals, and of all Strings.
+    /// Fills the column of bytes: those of literals, and of all Strings. Several threads copy long Strings.
     fn bytes(&self, out: &mut [u8]) {
         let (literals, mut rest) = out.split_at_mut(self.plan.literals.len());
         literals.copy_from_slice(&self.plan.literals);
-        let (strings, mut pieces) = (&self.tables.strings, Vec::new());
+        let strings = &self.tables.strings;
+        let (mut pieces, mut stretches) = (Vec::new(), Vec::new());
         let mut from = literals.len();
         for (strings, words) in strings.strings.chunks(PIECE).zip(strings.words.chunks(PIECE)) {
             let end = words.last().map_or(from, |word| word.offset() as usize + word.length());
             let (own, others) = rest.split_at_mut(end - from);
-            pieces.push((own, strings, words, from));
+            if own.len() / strings.len() > STRETCH {
+                let (mut own, mut at) = (own, from);
+                for (string, word) in strings.iter().zip(words) {
+                    let (before, len) = (word.offset() as usize - at, word.length());
+                    let (out, more) = own.split_at_mut(before + len);
+                    stretches
+                        .extend(out[before..].chunks_mut(STRETCH).zip(heap::bytes(*string)[..len].chunks(STRETCH)));
+                    (own, at) = (more, at + before + len);
+                }
+            } else {
+                pieces.push((own, strings, words, from));
+            }
             (rest, from) = (others, end);
         }
         workers::map(strings.strings.len(), pieces, |(out, strings, words, start)| {
@@ -855,6 +870,7 @@ impl<'a> Packer<'a> {
                 }
             }
         });
+        workers::scattered(stretches, |(out, bytes)| out.copy_from_slice(bytes));
     }
 
     /// Fills the columns of origins and of frozen flags. An object that existed before is its own origin.

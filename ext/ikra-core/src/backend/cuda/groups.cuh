@@ -102,23 +102,36 @@ INLINE u64 hash_of(u64 key, u64 seed) {
 }
 
 // Keys may be Strings: words with an offset (upper half), an encoding (bits 29 and 30) and a length (bits 0 to 27).
+// Their bytes are read eight at a time. FIXED: the kernel writes no bytes, so that caches have what other threads saw.
 INLINE u64 length_of(u64 key) { return key & 0xfffffff; }
+
+// The first eight bytes, or all that are left. Memory has all words that have one of them.
+template <bool FIXED>
+INLINE u64 bytes_at(const u8 *from, u32 left) {
+  const u32 count = left < 8 ? left : 8;
+  const u64 *words = (const u64 *)((u64)from & ~7ull);
+  const u32 shift = (u32((u64)from) & 7) * 8;
+  u64 bytes = (FIXED ? __ldg(words) : *(const volatile u64 *)words) >> shift;
+  if (count > 8 - shift / 8) bytes |= (FIXED ? __ldg(words + 1) : *(const volatile u64 *)(words + 1)) << (64 - shift);
+  return count < 8 ? bytes & ((1ull << (count * 8)) - 1) : bytes;
+}
+template <bool FIXED>
 INLINE u64 key_hash(const u8 *bytes, u64 key, u64 seed) {
   if (!bytes) return hash_of(key, seed);
-  const u8 *text = bytes + (key >> 32);
   u64 hash = length_of(key) ^ seed;
-  for (u64 i = 0; i < length_of(key); ++i) hash = (hash ^ text[i]) * 0x100000001b3ull;
+  const u8 *text = bytes + (key >> 32);
+  for (u32 left = u32(length_of(key)); left > 0; left -= left < 8 ? left : 8, text += 8)
+    hash = hash_of(hash ^ bytes_at<FIXED>(text, left), seed);
   return hash_of(hash, seed);
 }
 // Equal Strings of different encodings are different keys here. The host makes one of them where they are ASCII.
+template <bool FIXED>
 INLINE bool same_key(const u8 *bytes, u64 known, u64 key) {
   if (known == key) return true;
   if (!bytes || length_of(known) != length_of(key) || (known >> 29 & 3) != (key >> 29 & 3)) return false;
-  // a String that another thread made may be in no cache that this thread has read
-  const volatile u8 *one = bytes + (known >> 32);
-  const u8 *other = bytes + (key >> 32);
-  for (u64 i = 0; i < length_of(key); ++i)
-    if (one[i] != other[i]) return false;
+  const u8 *one = bytes + (known >> 32), *other = bytes + (key >> 32);
+  for (u32 left = u32(length_of(key)); left > 0; left -= left < 8 ? left : 8, one += 8, other += 8)
+    if (bytes_at<FIXED>(one, left) != bytes_at<FIXED>(other, left)) return false;
   return true;
 }
 
@@ -153,13 +166,14 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
   }
 }
 
-// The entries of a block, and how many of them may be tried for a key.
-const u32 NEAR = 1024, NEAR_TRIES = 4;
+// How many entries of a block may be tried for a key.
+const u32 NEAR_TRIES = 4;
 // A slot whose entry some thread is writing. No record has this number.
 const u64 NEAR_BUSY = 0xffffffffull;
 // Terms of sums are less than this, so the sums of a block fit 64 bits.
 const i64 NEAR_TERM = 1ll << 30;
 
+template <u32 NEAR>
 struct NearGroups {
   // The fingerprint of a hash, and the number of a record plus 1. 0: free.
   u64 slots[NEAR];
@@ -168,21 +182,28 @@ struct NearGroups {
   // NO_RECORD: no value has been combined.
   u64 firsts[NEAR];
 };
-__shared__ NearGroups near_groups;
+template <u32 NEAR>
+INLINE NearGroups<NEAR> &near_groups() {
+  __shared__ NearGroups<NEAR> groups;
+  return groups;
+}
 
 // All threads of the block call it, before the first pair.
+template <u32 NEAR>
 INLINE void clear_near() {
-  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) near_groups.slots[at] = 0;
+  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) near_groups<NEAR>().slots[at] = 0;
   __syncthreads();
 }
 
 // All threads of the block call it, behind the last pair.
+template <u32 NEAR>
 INLINE void merge_near(const GroupTable &table) {
   __syncthreads();
+  NearGroups<NEAR> &near = near_groups<NEAR>();
   for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) {
-    const u64 slot = near_groups.slots[at];
-    if (slot == 0 || near_groups.firsts[at] == NO_RECORD) continue;
-    combine_with(table, u32(slot) - 1, i64(near_groups.totals[at]), near_groups.firsts[at]);
+    const u64 slot = near.slots[at];
+    if (slot == 0 || near.firsts[at] == NO_RECORD) continue;
+    combine_with(table, u32(slot) - 1, i64(near.totals[at]), near.firsts[at]);
   }
 }
 
@@ -199,8 +220,7 @@ INLINE u64 near_identity(const GroupTable &table) {
   return table.combine == COMBINE_AND ? ~0ull : 0;
 }
 
-INLINE void combine_near(const GroupTable &table, u32 at, i64 value, u64 order) {
-  u64 *total = near_groups.totals + at;
+INLINE void combine_near(const GroupTable &table, u64 *total, u64 *first, i64 value, u64 order) {
   if (table.combine == COMBINE_SUM) {
     // shared memory adds words of 32 bits by itself, but not those of 64
     u32 *halves = (u32 *)total;
@@ -216,11 +236,11 @@ INLINE void combine_near(const GroupTable &table, u32 at, i64 value, u64 order) 
   } else {
     atomicOr(total, u64(value));
   }
-  u64 *first = near_groups.firsts + at;
   if (order < *(volatile u64 *)first) atomicMin(first, order);
 }
 
 // A key that is one word.
+template <bool FIXED>
 struct WordKey {
   const u8 *bytes;
   u64 word;
@@ -229,13 +249,13 @@ struct WordKey {
     return true;
   }
   __device__ __forceinline__ bool is(const GroupTable &table, u32 record) const {
-    return same_key(bytes, *(volatile u64 *)(table.keys + record), word);
+    return same_key<FIXED>(bytes, *(volatile u64 *)(table.keys + record), word);
   }
   // Whether an entry of the block has it, and how an entry gets it.
-  __device__ __forceinline__ bool is_near(const GroupTable &, u32 at, u32) const {
-    return same_key(bytes, *(volatile u64 *)(near_groups.keys + at), word);
+  __device__ __forceinline__ bool is_near(const GroupTable &, const u64 *known, u32) const {
+    return same_key<FIXED>(bytes, *(const volatile u64 *)known, word);
   }
-  __device__ __forceinline__ void put_near(u32 at) const { near_groups.keys[at] = word; }
+  __device__ __forceinline__ void put_near(u64 *known) const { *known = word; }
 };
 
 // A key of several parts: see types/keys.rs. The first word is the head.
@@ -269,6 +289,7 @@ INLINE void add_part(void *ctx_key, u64 code, u64 word) {
 // Only Strings that kernels made are compared by their bytes, because those of the host stay the very objects in an
 // array. The host makes one group of those that are equal.
 const u64 STR_MADE = 0x80000000ull;
+template <bool FIXED>
 struct PartsKey {
   const u8 *bytes;
   const KeyParts &key;
@@ -288,13 +309,15 @@ struct PartsKey {
       if (code < CODE_INT || code > CODE_STR) continue;
       const u64 one = known[i], other = key.words[i];
       const bool text = code == CODE_STR && (one & other & STR_MADE) != 0;
-      if (one != other && !(text && same_key(bytes, one, other))) return false;
+      if (one != other && !(text && same_key<FIXED>(bytes, one, other))) return false;
       ++i;
     }
     return true;
   }
-  __device__ __forceinline__ bool is_near(const GroupTable &table, u32, u32 record) const { return is(table, record); }
-  __device__ __forceinline__ void put_near(u32) const {}
+  __device__ __forceinline__ bool is_near(const GroupTable &table, const u64 *, u32 record) const {
+    return is(table, record);
+  }
+  __device__ __forceinline__ void put_near(u64 *) const {}
   __device__ __forceinline__ u64 hash(u64 seed) const {
     u64 hash = hash_of(key.words[0], seed);
     u64 codes = key.words[0];
@@ -302,7 +325,7 @@ struct PartsKey {
       const u64 code = codes & 31;
       if (code < CODE_INT || code > CODE_STR) continue;
       const u64 word = key.words[i++];
-      hash = hash_of(hash ^ (code == CODE_STR ? key_hash(bytes, word, seed) : word), seed);
+      hash = hash_of(hash ^ (code == CODE_STR ? key_hash<FIXED>(bytes, word, seed) : word), seed);
     }
     return hash;
   }
@@ -355,51 +378,54 @@ static __device__ u32 add_to(const GroupTable &table, const Key &key, u64 hash, 
 }
 
 // Adds a pair to the block's table, or to the large one.
-template <typename Key>
+template <u32 NEAR, typename Key>
 static __device__ void add_near(const GroupTable &table, const Key &key, u64 hash, i64 value, i64 order) {
   if (!near_takes(table, value)) {
     add_to(table, key, hash, value, order);
     return;
   }
+  NearGroups<NEAR> &near = near_groups<NEAR>();
   const u64 print = hash & 0xffffffff00000000ull;
   u32 at = u32(hash >> 22) % NEAR;
   bool free = false;
   for (u32 tries = 0; tries < NEAR_TRIES; ++tries) {
-    const u64 slot = *(volatile u64 *)(near_groups.slots + at);
+    const u64 slot = *(volatile u64 *)(near.slots + at);
     free = slot == 0;
     if (free) break;
     const bool found = (slot & 0xffffffff00000000ull) == print && u32(slot) != NEAR_BUSY;
-    if (found && key.is_near(table, at, u32(slot) - 1)) {
-      combine_near(table, at, value, u64(order));
+    if (found && key.is_near(table, near.keys + at, u32(slot) - 1)) {
+      combine_near(table, near.totals + at, near.firsts + at, value, u64(order));
       return;
     }
     at = (at + 1) % NEAR;
   }
   const u32 record = add_to(table, key, hash, value, order);
-  if (!free || record == 0 || atomicCAS(near_groups.slots + at, 0ull, NEAR_BUSY) != 0) return;
-  key.put_near(at);
-  near_groups.totals[at] = near_identity(table);
-  near_groups.firsts[at] = NO_RECORD;
+  if (!free || record == 0 || atomicCAS(near.slots + at, 0ull, NEAR_BUSY) != 0) return;
+  key.put_near(near.keys + at);
+  near.totals[at] = near_identity(table);
+  near.firsts[at] = NO_RECORD;
   __threadfence_block();
-  *(volatile u64 *)(near_groups.slots + at) = print | record;
+  *(volatile u64 *)(near.slots + at) = print | record;
 }
 
+template <u32 NEAR, bool FIXED>
 static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
-  const u64 hash = key_hash(bytes, u64(key), table.seed);
-  add_near(table, WordKey{bytes, u64(key)}, hash, word_of(table, value), order);
+  const u64 hash = key_hash<FIXED>(bytes, u64(key), table.seed);
+  add_near<NEAR>(table, WordKey<FIXED>{bytes, u64(key)}, hash, word_of(table, value), order);
 }
 
+template <u32 NEAR, bool FIXED>
 static __device__ __noinline__ void add_parts(
     const GroupTable &table, const u8 *bytes, void *ctx_key, i64 value, i64 order) {
   KeyParts &parts = *(KeyParts *)ctx_key;
-  const PartsKey key = {bytes, parts};
+  const PartsKey<FIXED> key = {bytes, parts};
   value = word_of(table, value);
   if (parts.parts > MAX_PARTS) {
     refuse(table);
   } else if (parts.alone) {
     new_record(table, key, value, order);
   } else {
-    add_near(table, key, key.hash(table.seed), value, order);
+    add_near<NEAR>(table, key, key.hash(table.seed), value, order);
   }
   begin_key(parts);
 }

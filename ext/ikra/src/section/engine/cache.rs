@@ -14,12 +14,15 @@ use crate::ruby::identity::WordMap;
 use crate::ruby::iseq::Failure;
 use crate::ruby::reflect;
 use crate::ruby::registry::Kept;
+use crate::ruby::unicode::Rubys;
 use crate::world::block::{self, Captures, Key as BlockKey};
 use ikra_core::backend::Timings;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::infer::BlockSource;
+use ikra_core::regexp::{Regexp, RegexpSource};
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::Wrapping;
+use ikra_core::syntax::words::WordWise;
 use ikra_core::world::{Apart, Assumption, OutOfRange, Root, StrideAssumption};
 use magnus::block::Proc;
 use magnus::{Error, Ruby};
@@ -208,17 +211,47 @@ pub fn gives_element(ruby: &Ruby, block: Proc) -> Result<Option<bool>, Error> {
 /// # Errors
 /// What Ruby raises.
 pub fn asks(ruby: &Ruby, block: Proc) -> Result<Option<(String, bool)>, Error> {
-    let captures = Captures::new(block);
-    if let Ok(identified) = block::identify(ruby, block)
-        && matches!(identified.key, BlockKey::Iseq(_, refined) if refined != 0)
-    {
+    if refined(ruby, block) {
         return Ok(None);
     }
-    match find_site(ruby, &captures, Within::default()) {
+    match find_site(ruby, &Captures::new(block), Within::default()) {
         Ok(site) => Ok(site.source.unit.asks().map(|(name, alone)| (name.to_owned(), alone))),
         Err(Failure::Ruby(error)) => Err(error),
         Err(_) => Ok(None),
     }
+}
+
+/// `Ikra.__word_wise(block, emits)`: what makes a block look at one word of a line after the other ([`WordWise`]), as
+/// `[splits, strips, methods of String, methods of Array]`. nil: it may look at more, or its source is missing, or
+/// refinements are in force there.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn word_wise(
+    ruby: &Ruby,
+    block: Proc,
+    emits: bool,
+) -> Result<Option<(bool, bool, Vec<String>, Vec<String>)>, Error> {
+    if refined(ruby, block) {
+        return Ok(None);
+    }
+    let site = match find_site(ruby, &Captures::new(block), Within::default()) {
+        Ok(site) => site,
+        Err(Failure::Ruby(error)) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let within = |pattern: RegexpSource| Regexp::new(pattern, &Rubys).is_ok_and(|regexp| regexp.keeps_within_words());
+    Ok(WordWise::of(&site.source.unit, emits).and_then(|found| {
+        found.pattern.is_none_or(within).then(|| {
+            (found.splits, found.strips, found.of_text.into_iter().collect(), found.of_list.into_iter().collect())
+        })
+    }))
+}
+
+/// Whether refinements are in force where a block stands.
+fn refined(ruby: &Ruby, block: Proc) -> bool {
+    block::identify(ruby, block)
+        .is_ok_and(|identified| matches!(identified.key, BlockKey::Iseq(_, refined) if refined != 0))
 }
 
 /// `Ikra.__emits(code)`: raises where a method, given as a Proc of it, calls `emit` on its own receiver. nil where its

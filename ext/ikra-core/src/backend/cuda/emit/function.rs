@@ -476,10 +476,13 @@ impl<'a> Function<'a> {
                     Some(column) => format!("&{}", self.row(*column, Operand::I64(0))),
                     None => "nullptr".to_owned(),
                 };
-                self.line(&match key {
-                    Some(key) => format!("add_pair(args.groups, {bytes}, {key}, {value}, {order});"),
-                    None => format!("add_parts(args.groups, {bytes}, ctx.key, {value}, {order});"),
-                });
+                let fixed = text.is_none_or(|column| !self.shared.written[column.index()]);
+                let (add, key) = match key {
+                    Some(key) => ("add_pair", key),
+                    None => ("add_parts", "ctx.key".to_owned()),
+                };
+                let near = self.shared.near();
+                self.line(&format!("{add}<{near}, {fixed}>(args.groups, {bytes}, {key}, {value}, {order});"));
             }
             Stmt::KeyPart { code, word } => {
                 let [code, word] = [code, word].map(|operand| self.operand(*operand).text);

@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+# Chains whose first block looks at one word of a line after the other run over the words of all lines.
+RSpec.describe "words of lines" do
+  include ReduceAsRuby::Examples
+
+  # What a program of both makes of lines.
+  reduced = lambda do |lines, block|
+    next lines.map_reduce(:+, &block) if lines.is_a?(Ikra::Lazy)
+
+    lines.each_with_object({}) do |line, sums|
+      out = Object.new
+      out.define_singleton_method(:emit) { |key, value| sums[key] = sums.key?(key) ? sums[key] + value : value }
+      block.call(line, out)
+    end
+  end
+  programs = {
+    "split and tally" => ->(lines) { lines.flat_map(&:split).tally },
+    "split by a space" => ->(lines) { lines.flat_map { |line| line.chomp.split(" ") }.to_a },
+    "strip" => ->(lines) { lines.flat_map { |line| line.strip.split }.to_a },
+    "downcase" => ->(lines) { lines.flat_map { |line| line.downcase.split }.tally },
+    "scan" => ->(lines) { lines.flat_map { |line| line.scan(/\b\w+/) }.tally },
+    "scan with captures" => ->(lines) { lines.flat_map { |line| line.scan(/(\w)(\w)/) }.to_a },
+    "a scan that looks at spaces" => ->(lines) { lines.flat_map { |line| line.scan(/\w+ \w+/) }.to_a },
+    "select" => ->(lines) { lines.flat_map { |line| line.split.select { |word| word.size > 3 } }.uniq },
+    "first" => ->(lines) { lines.flat_map(&:split).first(5) },
+    "later stages" => ->(lines) { lines.flat_map(&:split).map(&:upcase).reject { |word| word.size < 2 }.group_by(&:size) },
+    "count" => ->(lines) { lines.flat_map(&:split).count { |word| word > "d" } },
+    "sum" => ->(lines) { lines.flat_map(&:split).sum(&:size) },
+    "extremes" => ->(lines) { [lines.flat_map(&:split).min, lines.flat_map(&:split).max_by(&:size)] },
+    "sort" => ->(lines) { lines.flat_map(&:split).sort.first(3) },
+    "each" => ->(lines) { [].tap { |found| lines.flat_map(&:split).each { |word| found << word } } },
+    "positions" => ->(lines) { lines.flat_map(&:split).each_with_index.map { |word, index| [word, index] }.to_a },
+    "slices" => ->(lines) { lines.flat_map(&:split).each_slice(2).map(&:size).to_a },
+    "pairs" => ->(lines) { reduced.call(lines, proc { |line, out| line.split.each { |word| out.emit(word, 1) } }) },
+    "pairs of a named list" => lambda do |lines|
+      reduced.call(lines, proc do |line, out|
+        words = line.chomp.split
+        words.each { |word| out.emit(word[0], word.size) if word != "the" }
+      end)
+    end,
+    "pairs of matches" => ->(lines) { reduced.call(lines, proc { |line, out| line.scan(/[a-z]+/i) { |word| out.emit(word, 1) } }) },
+    "pairs beside those of the line" => lambda do |lines|
+      reduced.call(lines, proc do |line, out|
+        out.emit("lines", 1)
+        line.split.each { |word| out.emit(word, line.size) }
+      end)
+    end,
+    "division" => ->(lines) { lines.flat_map(&:split).map { |word| 6 / (word.size - 9) }.to_a },
+    "division before pairs" => ->(lines) { reduced.call(lines, proc { |line, out| line.split.each { |word| out.emit(word, 6 / (word.size - 9)) } }) }
+  }
+  texts = {
+    "lines" => "#{"the cat\nThe dog  and\tcat\r\n\n" * 20}one more",
+    "nothing" => "",
+    "spaces" => " \n\t\n \r\n",
+    "UTF-8" => "ä ö\nübung ß e\u0301\n",
+    "NUL" => "a\0 b\n\0c \n d\0\0\n",
+    "broken bytes" => "a b\xFF c\n\x80\n",
+    "one long line" => "#{"x" * 500} #{"the cat " * 300}",
+    "a word of nine letters" => "the cat\na difficult one\n"
+  }
+  # An exception, with the place that it tells.
+  answer = lambda do |&program|
+    program.call
+  rescue StandardError => e
+    [e.class, e.message, e.is_a?(Ikra::Located) ? e.ikra.index : nil]
+  end
+
+  on_every_backend do
+    texts.each do |name, text|
+      it "give what lines give: #{name}" do
+        programs.each do |program, work|
+          expected = answer.call { work.call(text.lines) }
+          found = answer.call { work.call(Ikra.lines(text: text, backend: backend)) }
+          # Kernels refuse what Ruby raises, or takes a byte at a time.
+          next if !text.valid_encoding? && found.is_a?(Array) && found.first == Ikra::CompileError
+
+          # Ruby does not tell the place.
+          expected[2] = found[2] if expected.is_a?(Array) && expected.first.is_a?(Class)
+          expect(found).to eq(expected), "#{program}: #{found.inspect[0, 200]} in place of #{expected.inspect[0, 200]}"
+        end
+      end
+    end
+  end
+
+  it "have no jobs that are longer than others" do
+    profile = Ikra.profile { Ikra.lines(text: "the cat " * 500, backend: :cpu).flat_map(&:split).map(&:size).to_a }
+    expect(profile.sections.map(&:elements)).to eq [1000]
+  end
+
+  it "end with their files, and with those of slabs" do
+    file("the c") do |one|
+      file("at the\n\ncat ") do |two|
+        expect(Ikra.lines([one, two], backend: :cpu).flat_map(&:split).to_a).to eq %w[the c at the cat]
+        stub_const("Ikra::Source::SLAB", 3)
+        expect(Ikra.lines([one, two], backend: :cpu).flat_map(&:split).to_a).to eq %w[the c at the cat]
+        expect(Ikra.lines([one, two], backend: :cpu).map_reduce(:+) { |line, out| line.split.each { |word| out.emit(word, 1) } }).to eq("the" => 2, "c" => 1, "at" => 1, "cat" => 1)
+      end
+    end
+  end
+
+  it "leave exceptions to the lines, also in slabs and of inputs that are read once" do
+    text = "the cat\n\na difficult one\nthe dog\n"
+    pairs = ->(lines) { lines.map_reduce(:+) { |line, out| line.split.each { |word| out.emit(word, 6 / (word.size - 9)) } } }
+    values = ->(lines) { lines.flat_map { |line| line.split.map { |word| 6 / (word.size - 9) } } }
+    check = lambda do
+      given = []
+      [
+        -> { pairs.call(Ikra.lines(text: text, backend: :cpu)) },
+        -> { values.call(Ikra.lines(text: text, backend: :cpu)).sum },
+        -> { values.call(Ikra.lines(text: text, backend: :cpu)).each { |value| given << value } },
+        -> { IO.popen(["printf", text]) { |input| pairs.call(Ikra.lines(input, backend: :cpu)) } }
+      ].each { |program| expect(&program).to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq 2 } }
+      expect(given).to eq [-1, -1]
+    end
+    check.call
+    stub_const("Ikra::Source::SLAB", 8)
+    stub_const("Ikra::Source::HELD", 0)
+    check.call
+  end
+
+  it "are not used where a block asks for its index, draws, or changes something" do
+    lines = Ikra.lines(text: "the cat\nthe dog\n", backend: :cpu)
+    expect(lines.map_reduce(:+) { |line, out| line.split.each { |word| out.emit(word, Ikra.index) } }).to eq("the" => 1, "cat" => 0, "dog" => 1)
+    seen = Ikra::MDArray.new([0, 0])
+    expect(lines.flat_map { |line| line.split.map { |word| word.size.tap { seen[Ikra.index] += 1 } } }.to_a).to eq [3, 3, 3, 3]
+    expect(seen.to_a).to eq [2, 2]
+  end
+
+  it "are not used where split is not Ruby's own" do
+    output = run_ruby(<<~RUBY)
+      class String
+        def split = [self[0], size]
+      end
+      p Ikra.lines(text: "the cat\\nthe\\n", backend: :cpu).flat_map(&:split).to_a
+    RUBY
+    expect(output).to eq %(["t", 8, "t", 4]\n)
+  end
+end
