@@ -51,7 +51,7 @@ module Ikra
         each_chain do |chain, before|
           list, error = Streamed.placed(before) { chain.__send__(:before_error) }
         # Values of words before the exception may be of the line that raises it.
-        raise NeedsAll if error && before.nil?
+          raise NeedsAll if error && before.nil?
 
           list.each do |value|
             given += 1

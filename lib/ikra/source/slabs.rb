@@ -137,7 +137,7 @@ module Ikra
           end
 
           # It is kept, and its text must not change.
-          def keep = tap { text.freeze }
+          def keep = tap { Ikra.__note_ascii(text.freeze) }
 
           def chain(options) = Lines.chain([self], options)
 
@@ -192,7 +192,7 @@ module Ikra
         def slab(text, ends) = Slab.new(text, *Ikra.__lines(text, ends, @chomp), ends)
 
         # The slab of a frozen text, which is not copied.
-        def held(text) = slab(text, [])
+        def held(text) = slab(text, []).keep
 
         def chain(slabs, options) = Lines.chain(slabs, options)
       end

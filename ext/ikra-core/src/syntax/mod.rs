@@ -1,8 +1,8 @@
 //! Parses Ruby text into our tree.
 //!
 //! Here: [`ast`], the tree; `lower`, the only importer of lib-ruby-parser; [`mod@print`], which prints a tree for
-//! tests; [`visit`], which walks a tree; [`words`], blocks that look at one word after the other; [`wrap()`], which puts a section's block into the operation's block. Not here:
-//! types and meaning.
+//! tests; [`visit`], which walks a tree. [`words`] finds blocks that look at one word after the other. [`wrap()`] puts
+//! a section's block into the operation's block. Not here: types and meaning.
 
 pub mod ast;
 mod lower;

@@ -1,9 +1,9 @@
 //! Blocks that look at nothing but the words of a line, each word by itself.
 //!
-//! A word is a run of bytes without ASCII white space. Where a block only splits a line, or scans it for matches
-//! without white space, what it gives for a line is what it gives for the line's words, one after the other. Then a
+//! A word is a run of bytes without ASCII white space. Some blocks only split a line, or scan it for matches without
+//! white space. What such a block gives for a line is what it gives for the line's words, one after the other. Then a
 //! kernel may have one job for each word: no job has much more to do than others, and neighbours read neighbouring
-//! bytes. Soren (2011) and its successors find the words of a tile of text before threads take them.
+//! bytes.
 //!
 //! Here: which blocks these are ([`WordWise::of`]). Not here: where the words of a text are, and whether methods are
 //! Ruby's own, which the caller asks. Sections that draw random numbers or ask for their index are refused later.

@@ -27,20 +27,19 @@ pub fn lines(ruby: &Ruby, text: RString, ends: RArray, chomp: bool) -> Result<RA
     // No Ruby code runs, and nothing changes the String, until all lines are found.
     let bytes = heap::bytes(text.as_raw());
     let pieces = pieces(bytes, ends.to_vec()?, |byte| byte == b'\n');
-    let found = workers::scattered(pieces, |(from, piece)| (piece.is_ascii(), lines_of(from, piece, chomp)));
-    if found.iter().all(|(is_ascii, _)| *is_ascii) {
-        remember_ascii(text);
-    }
-    let found: Vec<_> = found.into_iter().map(|(_, spans)| spans).collect();
+    let found = workers::scattered(pieces, |(from, piece)| lines_of(from, piece, chomp));
     buffers(ruby, &found)
 }
 
-/// Makes Ruby note that a String has ASCII only. So no section has to read all of it to know that.
-fn remember_ascii(text: RString) {
-    // SAFETY: `text` is a live String. The function reads its bytes, and sets flags of the object.
-    #[allow(unsafe_code)]
-    unsafe {
-        rb_sys::rb_enc_str_coderange(text.as_raw());
+/// `Ikra.__note_ascii(text)`: makes Ruby note that a frozen String has ASCII only, if it has. Then no section has to
+/// read all of it to know that. Of others, a section reads the bytes before the first such character.
+pub fn note_ascii(text: RString) {
+    if heap::bytes(text.as_raw()).is_ascii() {
+        // SAFETY: `text` is a live String. The function reads its bytes, and sets flags of the object.
+        #[allow(unsafe_code)]
+        unsafe {
+            rb_sys::rb_enc_str_coderange(text.as_raw());
+        }
     }
 }
 
