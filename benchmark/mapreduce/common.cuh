@@ -269,7 +269,7 @@ struct Product {
 };
 
 __device__ inline uint64_t hash_of(const char *key, uint32_t size, uint64_t seed) {
-  uint64_t hash = seed;
+  uint64_t hash = mix(seed);
   for (uint32_t i = 0; i < size; ++i) hash = (hash ^ static_cast<unsigned char>(key[i])) * 0x100000001b3ull;
   return mix(hash ^ uint64_t(size) << 48);
 }
