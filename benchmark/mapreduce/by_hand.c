@@ -9,10 +9,10 @@
 #include <omp.h>
 
 typedef struct {
-  uint64_t hash;
+  uint64_t hash, head; // head: the first bytes of the key
   const char *key;
   uint32_t size;
-  uint64_t count; // 0: a free slot
+  uint32_t count; // 0: a free slot
 } Slot;
 
 typedef struct {
@@ -27,6 +27,7 @@ static inline uint64_t word_at(const char *at) {
 }
 
 // Reads up to 7 bytes behind the key: the input has zeros behind it.
+static inline uint64_t head_of(const char *key, uint32_t size) { return size < 8 ? word_at(key) & ((1ull << 8 * size) - 1) : word_at(key); }
 static inline uint64_t hash_of(const char *key, uint32_t size) {
   uint64_t hash = size;
   for (uint32_t i = 0; i + 8 <= size; i += 8) hash = (hash ^ word_at(key + i)) * 0x9e3779b97f4a7c15ull, hash ^= hash >> 32;
@@ -48,15 +49,17 @@ static void resize(Table *table, size_t slots) {
   free(old.slots);
 }
 
-// Adds to the count of a key. Returns whether the key is new.
-static inline int add(Table *table, uint64_t hash, const char *key, uint32_t size, uint64_t count) {
+// Adds to the count of a key.
+static inline void add(Table *table, uint64_t hash, uint64_t head, const char *key, uint32_t size, uint32_t count) {
   if (!table->slots) resize(table, 256);
   size_t at = hash & table->mask;
   for (Slot *slot; (slot = &table->slots[at])->count; at = (at + 1) & table->mask)
-    if (slot->hash == hash && slot->size == size && !memcmp(slot->key, key, size)) return slot->count += count, 0;
-  table->slots[at] = (Slot){hash, key, size, count};
+    if (slot->hash == hash && slot->head == head && slot->size == size && (size <= 8 || !memcmp(slot->key + 8, key + 8, size - 8))) {
+      slot->count += count;
+      return;
+    }
+  table->slots[at] = (Slot){hash, head, key, size, count};
   if (++table->used * 2 > table->mask) resize(table, 2 * (table->mask + 1));
-  return 1;
 }
 
 static int threads;
@@ -71,9 +74,9 @@ static void free_tables(Tables tables) {
 static inline Table *table_of(Tables tables, int thread, uint64_t hash) {
   return &tables[(size_t)thread * threads + (size_t)((hash >> 40) * (uint64_t)threads >> 24)];
 }
-static inline int count(Tables tables, int thread, const char *key, uint32_t size) {
+static inline void count(Tables tables, int thread, const char *key, uint32_t size) {
   const uint64_t hash = hash_of(key, size);
-  return add(table_of(tables, thread, hash), hash, key, size, 1);
+  add(table_of(tables, thread, hash), hash, head_of(key, size), key, size, 1);
 }
 
 // Merges the column of this thread.
@@ -82,7 +85,7 @@ static void merge(Tables tables, int thread) {
     const Table *from = &tables[(size_t)other * threads + thread];
     for (size_t i = 0; from->slots && i <= from->mask; ++i) {
       const Slot *slot = &from->slots[i];
-      if (slot->count) add(&tables[thread], slot->hash, slot->key, slot->size, slot->count);
+      if (slot->count) add(&tables[thread], slot->hash, slot->head, slot->key, slot->size, slot->count);
     }
   }
 }
