@@ -9,7 +9,8 @@
 # Not measured: loading Ruby and Ikra, and compiling. What is not installed is left out, and so is what a spent BUDGET
 # does not reach. No baseline is timed if its result is not Ikra's.
 #
-#   ruby -Ilib benchmark/mapreduce.rb      # PROGRAMS=words,pages ELEMENTS=… in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
+#   ruby -Ilib benchmark/mapreduce.rb      # PROGRAMS=words,pages BUDGET=150 ELEMENTS=1000000 in the environment;
+#                                          # IKRA_BENCH_BACKENDS=cpu,cuda
 
 require "ikra"
 require "json"
@@ -103,18 +104,28 @@ class MapReduceBaselines
   def initialize(bench)
     @bench = bench
     @built = {}
+    @slow = []
     # Compilers run beside the work of this process, until a program is needed.
     @building = SOURCES.map { |name, file| [name, Thread.new { build(file) }] }.to_h
   end
 
-  # What a program prints: milliseconds of runs and the checksum. nil where it is missing or fails.
+  # The most seconds that a program may take.
+  LIMIT = 15
+  LIMITED = 124
+
+  # What a program prints: milliseconds of runs and the checksum. nil where it is missing, fails or takes too long. Then
+  # it does not run for more input.
   #
   # @return [Hash{Symbol => Object}, nil]
   def run(name, kind, path, runs)
+    return if @slow.include?([name, kind])
+
     command = command(name) or return
+    command = ["timeout", LIMIT.to_s, *command] if @bench.tool?("timeout")
     output = IO.popen({ "OMP_NUM_THREADS" => @bench.cpus.size.to_s }, [*command, kind.to_s, path, runs.to_s], &:read)
     unless $?.success?
-      @bench.note("#{name} failed: #{kind} was not measured")
+      @slow << [name, kind] if $?.exitstatus == LIMITED
+      @bench.note("#{name} #{$?.exitstatus == LIMITED ? "took more than #{LIMIT} s" : "failed"}: #{kind} was not measured")
       return
     end
     found = JSON.parse(output.lines.last, symbolize_names: true)
@@ -171,7 +182,7 @@ class MapReduceBenchmark
   LIBRARY = { normal: 20, small: 5, tiny: 0.02 }.freeze
   ENGINES = { normal: 2, small: 1, tiny: 0.01 }.freeze
   INPUTS = { words: :words, histogram: :pixels, pages: :pages, grep: :logs }.freeze
-  # What each program is compared with, and the least ratio of Mars's kernels to Ikra's.
+  # What each program is compared with. Libraries of Python come last.
   PEERS = {
     words: ["C with OpenMP", "CUDA by hand", "Mars", "Soren", "Counter", "Polars", "DuckDB"],
     histogram: ["C with OpenMP", "CUDA by hand", "Mars", "Soren", "Counter", "CuPy"],
@@ -179,6 +190,7 @@ class MapReduceBenchmark
     grep: ["C with OpenMP", "CUDA by hand", "Mars", "Soren", "Counter"]
   }.freeze
   ON_GPU = ["CUDA by hand", "Mars", "Soren", "CuPy"].freeze
+  # Least ratios of Mars's kernels to Ikra's.
   FASTER_THAN_MARS = { words: 5, histogram: 1, pages: 1.5, grep: 1.5 }.freeze
   # Largest ratios of kernels to those by hand.
   BY_HAND = { words: 1.0, histogram: 1.3 }.freeze
@@ -301,7 +313,6 @@ class MapReduceBenchmark
         at_most = BY_HAND[kind] if last
         report(at_most, "#{name}, kernels: cuda against CUDA by hand", 1 / by_hand, at_most: at_most)
       end
-      # The paper's own result for the least size of each program is the same as for the largest.
       report(true, "#{name}, kernels: Mars against cuda", ratio.("Mars"), at_least: last ? FASTER_THAN_MARS.fetch(kind) : 1)
       report(true, "#{name}, kernels: Soren against cuda", ratio.("Soren"), at_least: 1)
       report(false, "#{name}, kernels: CuPy against cuda", ratio.("CuPy"))
@@ -373,7 +384,7 @@ class MapReduceBenchmark
     one_line(backend, text, size, counts)
   end
 
-  # The least seconds and bytes that tell what a text as one line would take.
+  # Bytes of a text that tell what a text as one line would take, and the most seconds that it may take.
   TRIED = 1_000_000
   PATIENCE = 3
 

@@ -9,7 +9,7 @@
 // is one of a thread block, and these are merged. Without a reduce, pairs are stored as in Mars. Sorting is bitonic, of pointers.
 //
 // Not from the paper, which says nothing of these: there is a column for 2 to 4 pairs, at first of 16 rows. Lists have 4 values, the threshold is 256
-// threads, distinct keys are counted by a bitmap of hashes, and a thread that finds a lock taken sleeps for a moment. ESTIMATE is a factor for all sizes,
+// threads, distinct keys are counted by a bitmap of hashes, and a thread that finds a lock taken sleeps for a while. ESTIMATE is a factor for all sizes,
 // to see overflows.
 #define FRAMEWORK
 #include "common.cuh"
@@ -78,39 +78,50 @@ struct Space {
     }
     list[cell.count++] = value;
   }
-  // With the lock of the column. Returns what is full, or 0.
-  __device__ uint32_t store(uint32_t hash, uint32_t block, const char *key, uint32_t size, uint32_t value) const {
-    const uint32_t column = hash & (columns - 1), height = used[column];
-    for (uint32_t row = 0; row < height; ++row) {
-      Cell &cell = this->cell(row, column);
-      if (cell.hash != hash || cell.block != block || cell.size != size || !same_bytes(keys + cell.key, key, size)) continue;
-      append(cell, value);
-      return 0;
+  // The cell of a key in some rows of a column, or null.
+  __device__ Cell *find(uint32_t hash, uint32_t block, const char *key, uint32_t size, uint32_t row, uint32_t height) const {
+    for (; row < height; ++row) {
+      Cell &known = cell(row, hash & (columns - 1));
+      if (known.hash == hash && known.block == block && known.size == size && same_bytes(keys + known.key, key, size)) return &known;
     }
+    return nullptr;
+  }
+  // A new cell on top of a column, whose lock this thread has. What is full is returned, or 0.
+  __device__ uint32_t insert(uint32_t hash, uint32_t block, const char *key, uint32_t size, uint32_t height, Cell *&added) const {
     if (height == rows) return table_full;
     const uint64_t key_at = atomicAdd(&ends[0], static_cast<unsigned long long>(size));
     if (key_at + size > key_room) return keys_full;
     const uint64_t value_at = has_values ? atomicAdd(&ends[1], static_cast<unsigned long long>(list_size)) : 0;
     if (has_values && value_at + list_size > value_room) return values_full;
     for (uint32_t i = 0; i < size; ++i) keys[key_at + i] = key[i];
-    Cell &added = cell(height, column);
-    added = {hash, block, static_cast<uint32_t>(key_at), size, static_cast<uint32_t>(value_at), 0};
-    append(added, value);
-    used[column] = height + 1;
+    added = &cell(height, hash & (columns - 1));
+    *added = {hash, block, static_cast<uint32_t>(key_at), size, static_cast<uint32_t>(value_at), 0};
+    __threadfence();
+    *const_cast<volatile uint32_t *>(&used[hash & (columns - 1)]) = height + 1;
     return 0;
   }
-  __device__ uint32_t store_locked(uint32_t hash, uint32_t block, const char *key, uint32_t size, uint32_t value) const {
-    uint32_t *lock = &locks[hash & (columns - 1)], full = 0;
+  // Stores a pair. Cells stay where they are, so a key is looked for before the lock, too. What is full is returned, or 0.
+  __device__ uint32_t store(uint32_t hash, uint32_t block, const char *key, uint32_t size, uint32_t value) const {
+    const uint32_t column = hash & (columns - 1), seen = *const_cast<volatile uint32_t *>(&used[column]);
+    __threadfence();
+    Cell *found = find(hash, block, key, size, 0, seen);
+    if (found && !has_values) return 0;
+    uint32_t full = 0, wait = 32;
     // The lock is released within the loop, as other threads of the warp may wait for it.
     for (bool done = false; !done;) {
-      if (atomicExch(lock, 1u) == 0) {
+      if (atomicExch(&locks[column], 1u) == 0) {
         __threadfence();
-        full = store(hash, block, key, size, value);
+        const uint32_t height = *const_cast<volatile uint32_t *>(&used[column]);
+        if (!found) found = find(hash, block, key, size, seen, height);
+        if (!found) full = insert(hash, block, key, size, height, found);
+        if (!full) append(*found, value);
         __threadfence();
-        atomicExch(lock, 0u);
+        atomicExch(&locks[column], 0u);
         done = true;
-      } else
-        __nanosleep(64);
+      } else {
+        __nanosleep(wait);
+        wait = min(2 * wait, 1u << 16);
+      }
     }
     return full;
   }
@@ -126,7 +137,7 @@ struct Emitter {
     stopped = space.overflow_flag() >= overflow_threshold;
     if (stopped) return;
     const uint32_t hash = static_cast<uint32_t>(hash_of(key, size, block));
-    const uint32_t full = space.store_locked(hash, block, key, size, value);
+    const uint32_t full = space.store(hash, block, key, size, value);
     if (!full) {
       ++stored;
       return;
