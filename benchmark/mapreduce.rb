@@ -39,8 +39,13 @@ module MapReducePrograms
   end
 
   def histogram_in_ruby(bytes)
-    counts = Array.new(3) { |channel| bytes.each_byte.each_slice(3).map { |pixel| pixel[channel] }.tally }
-    counts.each_with_index.flat_map { |found, channel| found.map { |shade, count| [256 * channel + shade, count] } }.sort.to_h
+    counts = Hash.new(0)
+    bytes.each_byte.each_slice(3) do |red, green, blue|
+      counts[red] += 1
+      counts[256 + green] += 1
+      counts[512 + blue] += 1
+    end
+    counts.sort.to_h
   end
 
   # Lines are "URL IP COOKIE". First the different [URL, IP], then these by URL.
