@@ -206,32 +206,47 @@ class MapReduceBenchmark
   def initialize
     @bench = Harness.new("mapreduce", small: true)
     @count = @bench.size(:elements, 1_000_000, tiny: 500)
-    @programs = Harness.chosen("PROGRAMS", %w[words histogram pages grep matrix library whole sums engines loops]).map(&:to_sym)
+    @programs = Harness.chosen("PROGRAMS", %w[words histogram pages grep matrix library whole sums overflow engines loops]).map(&:to_sym)
     @baselines = MapReduceBaselines.new(@bench)
     @runs = @bench.tiny? ? 1 : 5
+    @failed = []
   end
 
   def run
     Dir.mktmpdir do |folder|
       @folder = folder
-      (@programs & INPUTS.keys).each { |kind| texts(kind) }
-      part(:matrix) { SIZES[@bench.scale][:matrix].each { |size| matrix(size) } }
-      part(:library) { library }
+      # What is promised comes first.
+      programs(&:last)
       part(:whole) { @bench.backends.each { |backend| whole(backend) } }
-      part(:sums) { @bench.backends.each { |backend| sums_of_floats(backend) && overflow(backend) } }
+      part(:sums) { @bench.backends.each { |backend| sums_of_floats(backend) } }
+      part(:overflow) { @bench.backends.each { |backend| overflow(backend) } }
       part(:engines) { @bench.backends.each { |backend| engines(backend) } }
+      part(:library) { library }
+      programs { |sizes| sizes[0...-1] }
       part(:loops) { loops }
     end
     @bench.finish
+    abort "mapreduce: #{@failed.join(", ")} failed" unless @failed.empty?
   end
 
   private
 
-  def part(name)
+  # One of the parts. If it fails, the others are still measured.
+  def part(name, title = name)
     return unless @programs.include?(name)
-    return @bench.note("the budget is spent: #{name} was not measured") if @bench.spent?
+    return @bench.note("the budget is spent: #{title} was not measured") if @bench.spent?
 
     yield
+  rescue Ikra::Error => e
+    @failed << title
+    @bench.note("#{title} failed: #{e.message.lines.first.chomp}")
+  end
+
+  # Each program at some of its sizes.
+  def programs(&some)
+    SIZES[@bench.scale].each do |kind, sizes|
+      [*some.call(sizes)].each { |size| part(kind, "#{kind} of #{size}") { kind == :matrix ? matrix(size) : text_program(kind, size) } }
+    end
   end
 
   # The largest input of a program.
@@ -242,16 +257,11 @@ class MapReduceBenchmark
 
   def megabytes(number) = (number * 1_000_000).to_i
 
-  # One of the programs of texts, at all sizes. Smaller inputs are the beginning of the largest one.
-  def texts(kind)
-    SIZES[@bench.scale][kind].each do |size|
-      return @bench.note("the budget is spent: #{kind} of #{size} MB was not measured") if @bench.spent?
-
-      all = input(kind)
-      text = kind == :histogram ? all.byteslice(0, megabytes(size) / 3 * 3) : Inputs.cut(all, megabytes(size))
-      found = measure_text(kind, "#{kind} #{size} MB", text, all.equal?(text) || size == SIZES[@bench.scale][kind].last)
-      targets(kind, size, found)
-    end
+  # One of the programs of texts. Smaller inputs are the beginning of the largest one.
+  def text_program(kind, size)
+    all = input(kind)
+    text = kind == :histogram ? all.byteslice(0, megabytes(size) / 3 * 3) : Inputs.cut(all, megabytes(size))
+    targets(kind, size, measure_text(kind, "#{kind} #{size} MB", text, size == SIZES[@bench.scale][kind].last))
   end
 
   # Measures a program over a text in Ruby, in Ikra and in baselines.
@@ -263,7 +273,8 @@ class MapReduceBenchmark
     expected = MapReducePrograms.public_send("#{kind}_in_ruby", text)
     seconds = clock - began
     @bench.incomparable("#{name}: Ruby", "it is what the others are compared with")
-    found = { "Ruby" => Measured.new(nil, @bench.timed("#{name}: Ruby", [seconds])) }
+    found = { "Ruby" => Measured.new(nil, @bench.timed("#{name}: Ruby", [seconds]), expected) }
+    @words_of_book = expected if kind == :words && all
     @bench.backends.each { |backend| found[backend] = ikra("#{name}: #{backend}", expected) { MapReducePrograms.public_send(kind, text, backend: backend) } }
     checksum = Inputs.checksum(expected)
     path = File.join(@folder, "input")
@@ -381,7 +392,7 @@ class MapReduceBenchmark
   def whole(backend)
     text = input(:words)
     size = SIZES[@bench.scale][:words].last
-    counts = MapReducePrograms.words_in_ruby(text)
+    counts = @words_of_book || MapReducePrograms.words_in_ruby(text)
     expected = counts.each_with_index.min_by(10) { |(_word, count), index| [-count, index] }.map(&:first)
     name = "words #{size} MB, top(10): #{backend}"
     top = ikra(name, expected) { Ikra.lines(text: text, backend: backend).flat_map(&:split).map_reduce(:+, lazy: true) { |word, out| out.emit(word, 1) }.top(10) }
