@@ -237,9 +237,9 @@ class MapReduceBenchmark
     return @bench.note("the budget is spent: #{title} was not measured") if @bench.spent?
 
     yield
-  rescue Ikra::Error => e
+  rescue StandardError => e
     @failed << title
-    @bench.note("#{title} failed: #{e.message.lines.first.chomp}")
+    @bench.note("#{title} failed: #{e.class}, #{e.message.lines.first&.chomp} (#{e.backtrace.first})")
   end
 
   # Each program at some of its sizes.
