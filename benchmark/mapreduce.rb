@@ -59,8 +59,8 @@ module MapReducePrograms
 
   def pages_in_ruby(text) = text.each_line.map { |line| line.split.first(2) }.uniq.map(&:first).tally
 
-  def grep(text, ways = {}, **options)
-    Ikra.lines(text: text, **options).map_reduce(:+, **ways) { |line, out| out.emit(line[/^\S+/], 1) if line.match?(/ 5\d\d /) }
+  def grep(text, ways = {}, files: nil, **options)
+    Ikra.lines(files, text: text, **options).map_reduce(:+, **ways) { |line, out| out.emit(line[/^\S+/], 1) if line.match?(/ 5\d\d /) }
   end
 
   def grep_in_ruby(text) = text.each_line.filter_map { |line| line[/^\S+/] if line.match?(/ 5\d\d /) }.tally
@@ -206,7 +206,7 @@ class MapReduceBenchmark
   def initialize
     @bench = Harness.new("mapreduce", small: true)
     @count = @bench.size(:elements, 1_000_000, tiny: 500)
-    @programs = Harness.chosen("PROGRAMS", %w[words histogram pages grep matrix library whole sums overflow engines loops]).map(&:to_sym)
+    @programs = Harness.chosen("PROGRAMS", %w[words histogram pages grep matrix library whole files sums kinds overflow engines loops]).map(&:to_sym)
     @baselines = MapReduceBaselines.new(@bench)
     @runs = @bench.tiny? ? 1 : 5
     @failed = []
@@ -218,7 +218,9 @@ class MapReduceBenchmark
       # What is promised comes first.
       programs(&:last)
       part(:whole) { @bench.backends.each { |backend| whole(backend) } }
+      part(:files) { @bench.backends.each { |backend| files(backend) } }
       part(:sums) { @bench.backends.each { |backend| sums_of_floats(backend) } }
+      part(:kinds) { @bench.backends.each { |backend| kinds(backend) } }
       part(:overflow) { @bench.backends.each { |backend| overflow(backend) } }
       part(:engines) { @bench.backends.each { |backend| engines(backend) } }
       part(:library) { library }
@@ -275,7 +277,7 @@ class MapReduceBenchmark
     @bench.incomparable("#{name}: Ruby", "it is what the others are compared with")
     found = { "Ruby" => Measured.new(nil, @bench.timed("#{name}: Ruby", [seconds]), expected) }
     @words_of_book = expected if kind == :words && all
-    @bench.backends.each { |backend| found[backend] = ikra("#{name}: #{backend}", expected) { MapReducePrograms.public_send(kind, text, backend: backend) } }
+    @bench.backends.each { |backend| found[backend] = ikra("#{name}: #{backend}", expected.to_a, part: :to_a.to_proc) { MapReducePrograms.public_send(kind, text, backend: backend) } }
     checksum = Inputs.checksum(expected)
     path = File.join(@folder, "input")
     File.binwrite(path, text)
@@ -423,6 +425,21 @@ class MapReduceBenchmark
     [against(one, lines), one.total.median]
   end
 
+  FILES = 100
+
+  # The lines of many files, which are in the page cache, against those of a text.
+  def files(backend)
+    text = input(:grep)
+    size = SIZES[@bench.scale][:grep].last
+    lines = text.lines
+    paths = lines.each_slice(lines.size / FILES + 1).with_index.map { |some, i| File.join(@folder, "#{i}.log").tap { |path| File.write(path, some.join) } }
+    expected = MapReducePrograms.grep_in_ruby(text).to_a
+    name = "grep #{size} MB"
+    memory = ikra("#{name} in memory: #{backend}", expected, runs: 3, part: :to_a.to_proc) { MapReducePrograms.grep(text, backend: backend) }
+    stored = ikra("#{name} in #{FILES} files: #{backend}", expected, runs: 3, part: :to_a.to_proc) { MapReducePrograms.grep(nil, files: paths, backend: backend) }
+    report(false, "#{name}, whole: #{backend}, #{FILES} files against memory", stored.total.median / memory.total.median)
+  end
+
   # Sums of Floats against those of Integers.
   def sums_of_floats(backend)
     numbers = Array.new(@count) { |i| (i * 7919) % 1009 }
@@ -431,6 +448,23 @@ class MapReduceBenchmark
     floats = ikra("sums of Floats: #{backend}", expected.to_h { |x, times| [x, x * 0.5 * times] }) { numbers.pmap_reduce(:+, backend: backend) { |x, out| out.emit(x, x * 0.5) } }
     report(backend == :cuda, "sums, kernels: #{backend}, Floats against Integers", against(floats, integers), at_most: 2)
   end
+
+  # Numbers of keys, each against one more.
+  KINDS = [1000, 4096, 65_536].freeze
+
+  # Shares of keys like those of words against equal ones, and one key more.
+  def kinds(backend)
+    random = Random.new(7)
+    even = counted("999 keys, even: #{backend}", Array.new(@count) { 1 + random.rand(999) }, backend)
+    zipf = counted("999 keys, Zipf: #{backend}", Array.new(@count) { Inputs.rank(random.rand(Inputs::PLACES), 1000, Inputs::PLACES) }, backend)
+    report(backend == :cuda, "kernels: #{backend}, Zipf against even", against(zipf, even), at_most: 1.1)
+    KINDS.each do |kinds|
+      some, more = [kinds, kinds + 1].map { |number| counted("#{number} keys: #{backend}", Array.new(@count) { |i| i * 7919 % number }, backend) }
+      report(backend == :cuda, "kernels: #{backend}, #{kinds + 1} keys against #{kinds}", against(more, some), at_most: 1.15)
+    end
+  end
+
+  def counted(name, numbers, backend) = ikra(name, numbers.tally) { numbers.pmap_reduce(:+, backend: backend) { |x, out| out.emit(x, 1) } }
 
   # Keys that come late, from elements with four pairs, against the same pairs evenly from elements with one.
   def overflow(backend)
@@ -470,7 +504,7 @@ class MapReduceBenchmark
 
   # nil where the engine is not for the program.
   def forced(name, expected, kind, text, engine, backend)
-    ikra(name, expected, runs: 3) { MapReducePrograms.public_send(kind, text, { engine: engine }, backend: backend) }
+    ikra(name, expected.to_a, runs: 3, part: :to_a.to_proc) { MapReducePrograms.public_send(kind, text, { engine: engine }, backend: backend) }
   rescue ArgumentError, Ikra::CompileError => e
     @bench.note("#{name}: #{e.message.lines.first.chomp}")
     nil
