@@ -114,6 +114,9 @@ class MapReduceBaselines
     @building = SOURCES.map { |name, file| [name, Thread.new { build(file) }] }.to_h
   end
 
+  # Waits for the compilers, which would disturb what is timed.
+  def wait = @building.each_value(&:join)
+
   # The most seconds that a program may take.
   LIMIT = 15
   LIMITED = 124
@@ -271,6 +274,7 @@ class MapReduceBenchmark
   # @param all [Boolean] whether to measure libraries of Python, too
   # @return [Hash{String, Symbol => Measured}]
   def measure_text(kind, name, text, all)
+    @baselines.wait
     began = clock
     expected = MapReducePrograms.public_send("#{kind}_in_ruby", text)
     seconds = clock - began
@@ -288,6 +292,7 @@ class MapReduceBenchmark
 
   # Median times of warm calls, whose result must be the expected one. `part` is what of the result is compared.
   def ikra(name, expected, runs: @runs, part: ->(value) { value })
+    @baselines.wait
     value = yield
     @bench.same(name, expected, part.(value))
     yield unless @bench.tiny?
