@@ -8,7 +8,6 @@ use crate::ruby::dtype::Dtype;
 use crate::ruby::{heap, workers};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
-use ikra_core::memory::room;
 use ikra_core::types::Encoding;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RString, Ruby};
@@ -27,8 +26,7 @@ pub fn lines(ruby: &Ruby, text: RString, ends: RArray, chomp: bool) -> Result<RA
     // No Ruby code runs, and nothing changes the String, until all lines are found.
     let bytes = heap::bytes(text.as_raw());
     let pieces = pieces(bytes, ends.to_vec()?, |byte| byte == b'\n');
-    let found = workers::scattered(pieces, |(from, piece)| lines_of(from, piece, chomp));
-    buffers(ruby, &found)
+    buffers(ruby, &pieces, |piece, see| lines_of(piece, chomp, see))
 }
 
 /// `Ikra.__note_ascii(text)`: makes Ruby note that a frozen String has ASCII only, if it has. Then no section has to
@@ -53,21 +51,15 @@ pub fn words(ruby: &Ruby, text: RString, ends: RArray, strips: bool) -> Result<O
     // No Ruby code runs, and nothing changes the String, until all words are found.
     let bytes = heap::bytes(text.as_raw());
     let Some(encoding) = heap::encoding(text.as_raw()) else { return Ok(None) };
-    let found: Option<Vec<_>> = workers::scattered(pieces(bytes, ends.to_vec()?, is_space), |(from, piece)| {
-        let valid = match encoding {
-            Encoding::Utf8 => std::str::from_utf8(piece).is_ok(),
-            Encoding::Ascii | Encoding::UsAscii => piece.is_ascii(),
-            Encoding::Binary => true,
-        };
-        (valid && !(strips && piece.contains(&0))).then(|| words_of(from, piece))
-    })
-    .into_iter()
-    .collect();
-    found.map(|found| buffers(ruby, &found)).transpose()
+    let pieces = pieces(bytes, ends.to_vec()?, is_space);
+    let known = |piece: &[u8]| match encoding {
+        Encoding::Utf8 => std::str::from_utf8(piece).is_ok(),
+        Encoding::UsAscii => piece.is_ascii(),
+        Encoding::Ascii | Encoding::Binary => true,
+    };
+    let fits = workers::scattered(pieces.clone(), |(_, piece)| known(piece) && !(strips && piece.contains(&0)));
+    if fits.contains(&false) { Ok(None) } else { buffers(ruby, &pieces, words_of).map(Some) }
 }
-
-/// Where lines or words begin, and how many bytes they have.
-type Spans = (Vec<i32>, Vec<i32>);
 
 /// The pieces of a text, each with its place. A piece ends where a file does, or behind such a byte.
 fn pieces(bytes: &[u8], ends: Vec<usize>, is_last: impl Fn(u8) -> bool) -> Vec<(usize, &[u8])> {
@@ -84,18 +76,35 @@ fn pieces(bytes: &[u8], ends: Vec<usize>, is_last: impl Fn(u8) -> bool) -> Vec<(
     pieces
 }
 
-/// What was found in all pieces, as two buffers.
-fn buffers(ruby: &Ruby, found: &[Spans]) -> Result<RArray, Error> {
-    let count = found.iter().map(|(starts, _)| starts.len()).sum();
-    let mut columns = [(); 2].map(|()| HostColumn::to_fill(Dtype::I32.storage(), count, None));
-    let mut copies = Vec::new();
+/// What `spans` finds in all pieces, as two buffers: where each begins in the text, and how many bytes it has. It shows
+/// both for a piece, in order. It runs twice, so that no memory is needed beside the buffers.
+fn buffers(
+    ruby: &Ruby,
+    pieces: &[(usize, &[u8])],
+    spans: impl Fn(&[u8], &mut dyn FnMut(usize, usize)) + Sync,
+) -> Result<RArray, Error> {
+    let counts = workers::scattered(pieces.to_vec(), |(_, piece)| {
+        let mut count = 0;
+        spans(piece, &mut |_, _| count += 1);
+        count
+    });
+    let mut columns = [(); 2].map(|()| HostColumn::to_fill(Dtype::I32.storage(), counts.iter().sum(), None));
     let [mut starts, mut sizes] = columns.each_mut().map(HostColumn::view_mut::<i32>);
-    for (own, their) in found {
-        let ((some, more), (lengths, others)) = (starts.split_at_mut(own.len()), sizes.split_at_mut(own.len()));
-        copies.extend([(some, own), (lengths, their)]);
+    let mut parts = Vec::new();
+    for (piece, count) in pieces.iter().zip(counts) {
+        let ((own, more), (lengths, others)) = (starts.split_at_mut(count), sizes.split_at_mut(count));
+        parts.push((piece, own, lengths));
         (starts, sizes) = (more, others);
     }
-    workers::scattered(copies, |(to, from)| to.copy_from_slice(from));
+    workers::scattered(parts, |((from, piece), starts, sizes)| {
+        let mut rows = starts.iter_mut().zip(sizes);
+        // a String of a kernel has less than 2³¹ bytes
+        spans(piece, &mut |start, len| {
+            if let Some((place, size)) = rows.next() {
+                (*place, *size) = ((from + start) as i32, len as i32);
+            }
+        });
+    });
     let out = ruby.ary_new_capa(2);
     for column in columns {
         out.push(buffer::wrap(ruby, Dtype::I32, Arc::new(Buffer::from_column(column))))?;
@@ -103,20 +112,17 @@ fn buffers(ruby: &Ruby, found: &[Spans]) -> Result<RArray, Error> {
     Ok(out)
 }
 
-/// The lines of a piece of a text, which begins at this place.
-fn lines_of(from: usize, piece: &[u8], chomp: bool) -> Spans {
-    let mut spans = Spans::default();
+/// Shows the lines of a piece.
+fn lines_of(piece: &[u8], chomp: bool, see: &mut dyn FnMut(usize, usize)) {
     let mut start = 0;
     for end in memchr::memchr_iter(b'\n', piece).map(|at| at + 1).chain([piece.len()]) {
         // behind a last line feed there is no line
         if end > start {
             let line = &piece[start..end];
-            let kept = if chomp { chomped(line) } else { line };
-            push(&mut spans, from + start, kept.len());
+            see(start, if chomp { chomped(line) } else { line }.len());
             start = end;
         }
     }
-    spans
 }
 
 fn chomped(line: &[u8]) -> &[u8] {
@@ -128,42 +134,42 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, 9..=13 | b' ')
 }
 
-/// The words of a piece of a text, which begins at this place.
-fn words_of(from: usize, piece: &[u8]) -> Spans {
-    let mut spans = Spans::default();
+/// Shows the words of a piece.
+fn words_of(piece: &[u8], see: &mut dyn FnMut(usize, usize)) {
     let mut at = 0;
     while let Some(begin) = piece[at..].iter().position(|byte| !is_space(*byte)) {
         let start = at + begin;
         let len = piece[start..].iter().position(|byte| is_space(*byte)).unwrap_or(piece.len() - start);
-        push(&mut spans, from + start, len);
+        see(start, len);
         at = start + len;
     }
-    spans
-}
-
-/// A String of a kernel has less than 2³¹ bytes.
-fn push(spans: &mut Spans, start: usize, len: usize) {
-    room::push(&mut spans.0, start as i32);
-    room::push(&mut spans.1, len as i32);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shown(spans: impl Fn(&mut dyn FnMut(usize, usize))) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        spans(&mut |start, len| found.push((start, len)));
+        found
+    }
+
     #[test]
-    fn words_are_found_wherever_a_piece_begins() {
-        assert_eq!(words_of(0, b""), (vec![], vec![]));
-        assert_eq!(words_of(0, b" \t\r\n"), (vec![], vec![]));
-        assert_eq!(words_of(5, b"the cat"), (vec![5, 9], vec![3, 3]));
-        assert_eq!(words_of(0, b"\n a\0b\x0bc "), (vec![2, 6], vec![3, 1]));
+    fn words_have_no_white_space() {
+        let words = |piece: &[u8]| shown(|see| words_of(piece, see));
+        assert_eq!(words(b""), []);
+        assert_eq!(words(b" \t\r\n"), []);
+        assert_eq!(words(b"the cat"), [(0, 3), (4, 3)]);
+        assert_eq!(words(b"\n a\0b\x0bc "), [(2, 3), (6, 1)]);
     }
 
     #[test]
     fn lines_end_behind_line_feeds_and_pieces() {
-        assert_eq!(lines_of(0, b"", false), (vec![], vec![]));
-        assert_eq!(lines_of(7, b"ab\n\nc", false), (vec![7, 10, 11], vec![3, 1, 1]));
-        assert_eq!(lines_of(0, b"ab\r\n\n\r\nc\r", true), (vec![0, 4, 5, 7], vec![2, 0, 0, 2]));
+        let lines = |piece: &[u8], chomp| shown(|see| lines_of(piece, chomp, see));
+        assert_eq!(lines(b"", false), []);
+        assert_eq!(lines(b"ab\n\nc", false), [(0, 3), (3, 1), (4, 1)]);
+        assert_eq!(lines(b"ab\r\n\n\r\nc\r", true), [(0, 2), (4, 0), (5, 0), (7, 2)]);
     }
 
     #[test]

@@ -614,11 +614,8 @@ impl<'a> Shared<'a> {
         }
         let over = if self.looks() { "  if (launch_is_over(args.launch)) return;\n" } else { "" };
         let [mut before, each, mut behind] = self.privatized_parts();
-        if self.groups {
-            let (near, args) = (self.near(), if self.indirect() { "args.args->" } else { "args." });
-            before.insert_str(0, &format!("  clear_near<{near}>();\n"));
-            let _ = writeln!(behind, "  merge_near<{near}>({args}groups);");
-        }
+        let [clear, merge] = self.near_parts();
+        (before, behind) = (clear + &before, behind + &merge);
         format!(
             "{head} {{
 {over}{before}  const u64 step = u64(gridDim.x) * blockDim.x;
@@ -631,13 +628,38 @@ impl<'a> Shared<'a> {
         )
     }
 
+    /// Whether pairs have keys of one word, which blocks of threads group first. Then the column of their bytes, if some
+    /// are Strings.
+    fn word_keys(&self) -> Option<Option<ColumnId>> {
+        let mut found: Option<Option<ColumnId>> = None;
+        for func in &self.program.funcs {
+            walk(&func.body, &mut |s| {
+                if let Stmt::Emit { key: Some(_), text, .. } = s {
+                    found = Some(found.flatten().or(*text));
+                }
+            });
+        }
+        found
+    }
+
     /// How many groups a block of threads has in its own table.
     fn near(&self) -> u32 {
-        let mut texts = false;
-        for func in &self.program.funcs {
-            walk(&func.body, &mut |s| texts |= matches!(s, Stmt::Emit { text: Some(_), .. }));
-        }
-        if texts { NEAR_TEXTS } else { NEAR }
+        if self.word_keys().flatten().is_some() { NEAR_TEXTS } else { NEAR }
+    }
+
+    /// Whether no job writes the bytes of keys.
+    fn is_fixed(&self, text: Option<ColumnId>) -> bool {
+        text.is_none_or(|column| !self.written[column.index()])
+    }
+
+    /// The code of a block for its own groups: before the first job, and after the last one.
+    fn near_parts(&self) -> [String; 2] {
+        let Some(text) = self.word_keys() else { return Default::default() };
+        let (near, fixed) = (self.near(), self.is_fixed(text));
+        let args = if self.indirect() { "args.args->" } else { "args." };
+        let bytes = text.map_or("nullptr".to_owned(), |text| format!("&{}", self.slot(text, "0")));
+        let bytes = bytes.replacen("args.", args, 1);
+        [format!("  clear_near<{near}>();\n"), format!("  merge_near<{near}, {fixed}>({args}groups, {bytes});\n")]
     }
 
     /// The number of lanes of a team, as an expression.

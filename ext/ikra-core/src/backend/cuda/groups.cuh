@@ -8,10 +8,10 @@
 // Where records are used up, pairs of further keys are lost. A counter says how many records the launch needed. If they
 // are more than there were, the host runs the launch again with more.
 //
-// In front of it, each block of threads has a small table in shared memory, for the keys that it meets first. An entry
-// has the number of a key's record, and what the block's further values of that key combine to. In the end the block
-// combines these with the record. A pair for which there is no entry, or none that is ready, goes to the large table,
-// so no thread waits here either. Source: Soren, 2011, has tables of blocks of threads for programs with few keys.
+// In front of it, each block of threads has a small table in shared memory, for keys of one word that it meets first. An
+// entry has what the block's values of its key combine to. In the end the block adds all entries to the large table. A
+// pair for which there is no entry, or none that is ready, goes to the large table, so no thread waits here either.
+// Source: Soren, 2011, has tables of blocks of threads for programs with few keys.
 
 // The order of a record whose key another record has: two threads inserted it at the same time.
 const u64 NO_RECORD = 0xffffffffffffffffull;
@@ -166,20 +166,19 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
   }
 }
 
-// How many entries of a block may be tried for a key.
-const u32 NEAR_TRIES = 4;
-// A slot whose entry some thread is writing. No record has this number.
-const u64 NEAR_BUSY = 0xffffffffull;
+// How often a thread looks for an entry.
+const u32 NEAR_TRIES = 8;
+// The states of an entry that some thread writes, and of one that is ready. The upper half of the latter is the
+// fingerprint of the key's hash. 0: the entry is free.
+const u64 NEAR_BUSY = 1, NEAR_READY = 2;
 // Terms of sums are less than this, so the sums of a block fit 64 bits.
 const i64 NEAR_TERM = 1ll << 30;
 
 template <u32 NEAR>
 struct NearGroups {
-  // The fingerprint of a hash, and the number of a record plus 1. 0: free.
-  u64 slots[NEAR];
+  u64 states[NEAR];
   u64 keys[NEAR];
   u64 totals[NEAR];
-  // NO_RECORD: no value has been combined.
   u64 firsts[NEAR];
 };
 template <u32 NEAR>
@@ -191,33 +190,14 @@ INLINE NearGroups<NEAR> &near_groups() {
 // All threads of the block call it, before the first pair.
 template <u32 NEAR>
 INLINE void clear_near() {
-  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) near_groups<NEAR>().slots[at] = 0;
+  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) near_groups<NEAR>().states[at] = 0;
   __syncthreads();
-}
-
-// All threads of the block call it, behind the last pair.
-template <u32 NEAR>
-INLINE void merge_near(const GroupTable &table) {
-  __syncthreads();
-  NearGroups<NEAR> &near = near_groups<NEAR>();
-  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) {
-    const u64 slot = near.slots[at];
-    if (slot == 0 || near.firsts[at] == NO_RECORD) continue;
-    combine_with(table, u32(slot) - 1, i64(near.totals[at]), near.firsts[at]);
-  }
 }
 
 // Whether a block may combine a value before the table does. Sums of Floats have more words than an entry.
 INLINE bool near_takes(const GroupTable &table, i64 value) {
   if (table.combine == COMBINE_FLOATS) return false;
   return table.combine != COMBINE_SUM || (value < NEAR_TERM && value > -NEAR_TERM);
-}
-
-// What a total is before the first value.
-INLINE u64 near_identity(const GroupTable &table) {
-  if (table.combine == COMBINE_MIN) return 0x7fffffffffffffffull;
-  if (table.combine == COMBINE_MAX) return 0x8000000000000000ull;
-  return table.combine == COMBINE_AND ? ~0ull : 0;
 }
 
 INLINE void combine_near(const GroupTable &table, u64 *total, u64 *first, i64 value, u64 order) {
@@ -251,11 +231,6 @@ struct WordKey {
   __device__ __forceinline__ bool is(const GroupTable &table, u32 record) const {
     return same_key<FIXED>(bytes, *(volatile u64 *)(table.keys + record), word);
   }
-  // Whether an entry of the block has it, and how an entry gets it.
-  __device__ __forceinline__ bool is_near(const GroupTable &, const u64 *known, u32) const {
-    return same_key<FIXED>(bytes, *(const volatile u64 *)known, word);
-  }
-  __device__ __forceinline__ void put_near(u64 *known) const { *known = word; }
 };
 
 // A key of several parts: see types/keys.rs. The first word is the head.
@@ -314,10 +289,6 @@ struct PartsKey {
     }
     return true;
   }
-  __device__ __forceinline__ bool is_near(const GroupTable &table, const u64 *, u32 record) const {
-    return is(table, record);
-  }
-  __device__ __forceinline__ void put_near(u64 *) const {}
   __device__ __forceinline__ u64 hash(u64 seed) const {
     u64 hash = hash_of(key.words[0], seed);
     u64 codes = key.words[0];
@@ -350,9 +321,8 @@ static __device__ u64 new_record(const GroupTable &table, const Key &key, i64 va
   return record + 1;
 }
 
-// The number of the key's record, plus 1. 0: there is no room.
 template <typename Key>
-static __device__ u32 add_to(const GroupTable &table, const Key &key, u64 hash, i64 value, i64 order) {
+static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash, i64 value, u64 order) {
   const u64 print = hash & 0xffffffff00000000ull;
   u64 own = 0;
   u64 at = hash & table.mask;
@@ -360,61 +330,75 @@ static __device__ u32 add_to(const GroupTable &table, const Key &key, u64 hash, 
     u64 slot = *(volatile u64 *)(table.slots + at);
     if (slot == 0) {
       if (own == 0) {
-        own = new_record(table, key, value, order);
-        if (own == 0) return 0;
+        own = new_record(table, key, value, i64(order));
+        if (own == 0) return;
         __threadfence();
       }
       slot = atomicCAS(table.slots + at, 0ull, print | own);
-      if (slot == 0) return u32(own);
+      if (slot == 0) return;
     }
     const u32 record = u32(slot) - 1;
     if ((slot & 0xffffffff00000000ull) == print && key.is(table, record)) {
       if (own != 0) table.firsts[own - 1] = NO_RECORD;
-      combine_with(table, record, value, u64(order));
-      return record + 1;
+      combine_with(table, record, value, order);
+      return;
     }
     at = (at + 1) & table.mask;
   }
 }
 
-// Adds a pair to the block's table, or to the large one.
-template <u32 NEAR, typename Key>
-static __device__ void add_near(const GroupTable &table, const Key &key, u64 hash, i64 value, i64 order) {
-  if (!near_takes(table, value)) {
-    add_to(table, key, hash, value, order);
-    return;
-  }
+// Adds a pair to the block's table. Whether there was an entry for it.
+template <u32 NEAR, bool FIXED>
+static __device__ bool add_near(
+    const GroupTable &table, const u8 *bytes, u64 key, u64 hash, i64 value, u64 order) {
   NearGroups<NEAR> &near = near_groups<NEAR>();
-  const u64 print = hash & 0xffffffff00000000ull;
+  const u64 ready = (hash & 0xffffffff00000000ull) | NEAR_READY;
   u32 at = u32(hash >> 22) % NEAR;
-  bool free = false;
   for (u32 tries = 0; tries < NEAR_TRIES; ++tries) {
-    const u64 slot = *(volatile u64 *)(near.slots + at);
-    free = slot == 0;
-    if (free) break;
-    const bool found = (slot & 0xffffffff00000000ull) == print && u32(slot) != NEAR_BUSY;
-    if (found && key.is_near(table, near.keys + at, u32(slot) - 1)) {
-      combine_near(table, near.totals + at, near.firsts + at, value, u64(order));
-      return;
+    u64 state = *(volatile u64 *)(near.states + at);
+    if (state == 0) {
+      state = atomicCAS(near.states + at, 0ull, NEAR_BUSY);
+      if (state == 0) {
+        near.keys[at] = key;
+        near.totals[at] = u64(value);
+        near.firsts[at] = order;
+        __threadfence_block();
+        *(volatile u64 *)(near.states + at) = ready;
+        return true;
+      }
+    }
+    if (state == NEAR_BUSY) continue;
+    if (state == ready && same_key<FIXED>(bytes, *(volatile u64 *)(near.keys + at), key)) {
+      combine_near(table, near.totals + at, near.firsts + at, value, order);
+      return true;
     }
     at = (at + 1) % NEAR;
   }
-  const u32 record = add_to(table, key, hash, value, order);
-  if (!free || record == 0 || atomicCAS(near.slots + at, 0ull, NEAR_BUSY) != 0) return;
-  key.put_near(near.keys + at);
-  near.totals[at] = near_identity(table);
-  near.firsts[at] = NO_RECORD;
-  __threadfence_block();
-  *(volatile u64 *)(near.slots + at) = print | record;
+  return false;
+}
+
+// Adds the entries of the block's table to the large one. All threads of the block call it, behind the last pair.
+template <u32 NEAR, bool FIXED>
+INLINE void merge_near(const GroupTable &table, const u8 *bytes) {
+  __syncthreads();
+  const NearGroups<NEAR> &near = near_groups<NEAR>();
+  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) {
+    if (near.states[at] == 0) continue;
+    const u64 key = near.keys[at];
+    const u64 hash = key_hash<FIXED>(bytes, key, table.seed);
+    add_to(table, WordKey<FIXED>{bytes, key}, hash, i64(near.totals[at]), near.firsts[at]);
+  }
 }
 
 template <u32 NEAR, bool FIXED>
 static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
   const u64 hash = key_hash<FIXED>(bytes, u64(key), table.seed);
-  add_near<NEAR>(table, WordKey<FIXED>{bytes, u64(key)}, hash, word_of(table, value), order);
+  value = word_of(table, value);
+  if (near_takes(table, value) && add_near<NEAR, FIXED>(table, bytes, u64(key), hash, value, u64(order))) return;
+  add_to(table, WordKey<FIXED>{bytes, u64(key)}, hash, value, u64(order));
 }
 
-template <u32 NEAR, bool FIXED>
+template <bool FIXED>
 static __device__ __noinline__ void add_parts(
     const GroupTable &table, const u8 *bytes, void *ctx_key, i64 value, i64 order) {
   KeyParts &parts = *(KeyParts *)ctx_key;
@@ -425,7 +409,7 @@ static __device__ __noinline__ void add_parts(
   } else if (parts.alone) {
     new_record(table, key, value, order);
   } else {
-    add_near<NEAR>(table, key, key.hash(table.seed), value, order);
+    add_to(table, key, key.hash(table.seed), value, u64(order));
   }
   begin_key(parts);
 }

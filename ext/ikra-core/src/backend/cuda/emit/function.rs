@@ -476,13 +476,14 @@ impl<'a> Function<'a> {
                     Some(column) => format!("&{}", self.row(*column, Operand::I64(0))),
                     None => "nullptr".to_owned(),
                 };
-                let fixed = text.is_none_or(|column| !self.shared.written[column.index()]);
-                let (add, key) = match key {
-                    Some(key) => ("add_pair", key),
-                    None => ("add_parts", "ctx.key".to_owned()),
-                };
+                let fixed = self.shared.is_fixed(*text);
                 let near = self.shared.near();
-                self.line(&format!("{add}<{near}, {fixed}>(args.groups, {bytes}, {key}, {value}, {order});"));
+                self.line(&match key {
+                    Some(key) => {
+                        format!("add_pair<{near}, {fixed}>(args.groups, {bytes}, {key}, {value}, {order});")
+                    }
+                    None => format!("add_parts<{fixed}>(args.groups, {bytes}, ctx.key, {value}, {order});"),
+                });
             }
             Stmt::KeyPart { code, word } => {
                 let [code, word] = [code, word].map(|operand| self.operand(*operand).text);
