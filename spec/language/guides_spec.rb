@@ -8,10 +8,10 @@ require "tmpdir"
 # text after an example is the output of the example.
 module Guides
   ROOT = File.expand_path("../..", __dir__)
-  PAGES = %w[README.md docs/algorithms.md docs/differences.md docs/mapreduce.md docs/mdarray.md docs/memory.md docs/operations.md].freeze
+  PAGES = %w[README.md docs/algorithms.md docs/concurrency.md docs/differences.md docs/mapreduce.md docs/mdarray.md docs/memory.md docs/operations.md].freeze
   EXAMPLE = /^```ruby\n(?<program>.*?)^```\n(?:\n?```text\n(?<printed>.*?)^```\n)?/m
-  SHOWN = /\A(?<expression>[^#\s][^#]*?) +# => (?<value>.+)\n\z/
-  RAISED = /\A(?<expression>[^#\s][^#]*?) +# raises (?<name>[\w:]+)\n\z/
+  SHOWN = /\A *(?<expression>[^#\s][^#]*?) +# => (?<value>.+)\n\z/
+  RAISED = /\A *(?<expression>[^#\s][^#]*?) +# raises (?<name>[\w:]+)\n\z/
   # The methods that examples call when they run.
   CHECKS = <<~RUBY
     def __shows(line, expected, value)
