@@ -41,7 +41,11 @@ module Gallery
   SEEN = {}.freeze
 
   class Lenient
-    def self.const_missing(_name) = 7
+    class << self
+      attr_accessor :limit
+
+      def const_missing(_name) = 7
+    end
   end
 
   class Tools

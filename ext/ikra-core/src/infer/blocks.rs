@@ -238,7 +238,7 @@ impl Analysis<'_> {
             return Err(Refusal::new(format!(
                 "{label} without a block gives an Enumerator, which kernels do not know"
             ))
-            .advise("give it a block"));
+            .advise(instead_of_enumerator(&label)));
         }
         let given = args.positional.len();
         if !args.keywords.is_empty() && bind(&unit.params, args).is_err() {
@@ -311,6 +311,16 @@ impl Analysis<'_> {
     /// The specialisation with which a body is interpreted: itself, or the one into which it is inlined.
     pub fn host(&self, id: SpecId) -> SpecId {
         self.specs[id.index()].host.unwrap_or(id)
+    }
+}
+
+/// The advice for a call without a block, which would give an Enumerator.
+fn instead_of_enumerator(label: &str) -> &'static str {
+    match label {
+        "String#each_char" => "give it a block, or take the array of chars",
+        "String#each_byte" => "give it a block, or take the array of bytes",
+        "String#each_line" => "give it a block, or take the array of lines",
+        _ => "give it a block",
     }
 }
 
@@ -782,7 +792,7 @@ impl Walker<'_, '_> {
                 }
                 return Err(self
                     .error(*span, format!("{label} without a block gives an Enumerator, which kernels do not know"))
-                    .advise("give it a block")
+                    .advise(instead_of_enumerator(&label))
                     .into());
             }
             // LocalJumpError: no block given (yield)

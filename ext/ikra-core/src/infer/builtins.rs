@@ -933,7 +933,8 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         }
         ("Module", _) => "ask the class before the section, into a local variable",
         ("Array", "<<" | "push" | "append" | "pop" | "shift" | "concat" | "clear") => {
-            "give the array its length before the section, and write its elements by index"
+            "take pmap's result (pselect, pfilter_map or pflat_map, where it has fewer or more elements), or give the array \
+             its length before the section, and write its elements by index"
         }
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
         ("String", "<<" | "concat" | "prepend" | "replace" | "insert" | "setbyte" | "clear" | "[]=") => {

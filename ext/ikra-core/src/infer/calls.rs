@@ -608,7 +608,10 @@ impl Analysis<'_> {
                 self.hidden(atom)
             }
             MethodFact::Foreign { what } => {
-                return Err(Refusal::new(format!("{what} is not written in Ruby, so kernels cannot run it")));
+                let refusal = Refusal::new(format!("{what} is not written in Ruby, so kernels cannot run it"));
+                return Err(refusal.advise(
+                    "call it before or after the section; with unsupported: :ruby the block runs as plain Ruby",
+                ));
             }
             MethodFact::Missing { handler: None } => Target::NoMethod { private: false },
             MethodFact::Missing { handler: Some(handler) } => Target::Handler(handler),
@@ -1547,7 +1550,8 @@ impl Analysis<'_> {
     /// # Errors
     /// If some object holds a value that kernels cannot hold.
     pub fn read_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name) -> Answer<Ty> {
-        let class = self.field_owner(atom)?;
+        let class =
+            self.field_owner(atom, "read it before the call, into a local variable, or keep it in a constant")?;
         let ty = self.field(from, class, ivar, reach)?;
         let access = self.fields.entry((class, ivar.clone())).or_default();
         if reach.is_owned() {
@@ -1559,12 +1563,12 @@ impl Analysis<'_> {
     }
 
     /// Registers a write to an ivar of one kind of object. Existing values are scanned, since the column contains them
-    /// too. Writes to objects that are not ordinary are refused when they are read.
+    /// too.
     ///
     /// # Errors
-    /// If some object holds a value that kernels cannot hold.
+    /// If some object holds a value that kernels cannot hold, or the receiver has no columns.
     pub fn write_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) -> Answer<()> {
-        let Atom::Object(class) = atom else { return Ok(()) };
+        let class = self.field_owner(atom, "give the value as pmap's result, and assign it after the call")?;
         super::blocks::can_be_kept(ty)?;
         let ty = &self.facts.boxed(ty);
         if reach.may_be_fresh() && ivar.starts_with('@') && self.is_data(class) {
@@ -1607,16 +1611,15 @@ impl Analysis<'_> {
         }
     }
 
-    fn field_owner(&mut self, atom: Atom) -> Answer<ClassId> {
+    /// The class of an object that has columns. Ivars of classes, Strings, numbers and so on have none.
+    fn field_owner(&mut self, atom: Atom, advice_for_modules: &str) -> Answer<ClassId> {
         match atom {
             Atom::Object(class) => Ok(class),
             other => {
                 let what = self.describe(other);
                 let refusal = Refusal::new(format!("kernels do not know instance variables of {what}"));
                 Err(match other {
-                    Atom::Module(_) => {
-                        refusal.advise("read it before the call, into a local variable, or keep it in a constant")
-                    }
+                    Atom::Module(_) => refusal.advise(advice_for_modules),
                     _ => refusal,
                 })
             }

@@ -499,7 +499,11 @@ impl Body<'_, '_> {
             (None, ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. }) => {
                 (format!("{name} of one object"), &**name, "")
             }
-            _ => ("what one Array or Hash holds".into(), "that", ", or count with ptally"),
+            _ => (
+                "what one Array or Hash holds".into(),
+                "that",
+                ", or count with ptally, or in a Hash that a local variable around the block holds",
+            ),
         };
         let d = Diagnostic::new(
             &self.here.unit.source,

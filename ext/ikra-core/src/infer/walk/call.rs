@@ -83,6 +83,7 @@ impl Walker<'_, '_> {
                 }
                 Target::Builtin(Builtin::IvarSet) => {
                     if let Some(Some(Literal::Sym(ivar))) = args.literals.first() {
+                        self.check_shared_write(atom, receiver.reach, ivar, span)?;
                         self.note_write(atom, receiver.reach, Some(ivar), span);
                     }
                 }
