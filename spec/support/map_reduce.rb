@@ -31,6 +31,17 @@ module ReduceAsRuby
       reduce ? groups.to_h { |key, values| [key, reduce.call(key, values)] } : groups.transform_values!(&:first)
     end
 
+    # A value to be compared with ==: with classes, the bits of Floats and the encodings of Strings.
+    def shown(value)
+      case value
+      when Float then value.nan? ? :nan : [value.class, [value].pack("G")]
+      when String then [value, value.encoding]
+      when Array then value.map { |element| shown(element) }
+      when Struct then [value.class, shown(value.to_a)]
+      else [value.class, value]
+      end
+    end
+
     private
 
     # Sums of Floats are exact, and rounded once.
@@ -77,22 +88,12 @@ module ReduceAsRuby
       source.pmap_reduce(@combine, backend: backend, **@order, &@block)
     end
 
-    # With the bits of Floats, the encodings of Strings, and what is frozen.
     def outcome
-      yield.to_a.map { |pair| pair.map { |value| shown(value) } }
+      ReduceAsRuby.shown(yield.to_a)
     rescue StandardError => e
       raise if e.is_a?(Ikra::CompileError)
 
       [e.class, e.message]
-    end
-
-    def shown(value)
-      case value
-      when Float then value.nan? ? :nan : [value.class, [value].pack("G")]
-      when String then [value, value.encoding]
-      when Array then value.map { |element| shown(element) }
-      else [value.class, value]
-      end
     end
   end
 
