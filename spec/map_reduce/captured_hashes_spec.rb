@@ -260,6 +260,20 @@ RSpec.describe "Captured Hashes", :aggregate_failures do
     end
   end
 
+  it "shows no line of Ikra's own in an error" do
+    updates = ["h[1] += 1", "h[1] &= 1", "h[1] = 2 if h[1] > 2", "h[1] = nil if nil > h[1]", "h[1] << 2", "(h[1] ||= []) << 2", "h[1] = (h[1] || true) - 1"]
+    found = updates.product([nil, true, 2.5, :a], backends).filter_map do |update, there, backend|
+      eval("->(h) { [0].peach(backend: backend) { |x| #{update} } }", binding, __FILE__, __LINE__).call({ 1 => there })
+      nil
+    rescue Ikra::CompileError
+      nil
+    rescue StandardError => error
+      expect(error.message.lines.grep_v(/\A(Did you mean.*)?\s*\z/).size).to eq(1), error.message
+      error.class
+    end
+    expect(found.uniq).to include NoMethodError
+  end
+
   it "goes with each iterator, and with each section that runs its block once for an element" do
     lists = [%w[a b], ["b"], []]
     backends.each do |backend|

@@ -263,8 +263,8 @@ pub fn of_contribution(
 }
 
 /// What Ruby raised when a captured Hash was updated. Where one of Ruby's own methods raised for Ikra, the error has
-/// the line of the update. `operator`: the method that was called on what the Hash has.
-pub fn of_update(ruby: &Ruby, error: Error, operator: &str, (path, line): (&str, u32)) -> Error {
+/// the line of the update.
+pub fn of_update(ruby: &Ruby, error: Error, (path, line): (&str, u32)) -> Error {
     let Some(exception) = error.value().and_then(Exception::from_value) else { return error };
     if !exception.is_kind_of(ruby.exception_standard_error()) {
         return error;
@@ -279,9 +279,9 @@ pub fn of_update(ruby: &Ruby, error: Error, operator: &str, (path, line): (&str,
             let ask = || exception.funcall::<_, _, Value>("receiver", ());
             let receiver = question::own(ruby, ruby.exception_arg_error(), ask)?.given();
             let name: Value = exception.funcall("name", ())?;
-            if receiver.is_some_and(|receiver| receiver.is_nil()) && symbol_name(name)? == operator {
+            if let Some(receiver) = receiver {
                 // anew, because Ruby would show the line of Ikra's own that made the call
-                exception = no_method_error(ruby, heap::NIL, operator, false)?;
+                exception = no_method_error(ruby, receiver.as_raw(), &symbol_name(name)?, false)?;
             }
         }
         let mut frames = if is_ours(path) { vec![] } else { vec![format!("{path}:{line}")] };

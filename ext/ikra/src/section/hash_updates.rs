@@ -21,7 +21,7 @@ use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::layout::schema::{Accumulator, TabledHash};
 use ikra_core::memory::room;
 use ikra_core::source::Source;
-use ikra_core::types::combine::{Combine, HashStep, HashUpdate, Missing, Seed};
+use ikra_core::types::combine::{Combine, HashUpdate, Missing, Seed};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, IntoValue, RArray, RString, Ruby, Value};
@@ -178,7 +178,7 @@ impl Update<'_> {
         let made: Result<Value, Error> =
             library(ruby)?.funcall("prepared", (self.hash, self.name, way, pairs, changes));
         let place = (section.source.path.as_str(), self.line);
-        made.map_err(|error| errors::of_update(ruby, error, operator(self.update), place))
+        made.map_err(|error| errors::of_update(ruby, error, place))
     }
 }
 
@@ -249,12 +249,4 @@ fn seed(ruby: &Ruby, missing: Missing) -> (bool, Value) {
         Seed::Text => ruby.str_new("").as_value(),
     };
     (matches!(missing, Missing::Falsy(_)), value)
-}
-
-/// The method that an update calls on what a Hash has.
-fn operator(update: HashUpdate) -> &'static str {
-    match update.step {
-        HashStep::Operator(name) | HashStep::IfThere(name) => name,
-        _ => "<<",
-    }
 }
