@@ -122,9 +122,9 @@ RSpec.describe "the engines of pmap_reduce" do
     expect { run.(:+, engine: :append) }.to raise_error(ArgumentError, /:append gives all pairs/)
     expect { run.(engine: :hash) }.to raise_error(ArgumentError, /without combine and reduce/)
     expect { run.(->(a, b) { a - b }, engine: :hash) }.to raise_error(ArgumentError, /combine must be one of/)
-    expect { run.(:+, engine: :direct) { |x, out| out.emit(x.to_s, 1) } }.to raise_error(ArgumentError, /:direct cannot run this: its keys/)
+    expect { run.(:+, engine: :direct) { |x, out| out.emit(x.to_s, 1) } }.to raise_error(ArgumentError, /:direct cannot run this: it needs keys that are Integers/)
     expect { run.(:+, engine: :direct) { |x, out| out.emit(x << 40, 1) } }.to raise_error(ArgumentError, /small range/)
-    expect { run.(:min, engine: :hash) { |x, out| out.emit(x, 1.5) } }.to raise_error(ArgumentError, /its values are Integers/)
+    expect { run.(:min, engine: :hash) { |x, out| out.emit(x, 1.5) } }.to raise_error(ArgumentError, /it needs values that are Integers; without engine:/)
     expect { run.(:+, engine: :hash) { |x, out| out.emit([x], 1) } }.to raise_error(ArgumentError, /only Ruby's own Hash/)
   end
 

@@ -48,7 +48,11 @@ RSpec.describe "pmap_reduce of generated inputs" do
   engines = %i[direct small hash group]
   # Why an engine cannot run a program.
   only_ruby = "only Ruby's own Hash can compare these keys"
-  reasons = { direct: /:direct cannot run this: (#{only_ruby}|its keys are Integers in a small range)/, small: /:small cannot run this: #{only_ruby}/, hash: /:hash cannot run this: #{only_ruby}/ }
+  reasons = {
+    direct: /:direct cannot run this: (#{only_ruby}|it needs keys that are Integers in a small range)/,
+    small: /:small cannot run this: #{only_ruby}/,
+    hash: /:hash cannot run this: #{only_ruby}/
+  }
 
   pairs = lambda do |kind, spread, distinct, count|
     Array.new(distinct.zero? ? 0 : count) { |i| [kinds.fetch(kind).call(spreads.fetch(spread).call(i, distinct)), i * 31 % 101 - 50] }

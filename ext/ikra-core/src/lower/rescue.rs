@@ -337,8 +337,11 @@ impl Body<'_, '_> {
         let found = self.cx.b.call(func, args, &[Scalar::I64, Scalar::Bool], None);
         let (source, span) = self.place_in_source(span);
         let error = Diagnostic::new(&source, span, "kernels do not know the message of this exception")
-            .because("they know messages that are written out, and Strings that raise was given")
-            .advise("rescue it by its class, and keep what else is to be known of it in a variable");
+            .because("they know messages that are written out, and Strings that raise was given in a variable")
+            .advise(
+                "make the text first (text = \"…\"; raise Class, text), or rescue it by its class, and keep what else is to be \
+                 known of it in a variable",
+            );
         let unknown = self.cx.b.bool(Op::Not, &[found[1]]);
         self.cx.b.open();
         self.trap(Trap::refusal(error.to_string()), None);

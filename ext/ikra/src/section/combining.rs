@@ -254,12 +254,15 @@ pub(super) fn combined(
     let ruby = unpacker.ruby;
     let unable = |why: &str| match engine {
         Engine::Auto => Ok(None),
-        _ => Err(Error::new(ruby.exception_arg_error(), format!("engine: :{} cannot run this: {why}", engine.name()))),
+        _ => {
+            let told = format!("engine: :{} cannot run this: {why}; without engine:, Ikra chooses one", engine.name());
+            Err(Error::new(ruby.exception_arg_error(), told))
+        }
     };
     let Some(keys) = PairKeys::of(pairs) else { return unable("only Ruby's own Hash can compare these keys") };
     let (count, sample) = (pairs.rows.len(), keys.look());
     if engine == Engine::Direct && sample.cells().is_none() {
-        return unable("its keys are Integers in a small range");
+        return unable("it needs keys that are Integers in a small range");
     }
     let (integers_of, floats_of) = (pairs.integers(pairs.value), pairs.floats(pairs.value));
     let rows = &pairs.rows[..];
@@ -315,7 +318,7 @@ pub(super) fn combined(
                 None => None,
             }
         }
-        _ => return unable("its values are Integers"),
+        _ => return unable("it needs values that are Integers"),
     };
     let Some((Some(values), firsts)) = known else { return unable("only Ruby's own Hash can compare these keys") };
     Clock::start(ruby).step(ruby, || {
