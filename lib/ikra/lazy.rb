@@ -360,7 +360,7 @@ module Ikra
     def lazy = self
 
     # @return [Enumerator] of the values
-    def eager = ::Enumerator.new { |yielder| each { |value| yielder << value } }
+    def eager = ::Enumerator.new(-> { size }) { |yielder| each { |value| yielder << value } }
 
     # The chain as text. Nothing runs.
     def inspect

@@ -279,6 +279,7 @@ RSpec.describe Ikra::Lazy do
     expect { (0..5).plazy.map { |x| 6 / (3 - x) }.each { |x| seen << x } }.to raise_error(ZeroDivisionError)
     expect(seen).to eq [2, 3, 6]
     expect((1..3).plazy.map { |x| x + 1 }.eager.with_index.to_a).to eq [[2, 0], [3, 1], [4, 2]]
+    expect([(1..3).plazy.map { |x| x + 1 }, (1..3).plazy.select(&:odd?)].map { |chain| chain.eager.size }).to eq [3, nil]
   end
 
   it "knows its size before it runs, and shows itself without running" do
