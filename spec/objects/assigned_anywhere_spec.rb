@@ -51,7 +51,8 @@ RSpec.describe "Assigned instance variables" do
           plain = outcome.call(make.call, ->(value) { way.call(value, ->(v, &block) { [v].each(&block) }) })
           element = outcome.call(make.call, ->(value) { way.call(value, as_element) })
           captured = outcome.call(make.call, ->(value) { way.call(value, ->(v, &block) { [0].peach(backend: #{backend.inspect}) { block.call(v) } }) })
-          puts [i, name, plain, element, captured].inspect
+          beside = outcome.call(make.call, ->(value) { way.call(value, ->(v, &block) { [Plain.new, v].peach(backend: #{backend.inspect}, &block) }) })
+          puts [i, name, plain, element, captured, beside].inspect
         end
       end
     RUBY
@@ -64,7 +65,7 @@ RSpec.describe "Assigned instance variables" do
       outcomes.each do |i, way, plain, *found|
         found.each { |one| expect(one).to(eq(plain).or(eq([:refused, []])), "#{values[i]}, #{way}: #{one}, not #{plain}") }
       end
-      kept = outcomes.select { |_, _, plain, element, _| plain == element && plain[0] == :fine }
+      kept = outcomes.select { |_, _, plain, element, *| plain == element && plain[0] == :fine }
       expect(kept.map { |i, *| values[i] }.uniq).to include("Plain.new", "Pair.new(1, 2)")
     end
   end
