@@ -33,11 +33,7 @@ pub fn lines(ruby: &Ruby, text: RString, ends: RArray, chomp: bool) -> Result<RA
 /// read all of it to know that. Of others, a section reads the bytes before the first such character.
 pub fn note_ascii(text: RString) {
     if heap::bytes(text.as_raw()).is_ascii() {
-        // SAFETY: `text` is a live String. The function reads its bytes, and sets flags of the object.
-        #[allow(unsafe_code)]
-        unsafe {
-            rb_sys::rb_enc_str_coderange(text.as_raw());
-        }
+        text.enc_coderange_scan();
     }
 }
 
