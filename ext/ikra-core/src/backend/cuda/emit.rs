@@ -628,8 +628,8 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// Whether pairs have keys of one word, which blocks of threads group first. Then the column of their bytes, if some
-    /// are Strings.
+    /// Whether pairs have keys of one word, which blocks of threads group first. Then the column of their bytes, if
+    /// some are Strings.
     fn word_keys(&self) -> Option<Option<ColumnId>> {
         let mut found: Option<Option<ColumnId>> = None;
         for func in &self.program.funcs {

@@ -221,17 +221,16 @@ pub fn asks(ruby: &Ruby, block: Proc) -> Result<Option<(String, bool)>, Error> {
     }
 }
 
+/// The fields of a [`WordWise`].
+type TakenApart = (bool, bool, Vec<String>, Vec<String>);
+
 /// `Ikra.__word_wise(block, emits)`: what makes a block look at one word of a line after the other ([`WordWise`]), as
 /// `[splits, strips, methods of String, methods of Array]`. nil: it may look at more, or its source is missing, or
 /// refinements are in force there.
 ///
 /// # Errors
 /// What Ruby raises.
-pub fn word_wise(
-    ruby: &Ruby,
-    block: Proc,
-    emits: bool,
-) -> Result<Option<(bool, bool, Vec<String>, Vec<String>)>, Error> {
+pub fn word_wise(ruby: &Ruby, block: Proc, emits: bool) -> Result<Option<TakenApart>, Error> {
     if refined(ruby, block) {
         return Ok(None);
     }
