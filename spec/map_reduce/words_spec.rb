@@ -119,6 +119,24 @@ RSpec.describe "words of lines" do
     check.call
   end
 
+  it "do not hide what another thread raises" do
+    text = "the cat\n" * 200_000
+    [134_217_728, 0].each do |held|
+      stub_const("Ikra::Source::HELD", held)
+      started = Queue.new
+      thread = Thread.new do
+        Thread.current.report_on_exception = false
+        chain = Ikra.lines(text: text, backend: :cpu).flat_map(&:split).map { |word| (1..1_000_000).sum { |i| i ^ word.size } }
+        started << true
+        chain.sum
+      end
+      started.pop
+      sleep 0.05
+      thread.raise(ArgumentError, "stop")
+      expect { thread.value }.to raise_error(ArgumentError, "stop")
+    end
+  end
+
   it "are not used where a block asks for its index, draws, or changes something" do
     lines = Ikra.lines(text: "the cat\nthe dog\n", backend: :cpu)
     expect(lines.map_reduce(:+) { |line, out| line.split.each { |word| out.emit(word, Ikra.index) } }).to eq("the" => 1, "cat" => 0, "dog" => 1)

@@ -175,9 +175,9 @@ module Ikra
       def self.placed(before)
         yield
       rescue StandardError => e
-        raise NeedsAll unless before
+        raise NeedsAll if before.nil? && e.is_a?(Located)
 
-        move(e) { |index| index + before }
+        move(e) { |index| index + before } if before
         raise
       end
 

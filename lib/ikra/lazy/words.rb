@@ -8,7 +8,7 @@ module Ikra
     # words of all lines instead. So one job has no more to do than others, however long its line is, and neighbours
     # read neighbouring bytes. The values are the same. Which blocks these are: +ext/ikra-core/src/syntax/words.rs+.
     #
-    # Exceptions tell the places of words, so the lines are used where something raises, or {NeedsAll}.
+    # Exceptions tell the places of words, so the lines are used where kernels raise, or {NeedsAll}.
     # @api private
     class Words < Lazy
       class << self
@@ -62,11 +62,11 @@ module Ikra
         self
       end
 
-      # What the block makes of the words, or else of the lines.
+      # What the block makes of the words, or else of the lines. What another thread raises here ends both.
       # @api private
       def self.either(words, lines)
         yield words
-      rescue StandardError
+      rescue NeedsAll, Located, CompileError
         yield lines
       end
 

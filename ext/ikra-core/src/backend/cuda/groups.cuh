@@ -171,8 +171,8 @@ const u32 NEAR_TRIES = 8;
 // The states of an entry that some thread writes, and of one that is ready. The upper half of the latter is the
 // fingerprint of the key's hash. 0: the entry is free.
 const u64 NEAR_BUSY = 1, NEAR_READY = 2;
-// Terms of sums are less than this, so the sums of a block fit 64 bits.
-const i64 NEAR_TERM = 1ll << 30;
+// Terms of a block's sums are less than this. If the upper half of a sum reaches that, the pairs are not for tables.
+const i32 NEAR_LIMIT = 1 << 30;
 
 template <u32 NEAR>
 struct NearGroups {
@@ -197,7 +197,7 @@ INLINE void clear_near() {
 // Whether a block may combine a value before the table does. Sums of Floats have more words than an entry.
 INLINE bool near_takes(const GroupTable &table, i64 value) {
   if (table.combine == COMBINE_FLOATS) return false;
-  return table.combine != COMBINE_SUM || (value < NEAR_TERM && value > -NEAR_TERM);
+  return table.combine != COMBINE_SUM || (value < NEAR_LIMIT && value > -NEAR_LIMIT);
 }
 
 INLINE void combine_near(const GroupTable &table, u64 *total, u64 *first, i64 value, u64 order) {
@@ -206,7 +206,10 @@ INLINE void combine_near(const GroupTable &table, u64 *total, u64 *first, i64 va
     u32 *halves = (u32 *)total;
     const u32 before = atomicAdd(halves, u32(value));
     const u32 more = u32(u64(value) >> 32) + (before + u32(value) < before ? 1 : 0);
-    if (more != 0) atomicAdd(halves + 1, more);
+    if (more != 0) {
+      const i32 upper = i32(atomicAdd(halves + 1, more) + more);
+      if (upper >= NEAR_LIMIT || upper <= -NEAR_LIMIT) refuse(table);
+    }
   } else if (table.combine == COMBINE_MIN) {
     if (value < *(volatile i64 *)total) atomicMin((i64 *)total, value);
   } else if (table.combine == COMBINE_MAX) {
