@@ -265,7 +265,8 @@ INLINE void add_part(void *ctx_key, u64 code, u64 word) {
 }
 
 // Only Strings that kernels made are compared by their bytes, because those of the host stay the very objects in an
-// array. The host makes one group of those that are equal.
+// array. The host makes one group of those that are equal. So only the former are hashed by their bytes: equal Strings
+// of the host would have one hash, and each would be compared with all before it.
 const u64 STR_MADE = 0x80000000ull;
 template <bool FIXED>
 struct PartsKey {
@@ -299,7 +300,8 @@ struct PartsKey {
       const u64 code = codes & 31;
       if (code < CODE_INT || code > CODE_STR) continue;
       const u64 word = key.words[i++];
-      hash = hash_of(hash ^ (code == CODE_STR ? key_hash<FIXED>(bytes, word, seed) : word), seed);
+      const bool text = code == CODE_STR && (word & STR_MADE) != 0;
+      hash = hash_of(hash ^ (text ? key_hash<FIXED>(bytes, word, seed) : word), seed);
     }
     return hash;
   }
