@@ -88,11 +88,25 @@ RSpec.describe "words of lines" do
     expect(profile.sections.map(&:elements)).to eq [1000]
   end
 
+  it "are looked for in slabs only if lines are long" do
+    stub_const("Ikra::Source::SLAB", 64)
+    stub_const("Ikra::Source::HELD", 0)
+    elements = lambda do |text|
+      found = nil
+      profile = Ikra.profile { found = Ikra.lines(text: text, backend: :cpu).flat_map(&:split).map(&:size).to_a }
+      expect(found).to eq text.split.map(&:size)
+      profile.sections.sum(&:elements)
+    end
+    expect(elements.call("the cat\n" * 500)).to eq 500
+    expect(elements.call("the cat " * 500)).to eq 1000
+  end
+
   it "end with their files, and with those of slabs" do
     file("the c") do |one|
       file("at the\n\ncat ") do |two|
         expect(Ikra.lines([one, two], backend: :cpu).flat_map(&:split).to_a).to eq %w[the c at the cat]
         stub_const("Ikra::Source::SLAB", 3)
+        stub_const("Ikra::Lazy::Words::LONG", 2)
         expect(Ikra.lines([one, two], backend: :cpu).flat_map(&:split).to_a).to eq %w[the c at the cat]
         expect(Ikra.lines([one, two], backend: :cpu).map_reduce(:+) { |line, out| line.split.each { |word| out.emit(word, 1) } }).to eq("the" => 2, "c" => 1, "at" => 1, "cat" => 1)
       end
@@ -116,7 +130,10 @@ RSpec.describe "words of lines" do
     check.call
     stub_const("Ikra::Source::SLAB", 8)
     stub_const("Ikra::Source::HELD", 0)
-    check.call
+    [1, 10, 100].each do |least|
+      stub_const("Ikra::Lazy::Words::LONG", least)
+      check.call
+    end
   end
 
   it "do not hide what another thread raises" do

@@ -181,7 +181,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
     ikra.define_singleton_method("__lines", roomy!(text::lines(a, b, c), 3))?;
     ikra.define_singleton_method("__note_ascii", function!(text::note_ascii, 1))?;
-    ikra.define_singleton_method("__words", roomy!(text::words(a, b, c), 3))?;
+    ikra.define_singleton_method("__words", roomy!(text::words(a, b, c, d), 4))?;
     ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;

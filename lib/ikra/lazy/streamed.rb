@@ -161,7 +161,7 @@ module Ikra
         options = @options.merge(__slab: true).freeze
         @base.each_slab do |slab|
           size, stages = slab.size, stages_from(before)
-          words = Words.of(slab, stages, emitter, options) if again?
+          words = Words.of(slab, stages, emitter, options, least: Words::LONG) if again?
           records = slab.chain(options) unless words
           yield words || Lazy.new(records.base, options, [*records.stages, *stages]), (before unless words)
           before += size

@@ -11,17 +11,22 @@ module Ikra
     # Exceptions tell the places of words, so the lines are used where kernels raise, or {NeedsAll}.
     # @api private
     class Words < Lazy
+      # Finding words takes as long as one kernel saves. So lines that are read for one result are taken by words only
+      # if some have so many bytes.
+      LONG = 1 << 10
+
       class << self
         # The chain over the words of a slab that has the values of these stages, the first of which looks at words. nil
         # where it may look at more.
         #
         # @param emitter [Proc, nil] a block that emits pairs for each value. Without stages, it looks at words.
-        def of(slab, stages, emitter, options)
+        # @param least [Integer] (see Source::Slabs::Lines::Slab#words)
+        def of(slab, stages, emitter, options, least: 0)
           first = stages.first
           return unless slab.is_a?(Source::Slabs::Lines::Slab) && (first ? first.name == :flat_map : emitter)
 
           splits, strips = wise(first ? first.block : emitter, first.nil?)
-          chain = slab.words({ **options, __slab: true }.freeze, strips) unless splits.nil?
+          chain = slab.words({ **options, __slab: true }.freeze, strips, least) unless splits.nil?
           Lazy.new(chain.base, chain.options, [*chain.stages, *stages.drop(splits ? 1 : 0)]) if chain
         end
 

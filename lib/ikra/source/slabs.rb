@@ -126,9 +126,10 @@ module Ikra
           # A chain over the words of all lines, which have no white space. nil: they are not known.
           #
           # @param strips [Boolean] whether NUL is white space at the ends of lines
-          def words(options, strips)
+          # @param least [Integer] the words are not looked for unless some line has so many bytes
+          def words(options, strips, least)
             @words ||= {}
-            @words[strips] = ends && Ikra.__words(text, ends, strips) unless @words.key?(strips)
+            @words[strips] = ends && Ikra.__words(text, ends, strips, least) unless @words.key?(strips)
             starts, sizes = @words[strips]
             return unless starts
 

@@ -37,17 +37,28 @@ pub fn note_ascii(text: RString) {
     }
 }
 
-/// `Ikra.__words(text, ends, strips)`: the first byte of each word and the number of its bytes, as two buffers. A word
-/// is a run of bytes without ASCII white space, which ends at these places, too: those where a file ends. nil: the text
-/// is not valid in its encoding; or `strips`, and it has NUL, which is no white space for `split` but is for `strip`.
+/// `Ikra.__words(text, ends, strips, least)`: the first byte of each word and the number of its bytes, as two buffers.
+/// A word is a run of bytes without ASCII white space, which ends at these places, too: those where a file ends. nil:
+///
+/// * The text is not valid in its encoding.
+/// * `strips`, and it has NUL, which is no white space for `split` but is for `strip`.
+/// * No line has as many bytes as `least`.
 ///
 /// # Errors
 /// TypeError for a place that is no Integer; NoMemoryError.
-pub fn words(ruby: &Ruby, text: RString, ends: RArray, strips: bool) -> Result<Option<RArray>, Error> {
+pub fn words(ruby: &Ruby, text: RString, ends: RArray, strips: bool, least: usize) -> Result<Option<RArray>, Error> {
     // No Ruby code runs, and nothing changes the String, until all words are found.
     let bytes = heap::bytes(text.as_raw());
     let Some(encoding) = heap::encoding(text.as_raw()) else { return Ok(None) };
     let pieces = pieces(bytes, ends.to_vec()?, is_space);
+    let longest = |piece: &[u8]| {
+        let mut longest = 0;
+        lines_of(piece, false, &mut |_, len| longest = longest.max(len));
+        longest
+    };
+    if least > 0 && workers::scattered(pieces.clone(), |(_, piece)| longest(piece)).iter().all(|len| *len < least) {
+        return Ok(None);
+    }
     let known = |piece: &[u8]| match encoding {
         Encoding::Utf8 => std::str::from_utf8(piece).is_ok(),
         Encoding::UsAscii => piece.is_ascii(),
