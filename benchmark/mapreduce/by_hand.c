@@ -1,9 +1,11 @@
-// The text programs of benchmark/mapreduce.rb in C with OpenMP. Each thread groups its part of the input in tables of its own, one for each thread.
-// Then thread t merges the t-th tables of all threads: the upper bits of a key's hash choose the table. Bytes of keys are compared, and stay in the input.
+// The text programs of benchmark/mapreduce.rb in C with OpenMP. Each thread groups its part of the input in tables of
+// its own, one for each thread. Then thread t merges the t-th tables of all threads: the upper bits of a key's hash
+// choose the table. Bytes of keys are compared, and stay in the input.
 //
 //     gcc -O3 -march=native -fopenmp -std=gnu11 by_hand.c -o by_hand && ./by_hand words|histogram|pages|grep FILE RUNS
 //
-// Prints as JSON the milliseconds of each run from the text in memory to the merged tables, and the checksum of the result.
+// Prints as JSON the milliseconds of each run from the text in memory to the merged tables, and the checksum of the
+// result.
 #include "common.h"
 
 #include <omp.h>

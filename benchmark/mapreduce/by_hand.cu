@@ -2,9 +2,10 @@
 //
 //     nvcc -O3 -std=c++17 --fmad=false -arch=native by_hand.cu -o by_hand && ./by_hand words|histogram|pages|grep|matrix FILE RUNS
 //
-// Tables are open addressing without locks. A key is one word of 64 bits that a compare-and-swap publishes: a short key itself, or where a longer one
-// begins in the text, and a fingerprint of its hash. Bytes of equal fingerprints are compared. A key ends before white space, or at the end of the text.
-// Blocks count in tables in shared memory first, and add these to tables in global memory at their end.
+// Tables are open addressing without locks. A key is one word of 64 bits that a compare-and-swap publishes: a short key
+// itself, or where a longer one begins in the text, and a fingerprint of its hash. Bytes of equal fingerprints are
+// compared. A key ends before white space, or at the end of the text. Blocks count in tables in shared memory first,
+// and add these to tables in global memory at their end.
 #include "common.cuh"
 
 extern __shared__ uint4 shared_memory[];
@@ -105,7 +106,8 @@ template <class Ends> __device__ uint32_t ends_of(const uint4 &bytes, int64_t le
   return mask;
 }
 
-// Calls work(t, place) for each place in the text where a word or line begins, a block for tile after tile. Threads of a block take the places in turn.
+// Calls work(t, place) for each place in the text where a word or line begins, a block for tile after tile. Threads of
+// a block take the places in turn.
 template <class Ends, class Work> __device__ void each_start(const Text &text, Tile &t, Ends ends, Work work) {
   for (uint64_t base = uint64_t(blockIdx.x) * tile; base < text.size; base += uint64_t(gridDim.x) * tile) {
     for (uint32_t i = threadIdx.x; i < (tile + margin) / 16; i += threads) {
@@ -317,7 +319,8 @@ struct Program {
     found.copy(entries.at, used);
   }
 
-  // Short keys have their size in the upper byte, long ones a fingerprint, whose tables come second: they are told by their table.
+  // Short keys have their size in the upper byte, long ones a fingerprint, whose tables come second: they are told by
+  // their table.
   Checksum checksum(uint32_t shorts) const {
     Checksum sum = {0, 0, 0};
     for (uint32_t i = 0; i < used; ++i) {

@@ -1,7 +1,8 @@
 // What the CUDA programs of benchmark/mapreduce.rb have in common: memory, time, launches, and the runs of a program.
 //
-// A program gets KIND FILE RUNS. It prints one line of JSON: "kernel" is the milliseconds of each run between events around launches, without gaps in
-// which the host decides. "total" is from page-locked memory of the host to the result there. "phases" are medians. A first run is not counted.
+// A program gets KIND FILE RUNS. It prints one line of JSON: "kernel" is the milliseconds of each run between events
+// around launches, without gaps in which the host decides. "total" is from page-locked memory of the host to the result
+// there. "phases" are medians. A first run is not counted.
 #pragma once
 #include "common.h"
 
@@ -17,7 +18,8 @@ inline void must(cudaError_t status) {
   if (status != cudaSuccess) fail("CUDA", cudaGetErrorString(status));
 }
 
-// Memory on the device. It is kept from run to run, and allocated anew where more is needed. Then its contents are lost.
+// Memory on the device. It is kept from run to run, and allocated anew where more is needed. Then its contents are
+// lost.
 template <class T> struct Memory {
   T *at = nullptr;
   size_t room = 0;
@@ -162,7 +164,8 @@ inline void measure(int runs, const Input &input, const std::function<void(Clock
   std::printf("}\n");
 }
 
-// The product of two square matrices of doubles in the input: its size, and its checksum, which is that of all bytes in order.
+// The product of two square matrices of doubles in the input: its size, and its checksum, which is that of all bytes in
+// order.
 inline size_t side_of(const Input &input) {
   size_t side = 0;
   while (2 * (side + 1) * (side + 1) * sizeof(double) <= input.size) ++side;
@@ -172,8 +175,9 @@ inline Checksum checksum_of_product(const double *product, size_t side) {
   return {side * side, 0, crc32_of(product, side * side * sizeof(double))};
 }
 
-// What follows is for the frameworks: mars.cu and soren.cu. Their users write a program as a map task for a thread, which calls `emit(key, size, value)`
-// with bytes as the key. A task takes the words or lines that begin in its part of the text.
+// What follows is for the frameworks: mars.cu and soren.cu. Their users write a program as a map task for a thread,
+// which calls `emit(key, size, value)` with bytes as the key. A task takes the words or lines that begin in its part of
+// the text.
 #ifdef FRAMEWORK
 #include <cub/cub.cuh>
 

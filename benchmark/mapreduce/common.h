@@ -1,7 +1,9 @@
-// What the programs of benchmark/mapreduce.rb have in common, in C and in CUDA: input, what a word is, the checksum of a result, and the line of JSON.
+// What the programs of benchmark/mapreduce.rb have in common, in C and in CUDA: input, what a word is, the checksum of
+// a result, and the line of JSON.
 //
-// A result has one entry for each key. Its checksum does not depend on the order of entries: each is mixed from the CRC-32 of the key's bytes and the
-// number, and these are added. benchmark/mapreduce.rb computes the same of Ikra's result. The key of a histogram is an Integer of 4 bytes.
+// A result has one entry for each key. Its checksum does not depend on the order of entries: each is mixed from the
+// CRC-32 of the key's bytes and the number, and these are added. benchmark/mapreduce.rb computes the same of Ikra's
+// result. The key of a histogram is an Integer of 4 bytes.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>

@@ -75,7 +75,7 @@ module Inputs
     number ^ number >> 31
   end
 
-  # A text of so many bytes at most, from blocks that make a number of lines of about so many bytes.
+  # A text of at most `bytes` bytes. The block makes a given number of lines, which have about `each` bytes.
   def lines(bytes, each)
     random = Random.new(51)
     parts = []

@@ -1,10 +1,10 @@
-// The programs of benchmark/mapreduce.rb as Mars (He and others, 2008) runs them, with the algorithms of CUB: each map task counts what it emits, prefix
-// sums tell where it stores that, and sorting brings equal keys together.
+// The programs of benchmark/mapreduce.rb as Mars (He and others, 2008) runs them, with the algorithms of CUB: each map
+// task counts what it emits, prefix sums tell where it stores that, and sorting brings equal keys together.
 //
 //     nvcc -O3 -std=c++17 --fmad=false -arch=native mars.cu -o mars && ./mars words|histogram|pages|grep|matrix FILE RUNS
 //
-// Hashes of keys are sorted, with the numbers of pairs. Then the bytes of neighbours with equal hashes are compared. Where some differ, all is done again
-// with other hashes.
+// Hashes of keys are sorted, with the numbers of pairs. Then the bytes of neighbours with equal hashes are compared.
+// Where some differ, all is done again with other hashes.
 #define FRAMEWORK
 #include "common.cuh"
 

@@ -2,15 +2,17 @@
 //
 //     nvcc -O3 -std=c++17 --fmad=false -arch=native soren.cu -o soren && ./soren words|histogram|pages|grep|matrix FILE RUNS [ESTIMATE]
 //
-// From the paper: a first fifth of the input is monitored (Table 1), and linear projections of that size the hash table, the space for keys and the space
-// for values. A row of the table has a cell for each hash, so that keys of one hash are a column, and further rows are appended. Each column has a lock.
-// Values of a key are put in a list, and combined when it is full. A thread without room saves how far it came, and counts up a flag. From a threshold on,
-// all threads end. What is too small is then copied to the host and back into twice the room, and unfinished tasks go on. With less than 1000 keys, a key
-// is one of a thread block, and these are merged. Without a reduce, pairs are stored as in Mars. Sorting is bitonic, of pointers.
+// From the paper: a first fifth of the input is monitored (Table 1), and linear projections of that size the hash
+// table, the space for keys and the space for values. A row of the table has a cell for each hash, so that keys of one
+// hash are a column, and further rows are appended. Each column has a lock. Values of a key are put in a list, and
+// combined when it is full. A thread without room saves how far it came, and counts up a flag. From a threshold on, all
+// threads end. What is too small is then copied to the host and back into twice the room, and unfinished tasks go on.
+// With less than 1000 keys, a key is one of a thread block, and these are merged. Without a reduce, pairs are stored as
+// in Mars. Sorting is bitonic, of pointers.
 //
-// Not from the paper, which says nothing of these: there is a column for 2 to 4 pairs, at first of 16 rows. Lists have 4 values, the threshold is 256
-// threads, distinct keys are counted by a bitmap of hashes, and a thread that finds a lock taken sleeps for a while. ESTIMATE is a factor for all sizes,
-// to see overflows.
+// Not from the paper, which says nothing of these: there is a column for 2 to 4 pairs, at first of 16 rows. Lists have
+// 4 values, the threshold is 256 threads, distinct keys are counted by a bitmap of hashes, and a thread that finds a
+// lock taken sleeps for a while. ESTIMATE is a factor for all sizes, to see overflows.
 #define FRAMEWORK
 #include "common.cuh"
 
@@ -100,7 +102,8 @@ struct Space {
     *const_cast<volatile uint32_t *>(&used[hash & (columns - 1)]) = height + 1;
     return 0;
   }
-  // Stores a pair. Cells stay where they are, so a key is looked for before the lock, too. What is full is returned, or 0.
+  // Stores a pair. Cells stay where they are, so a key is looked for before the lock, too. What is full is returned, or
+  // 0.
   __device__ uint32_t store(uint32_t hash, uint32_t block, const char *key, uint32_t size, uint32_t value) const {
     const uint32_t column = hash & (columns - 1), seen = *const_cast<volatile uint32_t *>(&used[column]);
     __threadfence();

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Chains whose first block looks at one word of a line after the other run over the words of all lines.
+# A chain over lines runs over their words if its first block uses each word by itself, as `split` does.
 RSpec.describe "words of lines" do
   include ReduceAsRuby::Examples
 

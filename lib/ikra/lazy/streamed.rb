@@ -50,7 +50,7 @@ module Ikra
         in_slabs? or raise NeedsAll
         each_chain do |chain, before|
           list, error = Streamed.placed(before) { chain.__send__(:before_error) }
-        # Values of words before the exception may be of the line that raises it.
+          # Values of words before the exception may be of the line that raises it.
           raise NeedsAll if error && before.nil?
 
           list.each do |value|

@@ -8,9 +8,9 @@
 // Where records are used up, pairs of further keys are lost. A counter says how many records the launch needed. If they
 // are more than there were, the host runs the launch again with more.
 //
-// In front of it, each block of threads has a small table in shared memory, for keys of one word that it meets first. An
-// entry has what the block's values of its key combine to. In the end the block adds all entries to the large table. A
-// pair for which there is no entry, or none that is ready, goes to the large table, so no thread waits here either.
+// In front of this table, each block of threads has a small one in shared memory, for keys of one word that it meets
+// first. An entry has what the block's values of its key combine to. In the end the block adds all entries to the large
+// table. A pair for which there is no entry, or none that is ready, goes to the large table, so no thread waits here.
 // Source: Soren, 2011, has tables of blocks of threads for programs with few keys.
 
 // The order of a record whose key another record has: two threads inserted it at the same time.
