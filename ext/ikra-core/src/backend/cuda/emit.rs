@@ -66,8 +66,8 @@ const GROUP_THREADS: u32 = 128;
 /// How many groups a block of threads has in its own table, in shared memory. With it, a histogram of 768 keys takes
 /// two thirds of the time. Where keys are Strings, the memory serves better as a cache for their bytes: the words of
 /// 60 MB took 0.85 ms on an H200 with 256 groups, and 0.96 with 1024.
-const NEAR: u32 = 1024;
-const NEAR_TEXTS: u32 = 256;
+const BLOCK_GROUPS: u32 = 1024;
+const BLOCK_GROUPS_OF_TEXTS: u32 = 256;
 
 /// Generated code, and how to call it.
 #[derive(Clone, Debug, PartialEq)]
@@ -614,7 +614,7 @@ impl<'a> Shared<'a> {
         }
         let over = if self.looks() { "  if (launch_is_over(args.launch)) return;\n" } else { "" };
         let [before, each, behind] = self.privatized_parts();
-        let [clear, merge] = self.near_parts();
+        let [clear, merge] = self.block_group_parts();
         let (before, behind) = (clear + &before, behind + &merge);
         format!(
             "{head} {{
@@ -643,8 +643,8 @@ impl<'a> Shared<'a> {
     }
 
     /// How many groups a block of threads has in its own table.
-    fn near(&self) -> u32 {
-        if self.word_keys().flatten().is_some() { NEAR_TEXTS } else { NEAR }
+    fn block_groups(&self) -> u32 {
+        if self.word_keys().flatten().is_some() { BLOCK_GROUPS_OF_TEXTS } else { BLOCK_GROUPS }
     }
 
     /// Whether no job writes the bytes of keys.
@@ -653,13 +653,16 @@ impl<'a> Shared<'a> {
     }
 
     /// The code of a block for its own groups: before the first job, and after the last one.
-    fn near_parts(&self) -> [String; 2] {
+    fn block_group_parts(&self) -> [String; 2] {
         let Some(text) = self.word_keys() else { return Default::default() };
-        let (near, fixed) = (self.near(), self.is_fixed(text));
+        let (count, fixed) = (self.block_groups(), self.is_fixed(text));
         let args = if self.indirect() { "args.args->" } else { "args." };
         let bytes = text.map_or("nullptr".to_owned(), |text| format!("&{}", self.slot(text, "0")));
         let bytes = bytes.replacen("args.", args, 1);
-        [format!("  clear_near<{near}>();\n"), format!("  merge_near<{near}, {fixed}>({args}groups, {bytes});\n")]
+        [
+            format!("  clear_block_groups<{count}>();\n"),
+            format!("  merge_block_groups<{count}, {fixed}>({args}groups, {bytes});\n"),
+        ]
     }
 
     /// The number of lanes of a team, as an expression.

@@ -167,40 +167,40 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
 }
 
 // How often a thread looks for an entry.
-const u32 NEAR_TRIES = 8;
+const u32 ENTRY_TRIES = 8;
 // The states of an entry that some thread writes, and of one that is ready. The upper half of the latter is the
 // fingerprint of the key's hash. 0: the entry is free.
-const u64 NEAR_BUSY = 1, NEAR_READY = 2;
+const u64 ENTRY_BUSY = 1, ENTRY_READY = 2;
 // Terms of a block's sums are less than this. If the upper half of a sum reaches that, the pairs are not for tables.
-const i32 NEAR_LIMIT = 1 << 30;
+const i32 TERM_LIMIT = 1 << 30;
 
-template <u32 NEAR>
-struct NearGroups {
-  u64 states[NEAR];
-  u64 keys[NEAR];
-  u64 totals[NEAR];
-  u64 firsts[NEAR];
+template <u32 GROUPS>
+struct BlockGroups {
+  u64 states[GROUPS];
+  u64 keys[GROUPS];
+  u64 totals[GROUPS];
+  u64 firsts[GROUPS];
 };
-template <u32 NEAR>
-INLINE NearGroups<NEAR> &near_groups() {
-  __shared__ NearGroups<NEAR> groups;
+template <u32 GROUPS>
+INLINE BlockGroups<GROUPS> &block_groups() {
+  __shared__ BlockGroups<GROUPS> groups;
   return groups;
 }
 
 // All threads of the block call it, before the first pair.
-template <u32 NEAR>
-INLINE void clear_near() {
-  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) near_groups<NEAR>().states[at] = 0;
+template <u32 GROUPS>
+INLINE void clear_block_groups() {
+  for (u32 at = threadIdx.x; at < GROUPS; at += blockDim.x) block_groups<GROUPS>().states[at] = 0;
   __syncthreads();
 }
 
 // Whether a block may combine a value before the table does. Sums of Floats have more words than an entry.
-INLINE bool near_takes(const GroupTable &table, i64 value) {
+INLINE bool block_takes(const GroupTable &table, i64 value) {
   if (table.combine == COMBINE_FLOATS) return false;
-  return table.combine != COMBINE_SUM || (value < NEAR_LIMIT && value > -NEAR_LIMIT);
+  return table.combine != COMBINE_SUM || (value < TERM_LIMIT && value > -TERM_LIMIT);
 }
 
-INLINE void combine_near(const GroupTable &table, u64 *total, u64 *first, i64 value, u64 order) {
+INLINE void combine_in_block(const GroupTable &table, u64 *total, u64 *first, i64 value, u64 order) {
   if (table.combine == COMBINE_SUM) {
     // shared memory adds words of 32 bits by itself, but not those of 64
     u32 *halves = (u32 *)total;
@@ -208,7 +208,7 @@ INLINE void combine_near(const GroupTable &table, u64 *total, u64 *first, i64 va
     const u32 more = u32(u64(value) >> 32) + (before + u32(value) < before ? 1 : 0);
     if (more != 0) {
       const i32 upper = i32(atomicAdd(halves + 1, more) + more);
-      if (upper >= NEAR_LIMIT || upper <= -NEAR_LIMIT) refuse(table);
+      if (upper >= TERM_LIMIT || upper <= -TERM_LIMIT) refuse(table);
     }
   } else if (table.combine == COMBINE_MIN) {
     if (value < *(volatile i64 *)total) atomicMin((i64 *)total, value);
@@ -352,54 +352,54 @@ static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash,
   }
 }
 
-// Adds a pair to the block's table. Whether there was an entry for it.
-template <u32 NEAR, bool FIXED>
-static __device__ bool add_near(
+// Adds a pair to the block's table. False: no entry is free for it or has its key.
+template <u32 GROUPS, bool FIXED>
+static __device__ bool add_in_block(
     const GroupTable &table, const u8 *bytes, u64 key, u64 hash, i64 value, u64 order) {
-  NearGroups<NEAR> &near = near_groups<NEAR>();
-  const u64 ready = (hash & 0xffffffff00000000ull) | NEAR_READY;
-  u32 at = u32(hash >> 22) % NEAR;
-  for (u32 tries = 0; tries < NEAR_TRIES; ++tries) {
-    u64 state = *(volatile u64 *)(near.states + at);
+  BlockGroups<GROUPS> &own = block_groups<GROUPS>();
+  const u64 ready = (hash & 0xffffffff00000000ull) | ENTRY_READY;
+  u32 at = u32(hash >> 22) % GROUPS;
+  for (u32 tries = 0; tries < ENTRY_TRIES; ++tries) {
+    u64 state = *(volatile u64 *)(own.states + at);
     if (state == 0) {
-      state = atomicCAS(near.states + at, 0ull, NEAR_BUSY);
+      state = atomicCAS(own.states + at, 0ull, ENTRY_BUSY);
       if (state == 0) {
-        near.keys[at] = key;
-        near.totals[at] = u64(value);
-        near.firsts[at] = order;
+        own.keys[at] = key;
+        own.totals[at] = u64(value);
+        own.firsts[at] = order;
         __threadfence_block();
-        *(volatile u64 *)(near.states + at) = ready;
+        *(volatile u64 *)(own.states + at) = ready;
         return true;
       }
     }
-    if (state == NEAR_BUSY) continue;
-    if (state == ready && same_key<FIXED>(bytes, *(volatile u64 *)(near.keys + at), key)) {
-      combine_near(table, near.totals + at, near.firsts + at, value, order);
+    if (state == ENTRY_BUSY) continue;
+    if (state == ready && same_key<FIXED>(bytes, *(volatile u64 *)(own.keys + at), key)) {
+      combine_in_block(table, own.totals + at, own.firsts + at, value, order);
       return true;
     }
-    at = (at + 1) % NEAR;
+    at = (at + 1) % GROUPS;
   }
   return false;
 }
 
 // Adds the entries of the block's table to the large one. All threads of the block call it, behind the last pair.
-template <u32 NEAR, bool FIXED>
-INLINE void merge_near(const GroupTable &table, const u8 *bytes) {
+template <u32 GROUPS, bool FIXED>
+INLINE void merge_block_groups(const GroupTable &table, const u8 *bytes) {
   __syncthreads();
-  const NearGroups<NEAR> &near = near_groups<NEAR>();
-  for (u32 at = threadIdx.x; at < NEAR; at += blockDim.x) {
-    if (near.states[at] == 0) continue;
-    const u64 key = near.keys[at];
+  const BlockGroups<GROUPS> &own = block_groups<GROUPS>();
+  for (u32 at = threadIdx.x; at < GROUPS; at += blockDim.x) {
+    if (own.states[at] == 0) continue;
+    const u64 key = own.keys[at];
     const u64 hash = key_hash<FIXED>(bytes, key, table.seed);
-    add_to(table, WordKey<FIXED>{bytes, key}, hash, i64(near.totals[at]), near.firsts[at]);
+    add_to(table, WordKey<FIXED>{bytes, key}, hash, i64(own.totals[at]), own.firsts[at]);
   }
 }
 
-template <u32 NEAR, bool FIXED>
+template <u32 GROUPS, bool FIXED>
 static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
   const u64 hash = key_hash<FIXED>(bytes, u64(key), table.seed);
   value = word_of(table, value);
-  if (near_takes(table, value) && add_near<NEAR, FIXED>(table, bytes, u64(key), hash, value, u64(order))) return;
+  if (block_takes(table, value) && add_in_block<GROUPS, FIXED>(table, bytes, u64(key), hash, value, u64(order))) return;
   add_to(table, WordKey<FIXED>{bytes, u64(key)}, hash, value, u64(order));
 }
 
