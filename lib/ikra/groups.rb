@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "groups/columns"
+
 module Ikra
   # The result of {Parallel#pmap_reduce} with `lazy: true`: pairs of keys and values, in order.
   #
@@ -16,12 +18,16 @@ module Ikra
       @pairs = pairs
     end
 
+    # @api private
+    # The result of {Reducing} whose groups stay in columns (see Columns#initialize).
+    def self.columns(*columns) = Columns.new(*columns)
+
     # @return [Integer] the number of pairs
     def size = @pairs.size
 
     # @param key
     # @return [Object, nil] the value of the key's group
-    def [](key) = @pairs.is_a?(Hash) ? @pairs[key] : @pairs.assoc(key)&.last
+    def [](key) = @pairs.is_a?(Array) ? @pairs.assoc(key)&.last : @pairs[key]
 
     # @yieldparam pair [Array] a key and its value
     # @return [self, Enumerator]
@@ -49,8 +55,12 @@ module Ikra
     # @yieldparam out [Emitter]
     # @return (see Parallel#pmap_reduce)
     def map_reduce(combine = nil, reduce: nil, order: :first, lazy: false, engine: nil, **options, &block)
-      Ikra.__map_reduce(@pairs.to_a, combine, reduce, order, lazy, { engine: engine, **options }, block)
+      Ikra.__map_reduce(__base(options), combine, reduce, order, lazy, { engine: engine, **options }, block)
     end
+
+    # @api private
+    # What a second pass runs over: the pairs, or a chain that has them.
+    def __base(options) = @pairs.is_a?(Columns) ? @pairs.chain(options) : @pairs.to_a
 
     # Without the values.
     def inspect = "#<#{self.class} of #{size}>"
@@ -70,10 +80,15 @@ module Ikra
     # @api private
     def __top(pairs, count)
       count = __count(count) or raise ArgumentError, "no number of pairs"
-      keys, values = pairs.is_a?(Hash) ? [pairs.keys, pairs.values] : [pairs.map(&:first), pairs.map(&:last)]
+      values = pairs.is_a?(Array) ? pairs.map(&:last) : pairs.values
       places = __places_of_greatest(values, count)
       order = Operation.stable(places.size) { |i, j| Operation.compare(values[places[j]], values[places[i]]) { |one, other| one <=> other } }
-      order.first(count).map { |at| [keys[places[at]], values[places[at]]] }
+      found = places.values_at(*order.first(count))
+      case pairs
+      when Array then pairs.values_at(*found)
+      when Hash then pairs.keys.values_at(*found).zip(values.values_at(*found))
+      else pairs.at(found)
+      end
     end
 
     private

@@ -124,7 +124,10 @@ module Ikra
     # The code that +reduce+ calls.
     attr_writer :reduces
 
-    # The result: a Hash, or the pairs themselves where nothing combines or reduces them.
+    # Whether groups may stay in columns.
+    attr_writer :stays
+
+    # The result: a Hash, {Groups::Columns}, or the pairs themselves where nothing combines or reduces them.
     def value
       left = true
       value = catch(self) { computed.tap { left = false } }
@@ -150,6 +153,7 @@ module Ikra
       # Without elements there are no lists.
       keys, values, starts, combined = emitted(@base, grouped)
       return (keys ? Reducing.list(keys).zip(Reducing.list(values)) : []) unless grouped
+      return Groups.columns(*keys) if combined == :columns
       return {} if keys.nil? || keys.size.zero?
 
       keys, values, starts = Ikra.__by_hash(keys, values) unless starts || combined
@@ -232,7 +236,7 @@ module Ikra
       how, method = TABLED[@combine] if @combine.is_a?(Symbol)
       return {} unless how && own?(method)
 
-      { __combine: how, __engine: @engine || :auto }
+      { __combine: how, __engine: @engine || :auto, **(@stays ? { __columns: true } : {}) }
     end
 
     # Whether an operator is Ruby's own. Floats have no operators of bits.
@@ -448,6 +452,7 @@ module Ikra
       %i[combine reduce].each { |name| Ikra.__emits(method(name).to_proc) if respond_to?(name, true) }
       combine = ->(one, other) { job.__send__(:combine, one, other) } if respond_to?(:combine, true)
       reduce = ->(key, values) { job.__send__(:reduce, key, values) } if respond_to?(:reduce, true)
+      source = source.__base(options) if source.is_a?(Groups)
       source = source.to_a unless [Array, Range, Lazy, MDArray].any? { |type| source.is_a?(type) }
       map = proc { |x, out| job.__emitting_to(out).__send__(:map, x) }
       Ikra.__map_reduce(source, combine, reduce, order, lazy, options, map, reduce && method(:reduce).to_proc)
@@ -489,6 +494,7 @@ module Ikra
       in_slabs = base.is_a?(Lazy) && base.in_slabs?
       reducing = (in_slabs ? MergedReducing : Reducing).new(base, combine, reduce, order, options, block)
       reducing.reduces = reduces
+      reducing.stays = lazy && !in_slabs && reduce.nil? && order != :key
       at_once = lambda do
         # Each slab is measured by itself.
         found = in_slabs ? reducing.value : __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }

@@ -145,11 +145,13 @@ pub enum Flag {
     Texts,
     /// With [`Flag::Tables`], a section whose keys are Strings is not run on the host.
     NoTexts,
+    /// With [`Flag::Tables`], groups stay in columns.
+    Columns,
 }
 
 impl Flag {
     /// The flags that are options, by their names. [`Flag::Exact`] is a part of `__reduce`.
-    const NAMED: [(&str, Self); 17] = [
+    const NAMED: [(&str, Self); 18] = [
         ("__again", Self::Again),
         ("__only", Self::Only),
         ("__pure", Self::Pure),
@@ -167,6 +169,7 @@ impl Flag {
         ("__counts", Self::Counts),
         ("__texts", Self::Texts),
         ("__no_texts", Self::NoTexts),
+        ("__columns", Self::Columns),
     ];
 
     fn bit(self) -> u32 {

@@ -15,6 +15,7 @@ use crate::ruby::gvl::Polls;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::list;
 use crate::ruby::workers;
+use crate::section::columns::columns;
 use crate::section::collect::{Filling, at, clock_of, keeping_gvl, picked, working};
 use crate::section::listed::{self, UTF8, When, held};
 use crate::section::sums::unrounded;
@@ -330,16 +331,20 @@ pub(super) fn combined(
 }
 
 /// The groups that a kernel made on a backend, as [`super::grouping::pairs`] gives them. `how` is what the caller asked
-/// for.
+/// for. With `stay`, and where this can be: `[columns, nil, nil, :columns]` ([`columns`]).
 ///
 /// # Errors
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
-pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &mut Emitted, how: Option<Combine>) -> Result<RArray, Error> {
+pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &mut Emitted, how: Option<Combine>, stay: bool) -> Result<RArray, Error> {
     let (ruby, repr) = (unpacker.ruby, repr_of_keys(unpacker));
     match repr {
         Some(Repr::Str) => groups.merge_texts(unpacker.bytes()),
         Some(_) => {}
         None => groups.merge_parts(unpacker.bytes()),
+    }
+    let nil = ruby.qnil().as_value();
+    if let Some(columns) = if stay { columns(unpacker, groups, repr)? } else { None } {
+        return Ok(ruby.ary_new_from_values(&[columns.as_value(), nil, nil, ruby.to_symbol("columns").as_value()]));
     }
     let values = match (how, groups.how.floats) {
         (Some(Combine::Total), true) => partial_sums(ruby, groups.float_parts())?,

@@ -1,12 +1,13 @@
 //! What runs on a backend for a Ruby call.
 //!
 //! Here: one section, from the call to its value ([`engine`]); operations over whole arrays ([`over`], [`collect`],
-//! [`grouping`], [`combining`], [`sums`]); captured Hashes ([`hash_updates`]); array expressions that are not computed
+//! [`grouping`], [`combining`], [`columns`], [`sums`]); captured Hashes ([`hash_updates`]); array expressions that are not computed
 //! yet ([`pending`], [`form`]); the seed of `rand` ([`random`]). Not here: each single step, which the other folders
 //! have.
 //! Invariant: only this folder launches kernels.
 
 pub mod collect;
+mod columns;
 pub mod combining;
 pub mod engine;
 pub mod form;

@@ -138,7 +138,8 @@ impl Section<'_> {
                 (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
             (None, Some(_)) if let ResultLocation::Grouped(mut groups) = result => {
-                let found = combining::emitted(unpacker, &mut groups, self.request.settings.combine)?;
+                let Settings { combine, flags, .. } = self.request.settings;
+                let found = combining::emitted(unpacker, &mut groups, combine, flags.has(Flag::Columns))?;
                 combining::tell_of_emitted(unpacker, &groups, self.backend.name())?;
                 (None, found.as_value())
             }

@@ -67,6 +67,7 @@ use std::sync::Arc;
 /// * `__texts: true`: a section whose results are no Strings ended as `:refused`.
 /// * `__no_texts: true`: a section with `__tables` whose keys are Strings ended as `:refused`, unless it ran on a
 ///   device.
+/// * `__columns: true`: the groups of a section with `__tables` stay in columns, where they can.
 /// * `__pairs: true`, `__groups: true`: results are the last pairs of chains of `Ikra::Pair`. The value is what
 ///   [`crate::section::grouping::pairs`] makes of all pairs.
 pub type Arguments = (Symbol, Symbol, Value, u64, Option<RHash>, Proc, Option<RArray>);
