@@ -15,8 +15,8 @@ use crate::ruby::gvl::Polls;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::list;
 use crate::ruby::workers;
-use crate::section::columns::columns;
 use crate::section::collect::{Filling, at, clock_of, keeping_gvl, picked, working};
+use crate::section::columns::columns;
 use crate::section::listed::{self, UTF8, When, held};
 use crate::section::sums::unrounded;
 use ikra_core::backend::collective::Workers;
@@ -335,12 +335,17 @@ pub(super) fn combined(
 ///
 /// # Errors
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
-pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &mut Emitted, how: Option<Combine>, stay: bool) -> Result<RArray, Error> {
+pub(super) fn emitted(
+    unpacker: &Unpacker<'_>,
+    groups: &mut Emitted,
+    how: Option<Combine>,
+    stay: bool,
+) -> Result<RArray, Error> {
     let (ruby, repr) = (unpacker.ruby, repr_of_keys(unpacker));
     match repr {
-        Some(Repr::Str) => groups.merge_texts(unpacker.bytes()),
+        Some(Repr::Str) => keeping_gvl(ruby, |on| groups.merge_texts(on, unpacker.bytes()))?,
         Some(_) => {}
-        None => groups.merge_parts(unpacker.bytes()),
+        None => keeping_gvl(ruby, |on| groups.merge_parts(on, unpacker.bytes()))?,
     }
     let nil = ruby.qnil().as_value();
     if let Some(columns) = if stay { columns(unpacker, groups, repr)? } else { None } {

@@ -14,6 +14,7 @@
 //! least one of a group decides where the group is.
 
 use super::Workers;
+use super::equal;
 use super::float_totals::{FixedSum, Seen, ordered};
 use super::groups::seed;
 use super::keys::{self, Key, KeyTable, canonical};
@@ -24,7 +25,6 @@ use crate::types::StrWord;
 use crate::types::keys::words_of;
 use parking_lot::Mutex;
 use std::any::Any;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What the values of a group combine to.
@@ -640,66 +640,58 @@ impl Emitted {
     }
 
     /// Makes one group of those whose keys are equal Strings, of which each thread may have one, and each encoding.
-    pub fn merge_texts(&mut self, bytes: &[u8]) {
-        match self.how.has_sums() {
-            true => self.merge_texts_with::<FixedSum>(bytes),
-            false => self.merge_texts_with::<i128>(bytes),
-        }
-    }
-
-    fn merge_texts_with<T: Total>(&mut self, bytes: &[u8]) {
-        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(T::all(self)));
-        let mut known = HashMap::new();
-        for (key, total) in keys.into_iter().zip(totals) {
-            let (text, encoding) = text_of(bytes)(StrWord(key));
-            let next = self.keys.len();
-            room::reserve_entry(&mut known);
-            let group = *known.entry((text, encoding as u8)).or_insert(next);
-            self.merge(group, key, total);
-        }
+    ///
+    /// # Errors
+    /// `Device` when the system cannot start threads.
+    pub fn merge_texts(&mut self, on: Workers<'_>, bytes: &[u8]) -> Result<()> {
+        let (seed, text) = (seed(), text_of(bytes));
+        let hash = |key| {
+            let hash = seed.hash(seed.word(text(StrWord(key)).0));
+            Some((hash >> 32) as u32 ^ hash as u32)
+        };
+        self.merge_equal(on, hash, |one, other| text(StrWord(one)) == text(StrWord(other)))
     }
 
     /// Makes one group of those whose keys of several parts are equal.
-    pub fn merge_parts(&mut self, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// As [`Emitted::merge_texts`].
+    pub fn merge_parts(&mut self, on: Workers<'_>, bytes: &[u8]) -> Result<()> {
+        if !self.is_split {
+            return Ok(());
+        }
+        let (seed, text, words) = (seed(), text_of(bytes), std::mem::take(&mut self.words));
+        let own = |key: u64| &words[key as usize..];
+        let hash = |key| (!keys::is_alone(own(key))).then(|| keys::hash_of(seed, own(key), &text));
+        let merged = self.merge_equal(on, hash, |one, other| keys::same(own(one), own(other), &text));
+        self.words = words;
+        merged
+    }
+
+    /// Makes one group of those whose keys are equal. Where the launch is cancelled, groups mean nothing.
+    fn merge_equal(
+        &mut self,
+        on: Workers<'_>,
+        hash: impl Fn(u64) -> Option<u32> + Sync,
+        same: impl Fn(u64, u64) -> bool + Sync,
+    ) -> Result<()> {
         match self.how.has_sums() {
-            _ if !self.is_split => {}
-            true => self.merge_parts_with::<FixedSum>(bytes),
-            false => self.merge_parts_with::<i128>(bytes),
+            true => self.merge_all::<FixedSum>(on, hash, same),
+            false => self.merge_all::<i128>(on, hash, same),
         }
     }
 
-    fn merge_parts_with<T: Total>(&mut self, bytes: &[u8]) {
-        let (seed, text) = (seed(), text_of(bytes));
-        let (keys, totals) = (std::mem::take(&mut self.keys), std::mem::take(T::all(self)));
-        let mask = (2 * keys.len() + 1).next_power_of_two() - 1;
-        let mut slots: Vec<u32> = room::filled(0, mask + 1);
-        for (key, total) in keys.into_iter().zip(totals) {
-            let own = &self.words[key as usize..];
-            let (mut at, mut group) = (keys::hash_of(seed, own, &text) as usize & mask, self.keys.len());
-            if !keys::is_alone(own) {
-                while slots[at] != 0 {
-                    let known = slots[at] as usize - 1;
-                    if keys::same(own, &self.words[self.keys[known] as usize..], &text) {
-                        group = known;
-                        break;
-                    }
-                    at = (at + 1) & mask;
-                }
-                slots[at] = group as u32 + 1;
-            }
-            self.merge(group, key, total);
+    fn merge_all<T: Total>(
+        &mut self,
+        on: Workers<'_>,
+        hash: impl Fn(u64) -> Option<u32> + Sync,
+        same: impl Fn(u64, u64) -> bool + Sync,
+    ) -> Result<()> {
+        let (combine, groups) = (self.how.combine, (std::mem::take(&mut self.keys), std::mem::take(T::all(self))));
+        if let Some(merged) = equal::merge(on, groups, hash, same, |one, other| one.merge(other, combine))? {
+            (self.keys, *T::all(self)) = merged;
         }
-    }
-
-    /// Adds to a group, or makes it.
-    fn merge<T: Total>(&mut self, group: usize, key: u64, total: T) {
-        let combine = self.how.combine;
-        if group == self.keys.len() {
-            room::push(&mut self.keys, key);
-            room::push(T::all(self), total);
-        } else {
-            T::all(self)[group].merge(total, combine);
-        }
+        Ok(())
     }
 
     /// The words of a key of several parts.
@@ -851,6 +843,7 @@ mod tests {
     use super::super::testing::{Random, on_host};
     use super::*;
     use crate::types::Encoding;
+    use std::collections::HashMap;
 
     const ALL: [Combine; 5] = [Combine::Sum, Combine::Min, Combine::Max, Combine::And, Combine::Or];
 
@@ -935,7 +928,7 @@ mod tests {
         }
         let mut found = Emitted::new(Grouping::new(Combine::Sum));
         on_host(|on| found.take(on, emitters.into()).map(Some));
-        found.merge_texts(&bytes);
+        on_host(|on| found.merge_texts(on, &bytes).map(Some));
         let mut expected: Vec<Known<'_>> = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             let text = texts[at % texts.len()];

@@ -26,6 +26,7 @@
 //! appear, so those results are deterministic, too.
 
 pub mod emitted;
+mod equal;
 pub mod exact_sum;
 pub mod float_totals;
 pub mod groups;
