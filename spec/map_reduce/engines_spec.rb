@@ -131,6 +131,8 @@ RSpec.describe "the engines of pmap_reduce" do
   it "are told by Ikra.explain" do
     list = Array.new(50_000) { |i| i % 100 }
     told = Ikra.explain { list.pmap_reduce(:+, backend: :cpu) { |x, out| out.emit(x, 1) } }.to_s
+    expect(told).to match(/engine :direct in the kernel, 100 keys found in 50000 pairs, 0 split by hashes/)
+    told = Ikra.explain { list.pmap_reduce(:+, backend: :cpu) { |x, out| out.emit(x * 50, 1) } }.to_s
     expect(told).to match(/engine :small in the kernel, 100 keys found in 50000 pairs, 0 split by hashes/)
     told = Ikra.explain { list.pmap_reduce(:+, backend: :cpu) { |x, out| out.emit(x % 2 << 20 | x, 1); out.emit(x * 0x1234567, 1) } }.to_s
     expect(told).to match(/engine :small in the kernel, 199 keys found in 100000 pairs/)

@@ -385,7 +385,11 @@ pub(super) fn emitted(
 pub(super) fn tell_of_emitted(unpacker: &Unpacker<'_>, groups: &Emitted, backend: &'static str) -> Result<(), Error> {
     Clock::start(unpacker.ruby).step(unpacker.ruby, || {
         let Emitted { pairs, split, keys, .. } = groups;
-        let engine = if pairs.is_none() || *split > 0 { Engine::Hash } else { Engine::Small };
+        let engine = match pairs {
+            _ if groups.are_direct() => Engine::Direct,
+            Some(_) if *split == 0 => Engine::Small,
+            _ => Engine::Hash,
+        };
         let (engine, keys) = (engine.name(), keys.len());
         let of = pairs.map(|pairs| format!(" in {pairs} pairs, {split} split by hashes")).unwrap_or_default();
         let why = format!("engine :{engine} in the kernel, {keys} keys found{of}");

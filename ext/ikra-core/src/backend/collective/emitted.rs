@@ -3,17 +3,19 @@
 //! Here: [`Emitter`], which one thread of a launch fills, and [`Emitted`], the groups that all of them make. Not here:
 //! how generated code calls it, and groups of elements that are in memory ([`super::table`]).
 //!
-//! 1. Pairs wait in a short list, so that memory loads their slots at the same time.
-//! 2. They are added to the thread's own table, which fits its cache (`:small`).
-//! 3. Where that is full, pairs with new keys are split by the upper bits of their hashes. Each part is a short list
+//! 1. Sums of Integers with keys in a small range are in cells of their own (`:direct`, [`super::cells`]).
+//! 2. Other pairs wait in a short list, so that memory loads their slots at the same time.
+//! 3. They are added to the thread's own table, which fits its cache (`:small`).
+//! 4. Where that is full, pairs with new keys are split by the upper bits of their hashes. Each part is a short list
 //!    before a table of its own, so that pairs meet tables that are in the cache, too (`:hash`). Memory grows with the
 //!    number of keys, not with that of pairs.
-//! 4. In the end each part of all hashes is merged by one worker, and groups are ordered by their first pairs.
+//! 5. In the end each part of all hashes is merged by one worker, and groups are ordered by their first pairs.
 //!
 //! Invariant: nothing depends on which thread ran which element. The order of a pair is a number of its own, and the
 //! least one of a group decides where the group is.
 
 use super::Workers;
+use super::cells::{CELLS, Cells};
 use super::equal;
 use super::float_totals::{FixedSum, Seen, ordered};
 use super::groups::seed;
@@ -46,6 +48,8 @@ pub struct Grouping {
     pub floats: bool,
     /// The most groups of a thread's own table.
     pub private: usize,
+    /// The first word that has a cell, for sums of Integers. None: no word has one.
+    pub first_cell: Option<i64>,
     /// Whether the kernel must not run twice over its columns, because it reads what it stores. Then a table on a
     /// device that has too little room refuses the groups.
     pub once: bool,
@@ -53,7 +57,12 @@ pub struct Grouping {
 
 impl Grouping {
     pub fn new(combine: Combine) -> Self {
-        Self { combine, floats: false, private: MOST_OWN, once: false }
+        Self { combine, floats: false, private: MOST_OWN, first_cell: None, once: false }
+    }
+
+    /// The first word that has a cell, if sums may be in cells.
+    pub fn cell(self) -> Option<i64> {
+        self.first_cell.filter(|_| self.combine == Combine::Sum && !self.floats)
     }
 
     /// Whether totals are sums of Floats, which have more words than others.
@@ -358,6 +367,8 @@ impl Names {
 
 /// What one thread of a launch has grouped.
 pub struct Emitter {
+    /// Generated code adds to them.
+    pub(in crate::backend) cells: Cells,
     how: Grouping,
     seed: &'static Seed,
     waiting: [Pair; BATCH],
@@ -463,6 +474,7 @@ impl Emitter {
 
     fn with_seed(how: Grouping, seed: &'static Seed) -> Self {
         Self {
+            cells: Cells::new(how.cell()),
             how,
             seed,
             waiting: [Pair::default(); BATCH],
@@ -478,6 +490,9 @@ impl Emitter {
 
     /// Adds a pair. It does not unwind: [`Emitted::take`] does.
     pub fn push(&mut self, key: u64, value: i64, order: u64) {
+        if self.cells.add(key, value, order) {
+            return;
+        }
         self.waiting[self.waits] = Pair { key, value, order };
         self.waits += 1;
         if self.waits < BATCH {
@@ -524,6 +539,16 @@ impl Emitter {
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(add)) {
             self.panic = Some(panic);
+        }
+    }
+
+    /// Adds what is in cells to the table.
+    fn empty_cells(&mut self) {
+        self.pairs += self.cells.pairs;
+        if let Tables::Words(own) = &mut self.tables {
+            for (key, cell) in self.cells.used() {
+                own.table.merge(self.seed, Group { key, first: cell.first, total: cell.total.into() }, Combine::Sum);
+            }
         }
     }
 
@@ -694,6 +719,12 @@ impl Emitted {
         Ok(())
     }
 
+    /// Whether all keys had cells.
+    pub fn are_direct(&self) -> bool {
+        let reached = |first: i64| self.keys.iter().all(|key| key.wrapping_sub(first as u64) < CELLS as u64);
+        self.how.cell().is_some_and(reached)
+    }
+
     /// The words of a key of several parts.
     pub fn parts(&self, key: u64) -> &[u64] {
         let words = &self.words[key as usize..];
@@ -725,6 +756,7 @@ impl Emitted {
             }
             emitter.add_waiting();
             emitter.waits = 0;
+            emitter.empty_cells();
             self.pairs = Some(self.pairs.unwrap_or(0) + emitter.pairs);
             seen.merge(emitter.seen);
         }
@@ -890,7 +922,8 @@ mod tests {
                     (0..n).map(|_| (key(random.word()), random.word() as i64 >> (random.word() & 63))).collect();
                 for private in [0, 1, 7, MOST_OWN] {
                     for combine in if n > 1001 { &ALL[..1] } else { &ALL[..] } {
-                        let how = Grouping { private, ..Grouping::new(*combine) };
+                        let first_cell = (private % 2 == 0).then_some(3);
+                        let how = Grouping { private, first_cell, ..Grouping::new(*combine) };
                         check(&pairs, how, seed(), &format!("{n} of {kinds}"));
                     }
                 }

@@ -25,6 +25,7 @@
 //! Scans are split differently: see [`scan`]. Sorting is stable, and groups are numbered in the order in which they
 //! appear, so those results are deterministic, too.
 
+pub mod cells;
 pub mod emitted;
 mod equal;
 pub mod exact_sum;

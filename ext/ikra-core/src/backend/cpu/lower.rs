@@ -18,6 +18,8 @@ use super::pairs::{Lane, Lanes, Pairs};
 use super::reservation;
 use super::state::{self, offset};
 use crate::backend::Key;
+use crate::backend::collective::cells::{Cell, Cells};
+use crate::backend::collective::emitted::Emitter;
 use crate::error::{Error, Result};
 use crate::ir::privatized::Privatized;
 use crate::ir::ticks::LoopOverTicks;
@@ -35,6 +37,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem::offset_of;
 
 /// Facts about a whole program, which are found before its functions are translated.
 pub struct Facts {
@@ -736,7 +739,7 @@ impl Lowering<'_, '_> {
                 let [value, order] = [value, order].map(|operand| self.get(*operand));
                 let key = key.map(|key| self.get(key));
                 match (key, text) {
-                    (Some(key), None) => self.help(Helper::Emit, &[groups, key, value, order])?,
+                    (Some(key), None) => return self.emit([groups, key, value, order]),
                     (Some(key), Some(column)) => {
                         let (bytes, _) = self.place(*column, Operand::I64(0));
                         self.help(Helper::EmitText, &[groups, key, value, order, bytes])?
@@ -1447,6 +1450,47 @@ impl Lowering<'_, '_> {
     fn low_half(&mut self, value: Value) -> Value {
         let half = self.b.ins().ireduce(types::I32, value);
         self.b.ins().uextend(types::I64, half)
+    }
+
+    /// Emits a pair: adds to the cell of its key ([`Cells::add`]), if it has one.
+    fn emit(&mut self, [groups, key, value, order]: [Value; 4]) -> Result<Flow> {
+        let flags = MemFlagsData::trusted();
+        let at = |field: usize| (offset_of!(Emitter, cells) + field) as i32;
+        let [pairs, total, first] =
+            [offset_of!(Cells, pairs), offset_of!(Cells, rows), offset_of!(Cells, rows) + offset_of!(Cell, first)]
+                .map(at);
+        let [cell, fits, call, done] = [(); 4].map(|()| self.b.create_block());
+        self.b.set_cold_block(call);
+        let base = self.b.ins().load(types::I64, flags, groups, at(offset_of!(Cells, base)));
+        let count = self.b.ins().load(types::I64, flags, groups, at(offset_of!(Cells, count)));
+        let place = self.b.ins().isub(key, base);
+        let has_cell = self.b.ins().icmp(IntCC::UnsignedLessThan, place, count);
+        self.b.ins().brif(has_cell, cell, &[], call, &[]);
+        self.b.seal_block(cell);
+        self.b.switch_to_block(cell);
+        let bytes = self.b.ins().imul_imm_s(place, size_of::<Cell>() as i64);
+        let row = self.b.ins().iadd(groups, bytes);
+        let before = self.b.ins().load(types::I64, flags, row, total);
+        let (sum, overflows) = self.b.ins().sadd_overflow(before, value);
+        self.b.ins().brif(overflows, call, &[], fits, &[]);
+        for block in [fits, call] {
+            self.b.seal_block(block);
+        }
+        self.b.switch_to_block(fits);
+        self.b.ins().store(flags, sum, row, total);
+        let earlier = self.b.ins().load(types::I64, flags, row, first);
+        let least = self.b.ins().umin(earlier, order);
+        self.b.ins().store(flags, least, row, first);
+        let taken = self.b.ins().load(types::I64, flags, groups, pairs);
+        let taken = self.b.ins().iadd_imm_s(taken, 1);
+        self.b.ins().store(flags, taken, groups, pairs);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(call);
+        self.help(Helper::Emit, &[groups, key, value, order])?;
+        self.b.ins().jump(done, &[]);
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        Ok(Flow::On)
     }
 
     fn help(&mut self, helper: Helper, args: &[Value]) -> Result<Value> {

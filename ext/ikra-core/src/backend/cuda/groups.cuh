@@ -11,6 +11,7 @@
 // In front of this table, each block of threads has a small one in shared memory, for keys of one word that it meets
 // first. An entry has what the block's values of its key combine to. In the end the block adds all entries to the large
 // table. A pair for which there is no entry, or none that is ready, goes to the large table, so no thread waits here.
+// Keys in a small range need no search: the block has a cell for each, where values are Integers that are added.
 // Source: Soren, 2011, has tables of blocks of threads for programs with few keys.
 
 // The order of a record whose key another record has: two threads inserted it at the same time.
@@ -40,6 +41,9 @@ struct GroupTable {
   u64 floats;
   i64 first_exponent;
   i64 max_shift;
+  // The word of the first cell, and how many cells there are.
+  u64 first_cell;
+  u64 cells;
 };
 
 INLINE void refuse(const GroupTable &table) { *(volatile u64 *)(table.asked + 2) = 1; }
@@ -187,10 +191,28 @@ INLINE BlockGroups<GROUPS> &block_groups() {
   return groups;
 }
 
+// CELLS: how many cells there may be. 0: keys are Strings.
+template <u32 CELLS>
+struct BlockCells {
+  u64 totals[CELLS];
+  u64 firsts[CELLS];
+};
+template <u32 CELLS>
+INLINE BlockCells<CELLS> &block_cells() {
+  __shared__ BlockCells<CELLS> cells;
+  return cells;
+}
+
 // All threads of the block call it, before the first pair.
-template <u32 GROUPS>
-INLINE void clear_block_groups() {
+template <u32 GROUPS, u32 CELLS>
+INLINE void clear_block_groups(const GroupTable &table) {
   for (u32 at = threadIdx.x; at < GROUPS; at += blockDim.x) block_groups<GROUPS>().states[at] = 0;
+  if constexpr (CELLS > 0) {
+    for (u32 at = threadIdx.x; at < table.cells; at += blockDim.x) {
+      block_cells<CELLS>().totals[at] = 0;
+      block_cells<CELLS>().firsts[at] = NO_RECORD;
+    }
+  }
   __syncthreads();
 }
 
@@ -200,16 +222,20 @@ INLINE bool block_takes(const GroupTable &table, i64 value) {
   return table.combine != COMBINE_SUM || (value < TERM_LIMIT && value > -TERM_LIMIT);
 }
 
+// Adds to a sum in shared memory, which adds words of 32 bits by itself, but not those of 64.
+INLINE void add_in_halves(const GroupTable &table, u64 *total, i64 value) {
+  u32 *halves = (u32 *)total;
+  const u32 before = atomicAdd(halves, u32(value));
+  const u32 more = u32(u64(value) >> 32) + (before + u32(value) < before ? 1 : 0);
+  if (more != 0) {
+    const i32 upper = i32(atomicAdd(halves + 1, more) + more);
+    if (upper >= TERM_LIMIT || upper <= -TERM_LIMIT) refuse(table);
+  }
+}
+
 INLINE void combine_in_block(const GroupTable &table, u64 *total, u64 *first, i64 value, u64 order) {
   if (table.combine == COMBINE_SUM) {
-    // shared memory adds words of 32 bits by itself, but not those of 64
-    u32 *halves = (u32 *)total;
-    const u32 before = atomicAdd(halves, u32(value));
-    const u32 more = u32(u64(value) >> 32) + (before + u32(value) < before ? 1 : 0);
-    if (more != 0) {
-      const i32 upper = i32(atomicAdd(halves + 1, more) + more);
-      if (upper >= TERM_LIMIT || upper <= -TERM_LIMIT) refuse(table);
-    }
+    add_in_halves(table, total, value);
   } else if (table.combine == COMBINE_MIN) {
     if (value < *(volatile i64 *)total) atomicMin((i64 *)total, value);
   } else if (table.combine == COMBINE_MAX) {
@@ -383,7 +409,7 @@ static __device__ bool add_in_block(
 }
 
 // Adds the entries of the block's table to the large one. All threads of the block call it, behind the last pair.
-template <u32 GROUPS, bool FIXED>
+template <u32 GROUPS, u32 CELLS, bool FIXED>
 INLINE void merge_block_groups(const GroupTable &table, const u8 *bytes) {
   __syncthreads();
   const BlockGroups<GROUPS> &own = block_groups<GROUPS>();
@@ -393,14 +419,37 @@ INLINE void merge_block_groups(const GroupTable &table, const u8 *bytes) {
     const u64 hash = key_hash<FIXED>(bytes, key, table.seed);
     add_to(table, WordKey<FIXED>{bytes, key}, hash, i64(own.totals[at]), own.firsts[at]);
   }
+  if constexpr (CELLS > 0) {
+    const BlockCells<CELLS> &cells = block_cells<CELLS>();
+    for (u32 at = threadIdx.x; at < table.cells; at += blockDim.x) {
+      if (cells.firsts[at] == NO_RECORD) continue;
+      const u64 key = table.first_cell + at;
+      add_to(table, WordKey<FIXED>{bytes, key}, hash_of(key, table.seed), i64(cells.totals[at]), cells.firsts[at]);
+    }
+  }
 }
 
 template <u32 GROUPS, bool FIXED>
-static __device__ __noinline__ void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
+static __device__ __noinline__ void add_by_hash(
+    const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
   const u64 hash = key_hash<FIXED>(bytes, u64(key), table.seed);
   value = word_of(table, value);
   if (block_takes(table, value) && add_in_block<GROUPS, FIXED>(table, bytes, u64(key), hash, value, u64(order))) return;
   add_to(table, WordKey<FIXED>{bytes, u64(key)}, hash, value, u64(order));
+}
+
+template <u32 GROUPS, u32 CELLS, bool FIXED>
+INLINE void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
+  if constexpr (CELLS > 0) {
+    const u64 cell = u64(key) - table.first_cell;
+    if (cell < table.cells && value < TERM_LIMIT && value > -TERM_LIMIT) {
+      BlockCells<CELLS> &own = block_cells<CELLS>();
+      add_in_halves(table, own.totals + cell, value);
+      if (u64(order) < *(volatile u64 *)(own.firsts + cell)) atomicMin(own.firsts + cell, u64(order));
+      return;
+    }
+  }
+  add_by_hash<GROUPS, FIXED>(table, bytes, key, value, order);
 }
 
 template <bool FIXED>

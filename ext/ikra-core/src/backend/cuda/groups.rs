@@ -3,6 +3,7 @@
 //! Here: where the table lies in memory ([`Room`]), and the words of a launch that tell the kernel. Not here: the
 //! allocation of that memory, and the launch, which runs again with more room where there was too little.
 
+use crate::backend::collective::cells::CELLS;
 use crate::backend::collective::emitted::{Combine, Emitted};
 use crate::backend::collective::float_totals::{FIRST_EXPONENT, MAX_SHIFT};
 use crate::backend::collective::groups::seed;
@@ -11,7 +12,7 @@ use std::ops::Range;
 /// What kernels with pairs need before the program.
 pub const TEMPLATES: &str = include_str!("groups.cuh");
 /// Words of `struct GroupTable`.
-pub const WORDS: usize = 15;
+pub const WORDS: usize = 17;
 /// Columns of records: keys, orders, and two of totals.
 const COLUMNS: usize = 4;
 /// Words for keys of several parts, for each record.
@@ -110,7 +111,7 @@ impl Room {
             Combine::Or => 4,
         };
         let [keys, firsts, lows, highs] = self.columns(0).map(|column| address + column.start as u64);
-        let slots = address + HEAD as u64;
+        let (slots, cell) = (address + HEAD as u64, groups.how.cell());
         [
             slots,
             self.slots() as u64 - 1,
@@ -127,6 +128,8 @@ impl Room {
             groups.how.floats.into(),
             FIRST_EXPONENT as u64,
             MAX_SHIFT as u64,
+            cell.unwrap_or(0) as u64,
+            cell.map_or(0, |_| CELLS as u64),
         ]
     }
 }

@@ -17,6 +17,7 @@ use crate::ruby::registry::Kept;
 use crate::ruby::unicode::Rubys;
 use crate::world::block::{self, Captures, Key as BlockKey};
 use ikra_core::backend::Timings;
+use ikra_core::backend::collective::cells::FirstCell;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::infer::BlockSource;
 use ikra_core::regexp::{Regexp, RegexpSource};
@@ -74,6 +75,8 @@ pub(super) struct SiteState {
     pub(super) refuses_tables: bool,
     /// The same for those with which it updates captured Hashes.
     pub(super) refuses_hash_tables: bool,
+    /// Which keys of pairs have cells.
+    pub(super) first_cell: FirstCell,
     /// Whether the host groups Strings that kernels could group.
     pub(super) leaves_texts: bool,
 }

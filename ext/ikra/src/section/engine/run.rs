@@ -33,11 +33,12 @@ use ikra_core::backend::resources::Share;
 use ikra_core::backend::{Backend, CancelToken, Ending, Executable, Fresh, Key, Launch, Outcome, Timings};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::ir::{Column, Program, Site as Raise};
-use ikra_core::layout::schema::Schema;
+use ikra_core::layout::schema::{GroupKeys, Schema};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::completion::Completion;
 use ikra_core::sched::makespan::Member;
+use ikra_core::types::Repr;
 use magnus::prelude::*;
 use magnus::{Error, Value};
 use std::sync::Arc;
@@ -331,6 +332,11 @@ fn bytes_to_move(program: &Program, columns: &[HostColumn]) -> (f64, f64) {
     (bytes(|column| column.read), bytes(|column| column.written))
 }
 
+/// Whether keys of pairs are words that may have cells: Integers, Symbols, true and false.
+fn has_word_keys(schema: &Schema) -> bool {
+    matches!(schema.groups, Some(GroupKeys::Of(Repr::Int | Repr::Sym | Repr::Bool)))
+}
+
 impl Section<'_> {
     pub(super) fn launch(
         &mut self,
@@ -411,7 +417,8 @@ impl Section<'_> {
     fn grouping(&self, variant: &Variant) -> Option<Grouping> {
         let schema = &variant.lowered.schema;
         let (floats, once) = (schema.groups_floats == Some(true), !variant.properties.repeatable);
-        self.table_combine(schema).map(|combine| Grouping { floats, once, ..Grouping::new(combine) })
+        let first_cell = if has_word_keys(schema) { self.site.state.lock().first_cell.get() } else { None };
+        self.table_combine(schema).map(|combine| Grouping { floats, once, first_cell, ..Grouping::new(combine) })
     }
 
     /// What tables in kernels combine values to, where they do.
@@ -482,6 +489,10 @@ impl Section<'_> {
             && let Some(retry) = self.retry_of_trap(variant, &record, limit)?
         {
             return Ok(Err(retry));
+        }
+        if let Some(groups) = groups.as_ref().filter(|_| has_word_keys(&variant.lowered.schema)) {
+            let first = &mut self.site.state.lock().first_cell;
+            *first = first.after(&groups.keys);
         }
         let into = self.request.settings.into.zip(variant.plan.result.as_ref());
         let result = match (reduced, chosen, into.and_then(|(into, slot)| is_dtype(into, slot))) {

@@ -477,10 +477,10 @@ impl<'a> Function<'a> {
                     None => "nullptr".to_owned(),
                 };
                 let fixed = self.shared.is_fixed(*text);
-                let count = self.shared.block_groups();
+                let (count, cells) = (self.shared.block_groups(), self.shared.block_cells());
                 self.line(&match key {
                     Some(key) => {
-                        format!("add_pair<{count}, {fixed}>(args.groups, {bytes}, {key}, {value}, {order});")
+                        format!("add_pair<{count}, {cells}, {fixed}>(args.groups, {bytes}, {key}, {value}, {order});")
                     }
                     None => format!("add_parts<{fixed}>(args.groups, {bytes}, ctx.key, {value}, {order});"),
                 });
