@@ -60,6 +60,8 @@ RSpec.describe "Ikra.lines, Ikra.bytes" do
     expect(Ikra.lines(text: text, chomp: true).map_reduce(:+) { |line, out| out.emit(line[0], line.size) })
       .to eq(text.lines(chomp: true).group_by { |line| line[0] }.transform_values { |lines| lines.sum(&:size) })
     expect(Ikra.bytes(nil, 5, text: text).to_a).to eq text.bytes.each_slice(5).to_a
+    bytes = Array.new(120) { |i| i * 7 % 256 }
+    (1..6).each { |count| expect(Ikra.bytes(nil, count, text: bytes.pack("C*")).map { |slice| slice.sum }.to_a).to eq bytes.each_slice(count).map(&:sum) }
   end
 
   it "begins chains that count, group and reduce" do

@@ -209,7 +209,7 @@ module Ikra
           def chain(options)
             bytes, count = *self
             return Lazy.new(0...bytes.size, options).map { |i| ::Ikra.__at(bytes, i) } unless count
-            return Lazy.new(0...(bytes.size / count), options).map { |i| Array.new(count) { |k| ::Ikra.__at(bytes, (i * count) + k) } } if (bytes.size % count).zero?
+            return whole(Lazy.new(0...(bytes.size / count), options)) if (bytes.size % count).zero?
 
             total = bytes.size
             Lazy.new(0...size, options).map do |i|
@@ -219,6 +219,23 @@ module Ikra
           end
 
           def free = bytes.free
+
+          private
+
+          # The slices of all bytes. Kernels keep an array whose size their code tells in registers.
+          def whole(chain)
+            bytes, count = *self
+            case count
+            when 1 then chain.map { |i| [::Ikra.__at(bytes, i)] }
+            when 2 then chain.map { |i| [::Ikra.__at(bytes, 2 * i), ::Ikra.__at(bytes, (2 * i) + 1)] }
+            when 3 then chain.map { |i| [::Ikra.__at(bytes, 3 * i), ::Ikra.__at(bytes, (3 * i) + 1), ::Ikra.__at(bytes, (3 * i) + 2)] }
+            when 4
+              chain.map do |i|
+                [::Ikra.__at(bytes, 4 * i), ::Ikra.__at(bytes, (4 * i) + 1), ::Ikra.__at(bytes, (4 * i) + 2), ::Ikra.__at(bytes, (4 * i) + 3)]
+              end
+            else chain.map { |i| Array.new(count) { |k| ::Ikra.__at(bytes, (i * count) + k) } }
+            end
+          end
         end
 
         def initialize(count)
