@@ -96,18 +96,21 @@ pub struct Emitted {
     pub has_parts: bool,
 }
 
-/// The groups of a table on a device, in columns. Other columns than `keys` are as in `groups.cuh`.
+/// The groups of a table on a device.
 pub struct Records<'a> {
-    /// Words, or for keys of several parts places in `words`.
-    pub keys: &'a [u64],
+    /// [`Records::WORDS`] for each group: `struct Record` in `groups.cuh`. Keys of several parts are places in `words`.
+    pub rows: &'a [u64],
     pub words: Option<&'a [u64]>,
-    pub firsts: &'a [u64],
-    pub lows: &'a [u64],
+    /// The second words of sums.
     pub highs: &'a [u64],
     /// The third words of sums of Floats.
     pub tops: Option<&'a [u64]>,
     /// Whether -0.0 was among the values.
     pub negative_zero: bool,
+}
+
+impl Records<'_> {
+    pub const WORDS: usize = 4;
 }
 
 /// The factor by which a table on a device grows.
@@ -616,13 +619,13 @@ impl Emitted {
         if let Some(words) = records.words {
             (self.words, self.is_split) = (room::copied(words), true);
         }
-        let &Records { lows, highs, negative_zero, .. } = records;
+        let &Records { highs, negative_zero, .. } = records;
         match records.tops {
-            Some(tops) => self.take_totals(on, records, |at| FixedSum([lows[at], highs[at], tops[at]]))?,
+            Some(tops) => self.take_totals(on, records, |at, low| FixedSum([low, highs[at], tops[at]]))?,
             None if self.how.combine == Combine::Sum => {
-                self.take_totals(on, records, |at| i128::from(highs[at] as i64) << 64 | i128::from(lows[at]))?;
+                self.take_totals(on, records, |at, low| i128::from(highs[at] as i64) << 64 | i128::from(low))?;
             }
-            None => self.take_totals(on, records, |at| i128::from(lows[at] as i64))?,
+            None => self.take_totals(on, records, |_, low| i128::from(low as i64))?,
         }
         self.look_for_zeros(negative_zero);
         Ok(())
@@ -632,13 +635,14 @@ impl Emitted {
         &mut self,
         on: Workers<'_>,
         records: &Records<'_>,
-        total: impl Fn(usize) -> T,
+        total: impl Fn(usize, u64) -> T,
     ) -> Result<()> {
-        let mut groups = room::with_capacity(records.keys.len());
-        for ((at, key), first) in records.keys.iter().enumerate().zip(records.firsts) {
+        let mut groups = room::with_capacity(records.rows.len() / Records::WORDS);
+        for (at, row) in records.rows.chunks_exact(Records::WORDS).enumerate() {
+            let &[key, _head, first, low] = row else { continue };
             // two threads inserted it at the same time
-            if *first != EMPTY {
-                groups.push(Group { key: *key, first: *first, total: total(at) });
+            if first != EMPTY {
+                groups.push(Group { key, first, total: total(at, low) });
             }
         }
         self.set(on, vec![groups])

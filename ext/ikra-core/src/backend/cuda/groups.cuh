@@ -3,7 +3,9 @@
 // A lock-free hash table with open addressing, into which keys are only inserted. A slot holds a fingerprint of a key's
 // hash and the number of a record. The record is written before one compare-and-swap publishes it, so no thread waits
 // for a key that is only half there. Records lie side by side. Threads run in any order, and the numbers of records
-// depend on that order. The least order of each key's pairs does not, and it decides where the group is.
+// depend on that order. The least order of each key's pairs does not, and it decides where the group is. A record is one sector
+// of memory, and has the first bytes of a String. So a pair with a known key of up to eight bytes reads its slot and its
+// record, and no more.
 //
 // Where records are used up, pairs of further keys are lost. A counter says how many records the launch needed. If they
 // are more than there were, the host runs the launch again with more.
@@ -18,16 +20,24 @@
 const u64 NO_RECORD = 0xffffffffffffffffull;
 const u64 COMBINE_SUM = 0, COMBINE_MIN = 1, COMBINE_MAX = 2, COMBINE_AND = 3, COMBINE_FLOATS = 5;
 
+struct Record {
+  u64 key;
+  // The first bytes of a String (bytes_at). Otherwise 0.
+  u64 head;
+  // The least order.
+  u64 first;
+  // What values combine to. Of a sum the lowest word.
+  u64 total;
+};
+
 struct GroupTable {
   // A power of two of them, all 0 before the launch.
   u64 *slots;
   u64 mask;
-  // The records: the key, the least order, and what values combine to, in 128 bits.
-  u64 *keys;
-  u64 *firsts;
-  u64 *lows;
+  Record *records;
+  // The second word of each sum.
   u64 *highs;
-  u64 records;
+  u64 count;
   // How many records were asked for, how many words of keys of several parts, whether some pair is not for tables, and
   // whether a value was -0.0.
   u64 *asked;
@@ -119,39 +129,63 @@ INLINE u64 bytes_at(const u8 *from, u32 left) {
   if (count > 8 - shift / 8) bytes |= (FIXED ? __ldg(words + 1) : *(const volatile u64 *)(words + 1)) << (64 - shift);
   return count < 8 ? bytes & ((1ull << (count * 8)) - 1) : bytes;
 }
+// A key that is one word. Of a String there is a hash of all bytes, and the first ones.
+const u32 BYTES_OF_HEAD = 8;
+struct WordHash {
+  u64 hash;
+  u64 head;
+};
 template <bool FIXED>
-INLINE u64 key_hash(const u8 *bytes, u64 key, u64 seed) {
-  if (!bytes) return hash_of(key, seed);
-  u64 hash = length_of(key) ^ seed;
+INLINE WordHash word_hash(const u8 *bytes, u64 key, u64 seed) {
+  if (!bytes) return {hash_of(key, seed), 0};
   const u8 *text = bytes + (key >> 32);
-  for (u32 left = u32(length_of(key)); left > 0; left -= left < 8 ? left : 8, text += 8)
+  u32 left = u32(length_of(key));
+  const u64 head = left > 0 ? bytes_at<FIXED>(text, left) : 0;
+  u64 hash = hash_of((length_of(key) ^ seed) ^ head, seed);
+  while (left > BYTES_OF_HEAD) {
+    left -= BYTES_OF_HEAD;
+    text += BYTES_OF_HEAD;
     hash = hash_of(hash ^ bytes_at<FIXED>(text, left), seed);
-  return hash_of(hash, seed);
+  }
+  return {hash_of(hash, seed), head};
+}
+// Whether the bytes behind a number of equal ones are equal.
+template <bool FIXED>
+INLINE bool same_bytes(const u8 *one, const u8 *other, u32 length, u32 equal) {
+  for (u32 at = equal; at < length; at += 8)
+    if (bytes_at<FIXED>(one + at, length - at) != bytes_at<FIXED>(other + at, length - at)) return false;
+  return true;
 }
 // Equal Strings of different encodings are different keys here. The host makes one of them where they are ASCII.
+const u64 LENGTH_AND_ENCODING = 0x6fffffff;
 template <bool FIXED>
-INLINE bool same_key(const u8 *bytes, u64 known, u64 key) {
+INLINE bool same_text(const u8 *bytes, u64 known, u64 key) {
   if (known == key) return true;
-  if (!bytes || length_of(known) != length_of(key) || (known >> 29 & 3) != (key >> 29 & 3)) return false;
-  const u8 *one = bytes + (known >> 32), *other = bytes + (key >> 32);
-  for (u32 left = u32(length_of(key)); left > 0; left -= left < 8 ? left : 8, one += 8, other += 8)
-    if (bytes_at<FIXED>(one, left) != bytes_at<FIXED>(other, left)) return false;
-  return true;
+  if (((known ^ key) & LENGTH_AND_ENCODING) != 0) return false;
+  return same_bytes<FIXED>(bytes + (known >> 32), bytes + (key >> 32), u32(length_of(key)), 0);
+}
+// The same for Strings whose first bytes are known, and for other words.
+template <bool FIXED>
+INLINE bool same_word(const u8 *bytes, u64 known, u64 known_head, u64 key, u64 head) {
+  if (known == key) return true;
+  if (!bytes || ((known ^ key) & LENGTH_AND_ENCODING) != 0 || known_head != head) return false;
+  return same_bytes<FIXED>(bytes + (known >> 32), bytes + (key >> 32), u32(length_of(key)), BYTES_OF_HEAD);
 }
 
 INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 order) {
-  if (order < *(volatile u64 *)(table.firsts + record)) atomicMin(table.firsts + record, order);
-  u64 *low = table.lows + record;
+  u64 *first = &table.records[record].first;
+  u64 *low = &table.records[record].total;
+  if (order < *(volatile u64 *)first) atomicMin(first, order);
   if (table.combine == COMBINE_FLOATS) {
     FixedSum sum;
     fixed_of(table, value, sum);
-    u64 *const columns[SUM_WORDS] = {table.lows, table.highs, table.tops};
+    u64 *const words[SUM_WORDS] = {low, table.highs + record, table.tops + record};
     u64 carry = 0;
     for (u32 i = 0; i < SUM_WORDS; ++i) {
       const u64 more = sum.words[i] + carry;
       carry = more < carry ? 1 : 0;
       if (more == 0) continue;
-      const u64 before = atomicAdd(columns[i] + record, more);
+      const u64 before = atomicAdd(words[i], more);
       if (before + more < before) carry = 1;
     }
   } else if (table.combine == COMBINE_SUM) {
@@ -182,6 +216,7 @@ template <u32 GROUPS>
 struct BlockGroups {
   u64 states[GROUPS];
   u64 keys[GROUPS];
+  u64 heads[GROUPS];
   u64 totals[GROUPS];
   u64 firsts[GROUPS];
 };
@@ -248,17 +283,30 @@ INLINE void combine_in_block(const GroupTable &table, u64 *total, u64 *first, i6
   if (order < *(volatile u64 *)first) atomicMin(first, order);
 }
 
-// A key that is one word.
+// Two neighbouring words that other threads may have written, by one load.
+INLINE void load_two(const u64 *from, u64 &one, u64 &other) {
+#ifdef __CUDACC__
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(one), "=l"(other) : "l"(from));
+#else
+  one = *(const volatile u64 *)from;
+  other = *(const volatile u64 *)(from + 1);
+#endif
+}
+
 template <bool FIXED>
 struct WordKey {
   const u8 *bytes;
   u64 word;
+  u64 head;
   __device__ __forceinline__ bool put(const GroupTable &table, u64 record) const {
-    table.keys[record] = word;
+    table.records[record].key = word;
+    table.records[record].head = head;
     return true;
   }
   __device__ __forceinline__ bool is(const GroupTable &table, u32 record) const {
-    return same_key<FIXED>(bytes, *(volatile u64 *)(table.keys + record), word);
+    u64 known, known_head;
+    load_two(&table.records[record].key, known, known_head);
+    return same_word<FIXED>(bytes, known, known_head, word, head);
   }
 };
 
@@ -300,13 +348,13 @@ struct PartsKey {
   const KeyParts &key;
   __device__ __forceinline__ bool put(const GroupTable &table, u64 record) const {
     const u64 at = atomicAdd(table.asked + 1, u64(key.len));
-    if (at + key.len > table.records * WORDS_OF_RECORD) return false;
+    if (at + key.len > table.count * WORDS_OF_RECORD) return false;
     for (u32 i = 0; i < key.len; ++i) table.words[at + i] = key.words[i];
-    table.keys[record] = at;
+    table.records[record].key = at;
     return true;
   }
   __device__ __forceinline__ bool is(const GroupTable &table, u32 record) const {
-    const volatile u64 *known = table.words + *(volatile u64 *)(table.keys + record);
+    const volatile u64 *known = table.words + *(volatile u64 *)&table.records[record].key;
     if (known[0] != key.words[0]) return false;
     u64 codes = key.words[0];
     for (u32 i = 1; i < key.len; codes >>= 5) {
@@ -314,7 +362,7 @@ struct PartsKey {
       if (code < CODE_INT || code > CODE_STR) continue;
       const u64 one = known[i], other = key.words[i];
       const bool text = code == CODE_STR && (one & other & STR_MADE) != 0;
-      if (one != other && !(text && same_key<FIXED>(bytes, one, other))) return false;
+      if (one != other && !(text && same_text<FIXED>(bytes, one, other))) return false;
       ++i;
     }
     return true;
@@ -327,7 +375,7 @@ struct PartsKey {
       if (code < CODE_INT || code > CODE_STR) continue;
       const u64 word = key.words[i++];
       const bool text = code == CODE_STR && (word & STR_MADE) != 0;
-      hash = hash_of(hash ^ (text ? key_hash<FIXED>(bytes, word, seed) : word), seed);
+      hash = hash_of(hash ^ (text ? word_hash<FIXED>(bytes, word, seed).hash : word), seed);
     }
     return hash;
   }
@@ -337,17 +385,18 @@ struct PartsKey {
 template <typename Key>
 static __device__ u64 new_record(const GroupTable &table, const Key &key, i64 value, i64 order) {
   const u64 record = atomicAdd(table.asked, 1ull);
-  if (record >= table.records || !key.put(table, record)) return 0;
-  table.firsts[record] = u64(order);
+  if (record >= table.count || !key.put(table, record)) return 0;
+  Record &own = table.records[record];
+  own.first = u64(order);
   if (table.combine == COMBINE_FLOATS) {
     FixedSum sum;
     fixed_of(table, value, sum);
-    table.lows[record] = sum.words[0];
+    own.total = sum.words[0];
     table.highs[record] = sum.words[1];
     table.tops[record] = sum.words[2];
     return record + 1;
   }
-  table.lows[record] = u64(value);
+  own.total = u64(value);
   table.highs[record] = value < 0 ? ~0ull : 0ull;
   return record + 1;
 }
@@ -370,7 +419,7 @@ static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash,
     }
     const u32 record = u32(slot) - 1;
     if ((slot & 0xffffffff00000000ull) == print && key.is(table, record)) {
-      if (own != 0) table.firsts[own - 1] = NO_RECORD;
+      if (own != 0) table.records[own - 1].first = NO_RECORD;
       combine_with(table, record, value, order);
       return;
     }
@@ -381,7 +430,7 @@ static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash,
 // Adds a pair to the block's table. False: no entry is free for it or has its key.
 template <u32 GROUPS, bool FIXED>
 static __device__ bool add_in_block(
-    const GroupTable &table, const u8 *bytes, u64 key, u64 hash, i64 value, u64 order) {
+    const GroupTable &table, const WordKey<FIXED> &key, u64 hash, i64 value, u64 order) {
   BlockGroups<GROUPS> &own = block_groups<GROUPS>();
   const u64 ready = (hash & 0xffffffff00000000ull) | ENTRY_READY;
   u32 at = u32(hash >> 22) % GROUPS;
@@ -390,7 +439,8 @@ static __device__ bool add_in_block(
     if (state == 0) {
       state = atomicCAS(own.states + at, 0ull, ENTRY_BUSY);
       if (state == 0) {
-        own.keys[at] = key;
+        own.keys[at] = key.word;
+        own.heads[at] = key.head;
         own.totals[at] = u64(value);
         own.firsts[at] = order;
         __threadfence_block();
@@ -399,7 +449,8 @@ static __device__ bool add_in_block(
       }
     }
     if (state == ENTRY_BUSY) continue;
-    if (state == ready && same_key<FIXED>(bytes, *(volatile u64 *)(own.keys + at), key)) {
+    const u64 known = *(volatile u64 *)(own.keys + at), head = *(volatile u64 *)(own.heads + at);
+    if (state == ready && same_word<FIXED>(key.bytes, known, head, key.word, key.head)) {
       combine_in_block(table, own.totals + at, own.firsts + at, value, order);
       return true;
     }
@@ -416,15 +467,16 @@ INLINE void merge_block_groups(const GroupTable &table, const u8 *bytes) {
   for (u32 at = threadIdx.x; at < GROUPS; at += blockDim.x) {
     if (own.states[at] == 0) continue;
     const u64 key = own.keys[at];
-    const u64 hash = key_hash<FIXED>(bytes, key, table.seed);
-    add_to(table, WordKey<FIXED>{bytes, key}, hash, i64(own.totals[at]), own.firsts[at]);
+    const WordHash own_hash = word_hash<FIXED>(bytes, key, table.seed);
+    const WordKey<FIXED> found = {bytes, key, own_hash.head};
+    add_to(table, found, own_hash.hash, i64(own.totals[at]), own.firsts[at]);
   }
   if constexpr (CELLS > 0) {
     const BlockCells<CELLS> &cells = block_cells<CELLS>();
     for (u32 at = threadIdx.x; at < table.cells; at += blockDim.x) {
       if (cells.firsts[at] == NO_RECORD) continue;
       const u64 key = table.first_cell + at;
-      add_to(table, WordKey<FIXED>{bytes, key}, hash_of(key, table.seed), i64(cells.totals[at]), cells.firsts[at]);
+      add_to(table, WordKey<FIXED>{bytes, key, 0}, hash_of(key, table.seed), i64(cells.totals[at]), cells.firsts[at]);
     }
   }
 }
@@ -432,10 +484,11 @@ INLINE void merge_block_groups(const GroupTable &table, const u8 *bytes) {
 template <u32 GROUPS, bool FIXED>
 static __device__ __noinline__ void add_by_hash(
     const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
-  const u64 hash = key_hash<FIXED>(bytes, u64(key), table.seed);
+  const WordHash own = word_hash<FIXED>(bytes, u64(key), table.seed);
+  const WordKey<FIXED> word = {bytes, u64(key), own.head};
   value = word_of(table, value);
-  if (block_takes(table, value) && add_in_block<GROUPS, FIXED>(table, bytes, u64(key), hash, value, u64(order))) return;
-  add_to(table, WordKey<FIXED>{bytes, u64(key)}, hash, value, u64(order));
+  if (block_takes(table, value) && add_in_block<GROUPS, FIXED>(table, word, own.hash, value, u64(order))) return;
+  add_to(table, word, own.hash, value, u64(order));
 }
 
 template <u32 GROUPS, u32 CELLS, bool FIXED>

@@ -4,7 +4,7 @@
 //! allocation of that memory, and the launch, which runs again with more room where there was too little.
 
 use crate::backend::collective::cells::CELLS;
-use crate::backend::collective::emitted::{Combine, Emitted};
+use crate::backend::collective::emitted::{Combine, Emitted, Records};
 use crate::backend::collective::float_totals::{FIRST_EXPONENT, MAX_SHIFT};
 use crate::backend::collective::groups::seed;
 use std::ops::Range;
@@ -12,9 +12,7 @@ use std::ops::Range;
 /// What kernels with pairs need before the program.
 pub const TEMPLATES: &str = include_str!("groups.cuh");
 /// Words of `struct GroupTable`.
-pub const WORDS: usize = 17;
-/// Columns of records: keys, orders, and two of totals.
-const COLUMNS: usize = 4;
+pub const WORDS: usize = 15;
 /// Words for keys of several parts, for each record.
 const WORDS_OF_RECORD: usize = 4;
 /// Bytes before the slots.
@@ -88,16 +86,20 @@ impl Room {
 
     /// Where the first `count` words of keys of several parts are.
     pub fn words_of_keys(self, count: usize) -> Range<usize> {
-        let from = self.zeroes() + COLUMNS * self.records * 8;
+        let from = self.highs(self.records).end;
         from..from + count * 8
     }
 
-    /// Where the first `count` rows of each column of records are.
-    pub fn columns(self, count: usize) -> [Range<usize>; COLUMNS] {
-        std::array::from_fn(|column| {
-            let from = self.zeroes() + column * self.records * 8;
-            from..from + count * 8
-        })
+    /// Where the first `count` records are: `struct Record`.
+    pub fn records(self, count: usize) -> Range<usize> {
+        let from = self.zeroes();
+        from..from + count * Records::WORDS * 8
+    }
+
+    /// Where the second words of the first `count` sums are.
+    pub fn highs(self, count: usize) -> Range<usize> {
+        let from = self.records(self.records).end;
+        from..from + count * 8
     }
 
     /// The words of `struct GroupTable`, for memory at this address.
@@ -110,21 +112,19 @@ impl Room {
             Combine::And => 3,
             Combine::Or => 4,
         };
-        let [keys, firsts, lows, highs] = self.columns(0).map(|column| address + column.start as u64);
+        let at = |range: Range<usize>| address + range.start as u64;
         let (slots, cell) = (address + HEAD as u64, groups.how.cell());
         [
             slots,
             self.slots() as u64 - 1,
-            keys,
-            firsts,
-            lows,
-            highs,
+            at(self.records(0)),
+            at(self.highs(0)),
             self.records as u64,
             address,
             combine,
             seed().hash(0),
-            address + self.words_of_keys(0).start as u64,
-            address + self.tops(0).start as u64,
+            at(self.words_of_keys(0)),
+            at(self.tops(0)),
             groups.how.floats.into(),
             FIRST_EXPONENT as u64,
             MAX_SHIFT as u64,

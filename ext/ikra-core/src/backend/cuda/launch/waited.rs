@@ -9,7 +9,7 @@ use super::plan::{Use, runs};
 use super::prepared::Prepared;
 use super::watch::Watch;
 use crate::backend::collective::Workers;
-use crate::backend::collective::emitted::{Emitted, Records};
+use crate::backend::collective::emitted::{Combine, Emitted, Records};
 use crate::backend::cuda::driver::{Device, Module, Spread, Stream};
 use crate::backend::cuda::emit::Header;
 use crate::backend::cuda::graph::{Chains, Launches};
@@ -249,13 +249,8 @@ impl<'a> GroupMemory<'a> {
             return Ok(groups.refused);
         }
         let count = head.records as usize;
-        let mut columns = [(); 4].map(|()| HostColumn::zeroed(Storage::I64, count));
-        for (column, range) in columns.iter_mut().zip(self.room.columns(count)) {
-            let download = staging.begin_download(&self.arena, range.clone())?;
-            staging.finish_download(&self.arena, download, &mut [(range.start, column.bytes_mut())])?;
-        }
         let mut read = |range: Range<usize>| {
-            let mut column = HostColumn::zeroed(Storage::I64, range.len() / 8);
+            let mut column = HostColumn::to_fill(Storage::I64, range.len() / 8, None);
             if !range.is_empty() {
                 let download = staging.begin_download(&self.arena, range.clone())?;
                 staging.finish_download(&self.arena, download, &mut [(range.start, column.bytes_mut())])?;
@@ -264,12 +259,13 @@ impl<'a> GroupMemory<'a> {
         };
         let words = read(self.room.words_of_keys(if groups.has_parts { head.words as usize } else { 0 }))?;
         let tops = read(self.room.tops(if groups.how.has_sums() { count } else { 0 }))?;
-        let [keys, firsts, lows, highs] = columns.each_ref().map(|column| column.view::<u64>());
+        let is_sum = groups.how.combine == Combine::Sum;
+        let [rows, highs] = [read(self.room.records(count))?, read(self.room.highs(if is_sum { count } else { 0 }))?];
         let words = groups.has_parts.then(|| words.view::<u64>());
         let on = Workers { threads: &Threads::new(1), cancel };
         let tops = groups.how.has_sums().then(|| tops.view::<u64>());
         let negative_zero = head.negative_zero;
-        groups.take_records(on, &Records { keys, words, firsts, lows, highs, tops, negative_zero })?;
+        groups.take_records(on, &Records { rows: rows.view(), words, highs: highs.view(), tops, negative_zero })?;
         Ok(true)
     }
 }
