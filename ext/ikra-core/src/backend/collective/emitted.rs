@@ -98,8 +98,10 @@ pub struct Emitted {
 
 /// The groups of a table on a device.
 pub struct Records<'a> {
-    /// [`Records::WORDS`] for each group: `struct Record` in `groups.cuh`. Keys of several parts are places in `words`.
+    /// `struct Record` in `groups.cuh`. Keys of several parts are places in `words`.
     pub rows: &'a [u64],
+    /// `struct State`.
+    pub states: &'a [u64],
     pub words: Option<&'a [u64]>,
     /// The second words of sums.
     pub highs: &'a [u64],
@@ -110,7 +112,8 @@ pub struct Records<'a> {
 }
 
 impl Records<'_> {
-    pub const WORDS: usize = 4;
+    /// The words of a record, and of a state.
+    pub const WORDS: usize = 2;
 }
 
 /// The factor by which a table on a device grows.
@@ -638,8 +641,9 @@ impl Emitted {
         total: impl Fn(usize, u64) -> T,
     ) -> Result<()> {
         let mut groups = room::with_capacity(records.rows.len() / Records::WORDS);
-        for (at, row) in records.rows.chunks_exact(Records::WORDS).enumerate() {
-            let &[key, _head, first, low] = row else { continue };
+        let [rows, states] = [records.rows, records.states].map(|words| words.chunks_exact(Records::WORDS));
+        for (at, (row, state)) in rows.zip(states).enumerate() {
+            let (&[key, _head], &[first, low]) = (row, state) else { continue };
             // two threads inserted it at the same time
             if first != EMPTY {
                 groups.push(Group { key, first, total: total(at, low) });

@@ -3,9 +3,9 @@
 // A lock-free hash table with open addressing, into which keys are only inserted. A slot holds a fingerprint of a key's
 // hash and the number of a record. The record is written before one compare-and-swap publishes it, so no thread waits
 // for a key that is only half there. Records lie side by side. Threads run in any order, and the numbers of records
-// depend on that order. The least order of each key's pairs does not, and it decides where the group is. A record is one sector
-// of memory, and has the first bytes of a String. So a pair with a known key of up to eight bytes reads its slot and its
-// record, and no more.
+// depend on that order. The least order of each key's pairs does not, and it decides where the group is. A record has the first
+// bytes of a String. So for a pair with a known key of up to eight bytes, no bytes of that key are read. What changes
+// lies apart: atomic operations would delay those who read keys.
 //
 // Where records are used up, pairs of further keys are lost. A counter says how many records the launch needed. If they
 // are more than there were, the host runs the launch again with more.
@@ -24,6 +24,9 @@ struct Record {
   u64 key;
   // The first bytes of a String (bytes_at). Otherwise 0.
   u64 head;
+};
+
+struct State {
   // The least order.
   u64 first;
   // What values combine to. Of a sum the lowest word.
@@ -35,6 +38,7 @@ struct GroupTable {
   u64 *slots;
   u64 mask;
   Record *records;
+  State *states;
   // The second word of each sum.
   u64 *highs;
   u64 count;
@@ -173,8 +177,8 @@ INLINE bool same_word(const u8 *bytes, u64 known, u64 known_head, u64 key, u64 h
 }
 
 INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 order) {
-  u64 *first = &table.records[record].first;
-  u64 *low = &table.records[record].total;
+  u64 *first = &table.states[record].first;
+  u64 *low = &table.states[record].total;
   if (order < *(volatile u64 *)first) atomicMin(first, order);
   if (table.combine == COMBINE_FLOATS) {
     FixedSum sum;
@@ -204,8 +208,9 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
   }
 }
 
-// How often a thread looks for an entry.
-const u32 ENTRY_TRIES = 8;
+// How often a thread looks for an entry. Most keys of a text have none, and each look costs all threads of a warp: with 8,
+// counting words took twice the time.
+const u32 ENTRY_TRIES = 4;
 // The states of an entry that some thread writes, and of one that is ready. The upper half of the latter is the
 // fingerprint of the key's hash. 0: the entry is free.
 const u64 ENTRY_BUSY = 1, ENTRY_READY = 2;
@@ -386,7 +391,7 @@ template <typename Key>
 static __device__ u64 new_record(const GroupTable &table, const Key &key, i64 value, i64 order) {
   const u64 record = atomicAdd(table.asked, 1ull);
   if (record >= table.count || !key.put(table, record)) return 0;
-  Record &own = table.records[record];
+  State &own = table.states[record];
   own.first = u64(order);
   if (table.combine == COMBINE_FLOATS) {
     FixedSum sum;
@@ -419,7 +424,7 @@ static __device__ void add_to(const GroupTable &table, const Key &key, u64 hash,
     }
     const u32 record = u32(slot) - 1;
     if ((slot & 0xffffffff00000000ull) == print && key.is(table, record)) {
-      if (own != 0) table.records[own - 1].first = NO_RECORD;
+      if (own != 0) table.states[own - 1].first = NO_RECORD;
       combine_with(table, record, value, order);
       return;
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// What kernels with pairs need before the program.
 pub const TEMPLATES: &str = include_str!("groups.cuh");
 /// Words of `struct GroupTable`.
-pub const WORDS: usize = 15;
+pub const WORDS: usize = 16;
 /// Words for keys of several parts, for each record.
 const WORDS_OF_RECORD: usize = 4;
 /// Bytes before the slots.
@@ -96,9 +96,15 @@ impl Room {
         from..from + count * Records::WORDS * 8
     }
 
+    /// Where their states are: `struct State`.
+    pub fn states(self, count: usize) -> Range<usize> {
+        let from = self.records(self.records).end;
+        from..from + count * Records::WORDS * 8
+    }
+
     /// Where the second words of the first `count` sums are.
     pub fn highs(self, count: usize) -> Range<usize> {
-        let from = self.records(self.records).end;
+        let from = self.states(self.records).end;
         from..from + count * 8
     }
 
@@ -118,6 +124,7 @@ impl Room {
             slots,
             self.slots() as u64 - 1,
             at(self.records(0)),
+            at(self.states(0)),
             at(self.highs(0)),
             self.records as u64,
             address,

@@ -603,12 +603,13 @@ impl CudaShim {
                 return Ok(outcome);
             }
             let rows = |range: Range<usize>| &memory[range.start / 8..range.end / 8];
-            let [records, highs] = [room.records(asked.records as usize), room.highs(asked.records as usize)].map(rows);
+            let count = asked.records as usize;
+            let [records, states, highs] = [room.records(count), room.states(count), room.highs(count)].map(rows);
             let words = groups.has_parts.then(|| rows(room.words_of_keys(asked.words as usize)));
             let on = Workers { threads: &Threads::new(1), cancel: launch.cancel };
             let tops = groups.how.has_sums().then(|| rows(room.tops(asked.records as usize)));
             let negative_zero = asked.negative_zero;
-            groups.take_records(on, &Records { rows: records, words, highs, tops, negative_zero })?;
+            groups.take_records(on, &Records { rows: records, states, words, highs, tops, negative_zero })?;
             return Ok(outcome);
         }
     }

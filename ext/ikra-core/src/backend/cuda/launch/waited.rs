@@ -260,12 +260,16 @@ impl<'a> GroupMemory<'a> {
         let words = read(self.room.words_of_keys(if groups.has_parts { head.words as usize } else { 0 }))?;
         let tops = read(self.room.tops(if groups.how.has_sums() { count } else { 0 }))?;
         let is_sum = groups.how.combine == Combine::Sum;
-        let [rows, highs] = [read(self.room.records(count))?, read(self.room.highs(if is_sum { count } else { 0 }))?];
+        let highs = read(self.room.highs(if is_sum { count } else { 0 }))?;
+        let [rows, states] = [read(self.room.records(count))?, read(self.room.states(count))?];
         let words = groups.has_parts.then(|| words.view::<u64>());
         let on = Workers { threads: &Threads::new(1), cancel };
         let tops = groups.how.has_sums().then(|| tops.view::<u64>());
         let negative_zero = head.negative_zero;
-        groups.take_records(on, &Records { rows: rows.view(), words, highs: highs.view(), tops, negative_zero })?;
+        groups.take_records(
+            on,
+            &Records { rows: rows.view(), states: states.view(), words, highs: highs.view(), tops, negative_zero },
+        )?;
         Ok(true)
     }
 }
