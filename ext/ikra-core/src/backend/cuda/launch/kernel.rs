@@ -31,9 +31,8 @@ use std::time::{Duration, Instant};
 
 /// Threads of a block, unless the kernel or the caller says otherwise.
 pub(super) const BLOCK: u32 = 256;
-/// Threads of a block that privatizes reductions: as many as possible, because each block adds its sums to memory at
-/// the end.
-const PRIVATIZED_BLOCK: u32 = 512;
+/// Threads of a block that has sums or groups of its own: as many as possible, because it adds them to memory at its end.
+const OWN_BLOCK: u32 = 512;
 /// The most blocks of a grid.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 /// The depth of nested calls at which SystemStackError is raised. It is less if the stacks of all threads would take
@@ -276,16 +275,26 @@ impl CudaKernel {
         let cells = Cells::of(&self.emitted.privatized, launch);
         let apart = Cells::none(self.emitted.privatized.len());
         if cells.rows > 0 {
-            let (grid, block) = self.blocks(module, launch, PRIVATIZED_BLOCK)?;
-            let grid = grid
-                .min(module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1));
+            let (grid, block) = self.resident(module, launch)?;
             // privatization pays only if blocks add fewer sums to memory than there are jobs
             if u64::from(grid) * cells.rows <= launch.jobs {
                 return Ok(Shape { grid, block, cells: cells.words });
             }
         }
+        if self.emitted.groups {
+            let (grid, block) = self.resident(module, launch)?;
+            return Ok(Shape { grid, block, cells: apart.words });
+        }
         let (grid, block) = self.blocks(module, launch, BLOCK)?;
         Ok(Shape { grid, block, cells: apart.words })
+    }
+
+    /// The same for blocks that have something of their own, which each adds to memory at its end: no more of them than
+    /// the device runs at once.
+    fn resident(&self, module: &Module, launch: &Launch<'_>) -> Result<(u32, u32)> {
+        let (grid, block) = self.blocks(module, launch, OWN_BLOCK)?;
+        let most = module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1);
+        Ok((grid.min(most), block))
     }
 
     /// The number of blocks, and of threads in each: `wanted` if there are many jobs.
