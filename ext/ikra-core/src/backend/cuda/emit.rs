@@ -65,9 +65,11 @@ const MIN_BLOCKS_FOLDING: u32 = 2;
 const GROUP_THREADS: u32 = 128;
 
 /// How many groups a block of threads has in its own table, in shared memory. Where keys are no Strings, there are cells
-/// beside it. The words of 100 MB take 0.6 ms on an H200 with 1024 groups, and 0.84 with 256.
+/// beside it. The words of 100 MB take 0.6 ms on an H200 with 1024 groups, and 0.84 with 256. But where jobs read the
+/// bytes of Strings themselves, that memory serves better as a cache for these.
 const BLOCK_GROUPS: u32 = 512;
 const BLOCK_GROUPS_OF_TEXTS: u32 = 1024;
+const BLOCK_GROUPS_BESIDE_TEXTS: u32 = 256;
 
 /// Generated code, and how to call it.
 #[derive(Clone, Debug, PartialEq)]
@@ -644,7 +646,12 @@ impl<'a> Shared<'a> {
 
     /// How many groups a block of threads has in its own table.
     fn block_groups(&self) -> u32 {
-        if self.word_keys().flatten().is_some() { BLOCK_GROUPS_OF_TEXTS } else { BLOCK_GROUPS }
+        let Some(text) = self.word_keys().flatten() else { return BLOCK_GROUPS };
+        let mut reads = false;
+        for func in &self.program.funcs {
+            walk(&func.body, &mut |s| reads |= matches!(s, Stmt::Load { column, .. } if *column == text));
+        }
+        if reads { BLOCK_GROUPS_BESIDE_TEXTS } else { BLOCK_GROUPS_OF_TEXTS }
     }
 
     /// How many cells it has. Strings have none.

@@ -292,7 +292,10 @@ impl CudaKernel {
     /// The same for blocks that have something of their own, which each adds to memory at its end: no more of them than
     /// the device runs at once.
     fn resident(&self, module: &Module, launch: &Launch<'_>) -> Result<(u32, u32)> {
-        let (grid, block) = self.blocks(module, launch, OWN_BLOCK)?;
+        let threads = |block| block * module.blocks_per_multiprocessor(block);
+        // larger blocks merge less, but fewer threads may fit
+        let wanted = if threads(BLOCK) > threads(OWN_BLOCK) { BLOCK } else { OWN_BLOCK };
+        let (grid, block) = self.blocks(module, launch, wanted)?;
         let most = module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1);
         Ok((grid.min(most), block))
     }
