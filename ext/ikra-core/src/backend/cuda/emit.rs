@@ -92,6 +92,8 @@ pub struct Emitted {
     /// Whether it groups the pairs that it emits, and whether their keys have parts.
     pub groups: bool,
     pub key_parts: bool,
+    /// Whether most of its time would be what blocks do with their own groups, if there were a block for few jobs.
+    pub few_blocks: bool,
     /// Whether each thread runs at most one job, so that a launch needs as many threads as jobs.
     pub once: bool,
     /// How each thread can run several jobs, if threads are fewer than jobs.
@@ -372,7 +374,7 @@ fn emit_bound(
     let privatized =
         shared.privatized.iter().filter_map(|privatized| layout.own_buffer(program, privatized.column)).collect();
     let (indirect, once, groups) = (shared.indirect(), shared.once, shared.groups);
-    let key_parts = shared.key_parts;
+    let (key_parts, few_blocks) = (shared.key_parts, shared.word_keys().is_some() && !shared.reads_texts());
     let (kernel, team) = (kernel.to_string(), shared.team.is_some());
     Emitted {
         kernel,
@@ -384,6 +386,7 @@ fn emit_bound(
         privatized,
         groups,
         key_parts,
+        few_blocks,
         once,
         several,
         loops,
@@ -646,12 +649,21 @@ impl<'a> Shared<'a> {
 
     /// How many groups a block of threads has in its own table.
     fn block_groups(&self) -> u32 {
-        let Some(text) = self.word_keys().flatten() else { return BLOCK_GROUPS };
+        match self.word_keys().flatten() {
+            None => BLOCK_GROUPS,
+            Some(_) if self.reads_texts() => BLOCK_GROUPS_BESIDE_TEXTS,
+            Some(_) => BLOCK_GROUPS_OF_TEXTS,
+        }
+    }
+
+    /// Whether jobs read the bytes of Strings that are keys, which takes long.
+    fn reads_texts(&self) -> bool {
+        let Some(text) = self.word_keys().flatten() else { return false };
         let mut reads = false;
         for func in &self.program.funcs {
             walk(&func.body, &mut |s| reads |= matches!(s, Stmt::Load { column, .. } if *column == text));
         }
-        if reads { BLOCK_GROUPS_BESIDE_TEXTS } else { BLOCK_GROUPS_OF_TEXTS }
+        reads
     }
 
     /// How many cells it has. Strings have none.

@@ -281,7 +281,7 @@ impl CudaKernel {
                 return Ok(Shape { grid, block, cells: cells.words });
             }
         }
-        if self.emitted.groups {
+        if self.emitted.few_blocks {
             let (grid, block) = self.resident(module, launch)?;
             return Ok(Shape { grid, block, cells: apart.words });
         }
