@@ -33,6 +33,7 @@ module Ikra
     def self.kind(elements)
       case elements
       when Integer, Range then "Integer"
+      when Lazy::Bytes then "bytes"
       when MDArray then elements.dtype.to_s
       else
         known = Buffer.kind(elements)

@@ -80,7 +80,7 @@ module Ikra
       return chain unless block
 
       chain.each(&block)
-      @base
+      base
     end
 
     # @param others [Array<Enumerable>] shorter ones are filled with nil
@@ -345,9 +345,9 @@ module Ikra
 
     # @return [Integer, nil] the number of values, where that is known before any is computed
     def size
-      return if @stages.any? { |stage| %i[select reject filter_map compact flat_map take_while].include?(stage.name) }
+      return if stages.any? { |stage| %i[select reject filter_map compact flat_map take_while].include?(stage.name) }
 
-      @stages.reduce(@base.size) { |size, stage| stage.size(size) }
+      stages.reduce(base.size) { |size, stage| stage.size(size) }
     end
 
     # @!endgroup
@@ -364,20 +364,23 @@ module Ikra
 
     # The chain as text. Nothing runs.
     def inspect
-      @stages.reduce("#<#{self.class}: #{@base.inspect}>") { |shown, stage| "#<#{self.class}: #{shown}:#{stage}>" }
+      stages.reduce("#<#{self.class}: #{base.inspect}>") { |shown, stage| "#<#{self.class}: #{shown}:#{stage}>" }
     end
     alias to_s inspect
 
     private
 
-    def with(name, *args, &block) = Lazy.new(@base, @options, [*@stages, Stage.new(name, args, block)])
+    def with(name, *args, &block) = followed_by([Stage.new(name, args, block)])
+
+    # The chain with these stages behind its own.
+    def followed_by(stages) = Lazy.new(base, options, [*self.stages, *stages])
 
     def needed(name, block) = block || raise(ArgumentError, "tried to call lazy #{name} without a block")
 
     # Whether elements are what +zip+ gave and Ruby's +map+ takes that for one value: from Ruby 3.4 on it does, in 3.3
     # where all that is zipped is Arrays.
     def zipped?
-      zip = @stages.reverse_each.find { |stage| !stage.selects? }
+      zip = stages.reverse_each.find { |stage| !stage.selects? }
       return false unless zip&.name == :zip
 
       RUBY_VERSION >= "3.4" || (RUBY_VERSION >= "3.3" && zip.args.all?(Array))
@@ -399,7 +402,7 @@ module Ikra
 
     # Runs the chain. Where kernels cannot run it and the user asked for plain Ruby, runs that.
     def forced(name, *args, &work)
-      ::Ikra.__measured(:plazy, @base, @stages.filter_map(&:block).first, &work)
+      ::Ikra.__measured(:plazy, base, stages.filter_map(&:block).first, &work)
     rescue CompileError => error
       Fallback.run(error, @options) { Chain.new(self).public_send(name, *args) }
     end
@@ -407,7 +410,7 @@ module Ikra
     # The values, and the error that ended them.
     def before_error = forced(:each_with_error) { result(nil) }
 
-    def plan = frozen? ? Plan.new(@stages) : (@plan ||= Plan.new(@stages))
+    def plan = frozen? ? Plan.new(stages) : (@plan ||= Plan.new(stages))
 
     def all
       list, error = result(nil, strict: true)
@@ -424,7 +427,7 @@ module Ikra
       through([last], list, error, most, strict && error.nil?)
     end
 
-    def through(steps, list = @base, error = nil, most = nil, strict = false)
+    def through(steps, list = base, error = nil, most = nil, strict = false)
       steps.each do |step|
         list, error = values(step, list, error, most, strict)
       end
@@ -567,8 +570,17 @@ module Ikra
       return if plan.steps.size > 1 || step.ending || step.ended? || step.stages.any? { |stage| Text::LOOKING.include?(stage.name) }
 
       ::Ikra.__chain(plan, :map_reduce)
-      Kernel.new(step, @base, @options).emitted(Stage.new(:emit, [], block), form)
+      Kernel.new(step, base, @options).emitted(Stage.new(:emit, [], block), form)
     end
+
+    # What a profile says that it goes over.
+    def measured = base
+
+    # Each value once, and how often it occurs, where the host counts them without a kernel: {OfWords}.
+    #
+    # @param frozen [Boolean] whether they are to be frozen
+    # @param emitter [Proc, nil] what emits pairs for each
+    def counted_words(_frozen, _emitter = nil) = nil
 
     # Each value once, and how often it occurs if that is `wanted`, where one kernel gives a String for each element.
     # The block gets the list of all where the host's own methods serve better. nil where values are of another kind.
@@ -577,7 +589,7 @@ module Ikra
       return if plan.steps.size > 1 || step.ending || step.ended? || step.sparse? || step.bare? || step.stages.any? { |stage| Text::LOOKING.include?(stage.name) }
 
       ::Ikra.__chain(plan, :map_reduce)
-      Kernel.new(step, @base, @options).counted_texts(wanted, &on_list)
+      Kernel.new(step, base, @options).counted_texts(wanted, &on_list)
     end
 
     # The result of each chunk, and the error that follows. nil where it is not known where the chain ends, or where

@@ -97,7 +97,9 @@ module Ikra
     ENGINES = %i[direct small hash group append].freeze
     # The method that gives a block an emitter, where tables group pairs. What becomes of their values may need another.
     ADDED = Hash.new(:added).merge!(count: :counted).freeze
-    private_constant :ORDERS, :OWN, :TABLED, :FOLDS, :ENGINES
+    # How tables add, where sums are of each slab or of all.
+    ADDING = %i[sum total].freeze
+    private_constant :ORDERS, :OWN, :TABLED, :FOLDS, :ENGINES, :ADDING
 
     # @param combine [Symbol, #to_proc, nil]
     # @param reduce [#to_proc, nil]
@@ -211,7 +213,11 @@ module Ikra
     def emitted(base, grouped)
       form = form(grouped)
       # The kernel groups them, or the host does.
-      forms = form[:__combine] && @engine.nil? ? [{ __tables: true, **form }, form] : [form]
+      added = form[:__combine] && @engine.nil?
+      words, counts = base.__send__(:counted_words, true, @block) if added && ADDING.include?(form[:__combine]) && base.is_a?(Lazy)
+      return [words, counts, nil, true] if words
+
+      forms = added ? [{ __tables: true, **form }, form] : [form]
       of = ->(list, one) { section(@block, list, [Reducing.giver(one)], **one) }
       return first_of(forms) { |one| of.call(base, one) } if base.is_a?(Array) || base.is_a?(Range)
 
@@ -351,6 +357,9 @@ module Ikra
       # The same for elements by themselves. Kernels group them while they compute them. A host that runs these kernels
       # groups Strings after that.
       def counted(base, combine, &on_list)
+        words, counts = base.__send__(:counted_words, false) if base.is_a?(Lazy)
+        return [words, counts, nil, true] if words
+
         ones = proc { |x, out| out.emit(x, 1) }
         form = { __groups: true, __tables: true, __combine: :sum }
         found = within(base, ones, { **form, __no_texts: true })
@@ -497,7 +506,7 @@ module Ikra
       reducing.stays = lazy && !in_slabs && reduce.nil? && order != :key
       at_once = lambda do
         # Each slab is measured by itself.
-        found = in_slabs ? reducing.value : __measured(:pmap_reduce, base.is_a?(Lazy) ? base.base : base, block) { reducing.value }
+        found = in_slabs ? reducing.value : __measured(:pmap_reduce, base, block) { reducing.value }
         lazy ? Groups.new(found) : found
       end
       (base.is_a?(Array) || base.is_a?(Range) ? Sections.queued(:pmap_reduce, &at_once) : nil) || at_once.call
@@ -506,7 +515,7 @@ module Ikra
     # @api private
     # Groups the values of a chain or an MDArray. nil where they need a list first.
     def __grouping(base)
-      __measured(:map_reduce, base.is_a?(Lazy) ? base.base : base) { yield(Reducing) }
+      __measured(:map_reduce, base) { yield(Reducing) }
     end
   end
 end

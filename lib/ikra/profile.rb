@@ -263,13 +263,14 @@ module Ikra
     # @api private
     # Runs an operation. In a profile, all work within it counts as this operation's.
     #
-    # @param elements [#size, Integer] the elements that it processes
+    # @param elements [#size, Lazy, Integer] the elements that it processes
     # @param block [Proc, nil] the user's; without one its place is where it was called
     # @param own [String, nil] why it is a method of Ruby's own, where it is
     def __measured(operation, elements, block = nil, own: nil)
       return yield unless __measured?
 
       path, line = block&.source_location || __caller.drop(1)
+      elements = elements.__send__(:measured) if elements.is_a?(Lazy)
       size = elements.is_a?(Integer) ? elements : elements.size
       __enter(operation.to_s, path, line, size, (Explanation.kind(elements) if __explaining?), own)
       begin

@@ -83,6 +83,80 @@ RSpec.describe "words of lines" do
     end
   end
 
+  counting = {
+    "tally" => ->(lines) { lines.flat_map(&:split).tally },
+    "pairs" => ->(lines) { lines.map_reduce(:+) { |line, out| line.split.each { |word| out.emit(word, 1) } } },
+    "stripped lines" => ->(lines) { lines.flat_map { |line| line.strip.split }.tally }
+  }
+
+  describe "that are only counted" do
+    counting.each do |name, program|
+      it "need no kernel: #{name}" do
+        text = "the cat\r\n  the\tdog \u00fc #{"x" * 16} #{"x" * 17} #{"x" * 16}y\n" * 50
+        found = nil
+        profile = Ikra.profile { found = program.call(Ikra.lines(text: text, backend: :cpu)) }
+        expect(found.to_a).to eq text.split.tally.to_a
+        expect(profile.sections.map { |section| [section.elements, section.backend.to_s] }).to eq [[text.bytesize, "cpu"]]
+        expect(Ikra.explain { program.call(Ikra.lines(text: text, backend: :cpu)) }.to_s).to include("counting over 400 elements of words, on cpu")
+        expect(found.keys.map(&:encoding).uniq).to eq [Encoding::UTF_8]
+        # as tally and Hash#[]= make them
+        expect(found.keys.map(&:frozen?).uniq).to eq [name == "pairs"]
+      end
+
+      it "are those of each file and of each slab: #{name}" do
+        file("the c") do |one|
+          file("at the\n\ncat ") do |two|
+            expected = %w[the c at the cat].tally.to_a
+            expect(program.call(Ikra.lines([one, two], backend: :cpu)).to_a).to eq expected
+            stub_const("Ikra::Source::SLAB", 3)
+            expect(program.call(Ikra.lines([one, two], backend: :cpu)).to_a).to eq expected
+            File.open(one) { |input| expect(program.call(Ikra.lines([input, two], backend: :cpu)).to_a).to eq expected }
+          end
+        end
+      end
+    end
+
+    it "may be many, and of all lengths" do
+      random = Random.new(3)
+      words = Array.new(60_000) { |i| ("a".."e").to_a.sample(1 + (i % 5), random: random).join * (1 + (i % 7)) + (i % 3 == 0 ? i.to_s : "") }
+      text = words.join(" ")
+      counting.each_value { |program| expect(program.call(Ikra.lines(text: text, backend: :cpu)).to_a).to eq words.tally.to_a }
+    end
+
+    it "are not where some byte is broken, or strip takes away NUL" do
+      broken = Ikra.lines(text: "a \xff b a\n", backend: :cpu)
+      expect { counting["tally"].call(broken) }.to raise_error(Ikra::CompileError)
+      text = "a\0 b\n\0a\n"
+      ["tally", "stripped lines"].each { |name| expect(counting[name].call(Ikra.lines(text: text, backend: :cpu))).to eq counting[name].call(text.lines) }
+      expect(counting["pairs"].call(Ikra.lines(text: text, backend: :cpu))).to eq("a\0" => 1, "b" => 1, "\0a" => 1)
+    end
+
+    it "give all that map_reduce makes of them" do
+      emits = proc { |line, out| line.split.each { |word| out.emit(word, 1) } }
+      lines = -> { Ikra.lines(text: "the cat the dog\n", backend: :cpu) }
+      expect(lines.call.map_reduce(:+, order: :key, &emits).to_a).to eq [["cat", 1], ["dog", 1], ["the", 2]]
+      expect(lines.call.map_reduce(:+, lazy: true, &emits).top(1)).to eq [["the", 2]]
+      expect(lines.call.map_reduce(:+, reduce: ->(word, counts) { [word.size, counts] }, &emits)).to eq("the" => [3, [2]], "cat" => [3, [1]], "dog" => [3, [1]])
+      expect(lines.call.map_reduce(:max, &emits)).to eq("the" => 1, "cat" => 1, "dog" => 1)
+      expect(lines.call.map_reduce(:+, engine: :hash, &emits)).to eq("the" => 2, "cat" => 1, "dog" => 1)
+      expect(lines.call.flat_map(&:split).uniq).to eq %w[the cat dog]
+    end
+
+    it "can be interrupted" do
+      text = "the cat and the dog\n" * 3_000_000
+      started = Queue.new
+      thread = Thread.new do
+        Thread.current.report_on_exception = false
+        started << true
+        loop { counting["tally"].call(Ikra.lines(text: text, backend: :cpu)) }
+      end
+      started.pop
+      sleep 0.1
+      thread.raise(ArgumentError, "stop")
+      expect { thread.value }.to raise_error(ArgumentError, "stop")
+    end
+  end
+
   it "have no jobs that are longer than others" do
     profile = Ikra.profile { Ikra.lines(text: "the cat " * 500, backend: :cpu).flat_map(&:split).map(&:size).to_a }
     expect(profile.sections.map(&:elements)).to eq [1000]

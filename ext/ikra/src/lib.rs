@@ -44,7 +44,7 @@ use report::{dump, explain, profile};
 use ruby::{
     derivation, environment, errors, fiber, gate, hash_table, holder, iseq, list, question, reflect, registry, reserve,
 };
-use section::{collect, combining, engine, form, grouping, over, pending, random, sums};
+use section::{collect, combining, engine, form, grouping, over, pending, random, sums, words};
 use world::{hashes, live_world};
 
 #[global_allocator]
@@ -182,6 +182,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__lines", roomy!(text::lines(a, b, c), 3))?;
     ikra.define_singleton_method("__note_ascii", function!(text::note_ascii, 1))?;
     ikra.define_singleton_method("__words", roomy!(text::words(a, b, c, d), 4))?;
+    ikra.define_singleton_method("__word_counts", roomy!(words::counts(a, b, c, d), 4))?;
     ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;

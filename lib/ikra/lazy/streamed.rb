@@ -50,9 +50,6 @@ module Ikra
         in_slabs? or raise NeedsAll
         each_chain do |chain, before|
           list, error = Streamed.placed(before) { chain.__send__(:before_error) }
-          # Values of words before the exception may be of the line that raises it.
-          raise NeedsAll if error && before.nil?
-
           list.each do |value|
             given += 1
             block.call(value)
@@ -152,7 +149,7 @@ module Ikra
         Lazy.new(all.base, @options, [*all.stages, *@stages])
       end
 
-      # Yields the chains of all slabs, and how many records are before each. nil: the elements are {Words}.
+      # Yields the chains of all slabs, and how many records are before each.
       #
       # @param emitter [Proc, nil] a block that emits pairs for each value
       # @api private
@@ -161,23 +158,20 @@ module Ikra
         options = @options.merge(__slab: true).freeze
         @base.each_slab do |slab|
           size, stages = slab.size, stages_from(before)
-          words = Words.of(slab, stages, emitter, options, least: Words::LONG) if again?
-          records = slab.chain(options) unless words
-          yield words || Lazy.new(records.base, options, [*records.stages, *stages]), (before unless words)
+          records = slab.chain(options)
+          lines = Deferred.new(options) { Lazy.new(records.base, options, [*records.stages, *stages]) }
+          yield Words.of(slab, lines, stages, emitter, least: Words::LONG) || lines, before
           before += size
           break unless stages_from(before)
         end
       end
 
-      # Exceptions that are raised within the block tell the places of elements among all. Those of words are raised
-      # again by their lines.
+      # Exceptions that are raised within the block tell the places of elements among all.
       # @api private
       def self.placed(before)
         yield
       rescue StandardError => e
-        raise NeedsAll if before.nil? && e.is_a?(Located)
-
-        move(e) { |index| index + before } if before
+        move(e) { |index| index + before }
         raise
       end
 
@@ -223,7 +217,7 @@ module Ikra
         end
       end
 
-      def with(name, *args, &block) = Streamed.new(@base, @options, [*@stages, Stage.new(name, args, block)])
+      def followed_by(stages) = Streamed.new(@base, @options, [*@stages, *stages])
 
       # What the block makes of the chains of all slabs, or else the result of the chain over all records.
       def by_slabs(name, *args, block: nil)

@@ -8,26 +8,30 @@ module Ikra
     # words of all lines instead. So one job has no more to do than others, however long its line is, and neighbours
     # read neighbouring bytes. The values are the same. Which blocks these are: +ext/ikra-core/src/syntax/words.rs+.
     #
-    # Exceptions tell the places of words, so the lines are used where kernels raise, or {NeedsAll}.
+    # Exceptions tell the places of words, so the lines are used where kernels raise, or {NeedsAll}. They are also used
+    # where the words are not known.
     # @api private
-    class Words < Lazy
+    class Words < Deferred
       # Finding words takes as long as one kernel saves. So lines that are read for one result are taken by words only
       # if some have so many bytes.
       LONG = 1 << 10
 
       class << self
-        # The chain over the words of a slab that has the values of these stages, the first of which looks at words. nil
-        # where it may look at more.
+        # The chain of such stages over the lines of a slab. nil where the first one may look at more than words.
         #
+        # @param lines [Lazy] the chain over lines
         # @param emitter [Proc, nil] a block that emits pairs for each value. Without stages, it looks at words.
         # @param least [Integer] (see Source::Slabs::Lines::Slab#words)
-        def of(slab, stages, emitter, options, least: 0)
+        def of(slab, lines, stages, emitter, least: 0)
           first = stages.first
-          return unless slab.is_a?(Source::Slabs::Lines::Slab) && (first ? first.name == :flat_map : emitter)
+          return unless slab.is_a?(Source::Slabs::Lines::Slab) && slab.words? && (first ? first.name == :flat_map : emitter)
 
           splits, strips = wise(first ? first.block : emitter, first.nil?)
-          chain = slab.words({ **options, __slab: true }.freeze, strips, least) unless splits.nil?
-          Lazy.new(chain.base, chain.options, [*chain.stages, *stages.drop(splits ? 1 : 0)]) if chain
+          return if splits.nil?
+
+          words = OfWords.new(slab, lines.options, strips, least, splits, first ? nil : emitter)
+          rest = stages.drop(splits ? 1 : 0)
+          new(lines, rest.empty? ? words : words.__send__(:followed_by, rest))
         end
 
         private
@@ -41,7 +45,7 @@ module Ikra
       # @param lines [Lazy] the chain over lines
       # @param words [Lazy] the chain over their words, with the same values
       def initialize(lines, words)
-        super(lines.base, lines.options, lines.stages)
+        super(lines.options) { lines }
         @lines = lines
         @words = words
       end
@@ -51,55 +55,95 @@ module Ikra
         minmax_by sort_by partition group_by uniq map_reduce tally
       ].each do |name|
         define_method(name) do |*args, **options, &block|
-          Words.either(@words, @lines) { |chain| chain.public_send(name, *args, **options, &block) }
+          either { |chain| chain.public_send(name, *args, **options, &block) }
         end
-      end
-
-      def each(&block)
-        return self unless block
-
-        list, error = Words.either(@words, @lines) do |chain|
-          chain.__send__(:before_error).tap { |_, raised| raise NeedsAll if raised && chain.equal?(@words) }
-        end
-        list.each(&block)
-        raise error if error
-
-        self
-      end
-
-      # What the block makes of the words, or else of the lines. What another thread raises here ends both.
-      # @api private
-      def self.either(words, lines)
-        yield words
-      rescue NeedsAll, Located, CompileError
-        yield lines
       end
 
       private
 
-      def with(name, *args, &block) = Words.new(*[@lines, @words].map { |chain| chain.__send__(:with, name, *args, &block) })
+      %i[emitted counted_texts measured].each do |name|
+        define_method(name) { |*args, &block| either { |chain| chain.__send__(name, *args, &block) } }
+      end
+
+      # Values of words before an exception may be of the line that raises it.
+      def before_error
+        either { |chain| chain.__send__(:before_error).tap { |_, raised| raise NeedsAll if raised && chain.equal?(@words) } }
+      end
+
+      def counted_words(...) = @words.__send__(:counted_words, ...)
+
+      # What the block makes of the words, or else of the lines. What another thread raises here ends both.
+      def either
+        yield @words
+      rescue NeedsAll, Located, CompileError
+        yield @lines
+      end
+
+      def followed_by(stages) = Words.new(*[@lines, @words].map { |chain| chain.__send__(:followed_by, stages) })
     end
+
+    # What is not taken apart yet.
+    # @api private
+    Bytes = Struct.new(:size)
+
+    # A chain over the words of one slab, without other stages.
+    # @api private
+    class OfWords < Deferred
+      # The backends that count words without a kernel.
+      COUNTING = %w[auto cpu].freeze
+      private_constant :COUNTING
+
+      # @param strips (see Source::Slabs::Lines::Slab#words)
+      # @param least (see Source::Slabs::Lines::Slab#words)
+      # @param all [Boolean] whether its values are wanted, and all that the emitter does is to count them
+      # @param emitter [Proc, nil] a block that emits pairs for the words of each line
+      def initialize(slab, options, strips, least, all, emitter)
+        options = { **options, __slab: true }.freeze
+        super(options) do
+          starts, sizes = slab.words(strips, least)
+          raise NeedsAll unless starts
+
+          text = slab.noted
+          Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
+        end
+        @slab = slab
+        @strips = strips
+        @all = all
+        @emitter = emitter
+      end
+
+      private
+
+      # Words are not looked for to say how many they are.
+      def measured = counts? ? Bytes.new(@slab.text.bytesize) : super
+
+      def counted_words(frozen, emitter = nil) = (@slab.counted_words(@strips, frozen) if emitter.equal?(@emitter) && counts?)
+
+      def counts? = @all && COUNTING.include?(options.fetch(:backend, Ikra.config.backend).to_s)
+    end
+    private_constant :OfWords
 
     # A chain over the lines of one slab, without other stages.
     # @api private
-    class OfLines < Lazy
-      def initialize(slab, chain)
-        super(chain.base, chain.options, chain.stages)
+    class OfLines < Deferred
+      def initialize(slab, options)
+        super(options) do
+          starts, sizes, text = slab.starts, slab.sizes, slab.noted
+          Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
+        end
         @slab = slab
-        @lines = chain
       end
 
       def map_reduce(*args, **options, &block)
-        words = Words.of(@slab, [], block, self.options) if block
-        words ? Words.either(words, @lines) { |chain| chain.map_reduce(*args, **options, &block) } : super
+        words = Words.of(@slab, Deferred.new(self.options) { self }, [], block) if block
+        words ? words.map_reduce(*args, **options, &block) : super
       end
 
       private
 
-      def with(name, *args, &block)
+      def followed_by(stages)
         lines = super
-        words = Words.of(@slab, [lines.stages.last], nil, options)
-        words ? Words.new(lines, words) : lines
+        Words.of(@slab, lines, stages, nil) || lines
       end
     end
   end

@@ -35,7 +35,7 @@ module Ikra
     end
 
     def merge(chain, before)
-      keys, values, starts, combined = Lazy::Streamed.placed(before) { Ikra.__measured(:map_reduce, chain.base, @block) { emitted(chain, @combine || @reduce) } }
+      keys, values, starts, combined = Lazy::Streamed.placed(before) { Ikra.__measured(:map_reduce, chain, @block) { emitted(chain, @combine || @reduce) } }
       return if keys.nil? || keys.size.zero?
       return append(Reducing.list(keys), Reducing.list(values)) unless @combine || @reduce
 

@@ -119,33 +119,64 @@ module Ikra
 
       # Records that are lines.
       class Lines
-        # The lines of one text. `ends`: where inputs end in it; nil: lines do not end with a line feed.
-        Slab = Struct.new(:text, :starts, :sizes, :ends) do
+        # The lines of one text. Where they are is looked for when that is needed.
+        class Slab
+          attr_reader :text
+
+          # @param ends [Array<Integer>, nil] where inputs end in the text. nil: lines do not end with a line feed.
+          # @yieldreturn [Array<Buffer>] where each line begins, and how many bytes it has
+          def initialize(text, ends, &lines)
+            @text = text
+            @ends = ends
+            @find = lines
+            @words = {}
+          end
+
+          def starts = lines.first
+
+          def sizes = lines.last
+
           def size = starts.size
 
-          # A chain over the words of all lines, which have no white space. nil: they are not known.
+          # Whether its words can be looked for.
+          def words? = !@ends.nil?
+
+          # Where each word of all lines begins, and how many bytes it has. Words have no white space. nil: they are not
+          # known.
           #
           # @param strips [Boolean] whether NUL is white space at the ends of lines
           # @param least [Integer] the words are not looked for unless some line has so many bytes
-          def words(options, strips, least)
-            @words ||= {}
-            @words[strips] = ends && Ikra.__words(text, ends, strips, least) unless @words.key?(strips)
-            starts, sizes = @words[strips]
-            return unless starts
-
-            text = self.text
-            Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
+          def words(strips, least)
+            @words[strips] = Ikra.__words(text, @ends, strips, least) unless @words.key?(strips)
+            @words[strips]
           end
 
+          # Each word once, and how often it occurs. nil: they are not known.
+          #
+          # @param strips (see #words)
+          # @param frozen [Boolean] whether the words are frozen
+          def counted_words(strips, frozen) = Ikra.__word_counts(text, @ends, strips, frozen)
+
           # It is kept, and its text must not change.
-          def keep = tap { Ikra.__note_ascii(text.freeze) }
+          def keep = tap { text.freeze }
 
           def chain(options) = Lines.chain([self], options)
 
           def free
             text.clear
-            [starts, sizes, *@words&.values&.flatten&.compact].each(&:free)
+            [*@lines, *@words.values.flatten.compact].each(&:free)
           end
+
+          # The text for a section that reads lines or words. If it is kept, sections need not look for ASCII each time.
+          def noted
+            Ikra.__note_ascii(text) if text.frozen? && !@noted
+            @noted = true
+            text
+          end
+
+          private
+
+          def lines = @lines ||= @find.call
         end
 
         class << self
@@ -153,13 +184,10 @@ module Ikra
           def chain(slabs, options)
             return Lazy.new([], options) if slabs.empty?
 
-            if slabs.one?
-              text, starts, sizes = *slabs.first
-              chain = Lazy.new(0...starts.size, options).map { |i| ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) }
-              return Lazy::OfLines.new(slabs.first, chain)
-            end
-            texts = slabs.map(&:text)
-            starts, sizes = %i[starts sizes].map { |what| Buffer.from_list(:i32, slabs.flat_map { |slab| slab[what].to_list }) }
+            return Lazy::OfLines.new(slabs.first, options) if slabs.one?
+
+            texts = slabs.map(&:noted)
+            starts, sizes = %i[starts sizes].map { |what| Buffer.from_list(:i32, slabs.flat_map { |slab| slab.public_send(what).to_list }) }
             numbers = Buffer.from_list(:i64, slabs.each_with_index.flat_map { |slab, number| Array.new(slab.size, number) })
             Lazy.new(0...starts.size, options).map do |i|
               ::Ikra.__text(texts[::Ikra.__at(numbers, i)], ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i))
@@ -173,7 +201,7 @@ module Ikra
             sizes = lines.map(&:bytesize)
             at = 0
             starts = sizes.map { |size| (at += size) - size }
-            Slab.new(text.freeze, Buffer.from_list(:i32, starts), Buffer.from_list(:i32, sizes))
+            Slab.new(text.freeze, nil) { [starts, sizes].map { |list| Buffer.from_list(:i32, list) } }
           end
         end
 
@@ -190,7 +218,7 @@ module Ikra
         # Whether records are Strings.
         def limited? = true
 
-        def slab(text, ends) = Slab.new(text, *Ikra.__lines(text, ends, @chomp), ends)
+        def slab(text, ends) = Slab.new(text, ends) { Ikra.__lines(text, ends, @chomp) }
 
         # The slab of a frozen text, which is not copied.
         def held(text) = slab(text, []).keep

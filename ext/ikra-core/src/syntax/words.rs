@@ -8,7 +8,7 @@
 //! Here: which blocks these are ([`WordWise::of`]). Not here: where the words of a text are, and whether methods are
 //! Ruby's own, which the caller asks. Sections that draw random numbers or ask for their index are refused later.
 
-use super::ast::{Arg, Call, Kind, LocalId, Node, Origin, Pattern, Target, Unit, plain};
+use super::ast::{Arg, Block, Call, Kind, LocalId, Node, Origin, Pattern, Target, Unit, plain};
 use super::visit;
 use crate::regexp::RegexpSource;
 use std::cell::Cell;
@@ -17,7 +17,8 @@ use std::collections::{BTreeSet, HashMap};
 /// What makes a block's value for a line that for its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordWise {
-    /// Whether the block's value is the list of the words themselves.
+    /// Whether the block's value is the list of the words themselves. Of a block with an emitter: whether it emits a pair
+    /// of each word itself and 1, and nothing else.
     pub splits: bool,
     /// Whether it strips a line, which takes away NUL, too.
     pub strips: bool,
@@ -32,8 +33,9 @@ impl WordWise {
     /// `emits`: the block has an emitter as its second parameter, and its value does not matter. None: the block may
     /// depend on more than each word.
     pub fn of(unit: &Unit, emits: bool) -> Option<Self> {
-        let line = match (&unit.params.required[..], emits) {
-            ([Pattern::Local(line)], false) | ([Pattern::Local(line), Pattern::Local(_)], true) => *line,
+        let (line, emitter) = match (&unit.params.required[..], emits) {
+            ([Pattern::Local(line)], false) => (*line, None),
+            ([Pattern::Local(line), Pattern::Local(emitter)], true) => (*line, Some(*emitter)),
             _ => return None,
         };
         let mut own = BTreeSet::from([line]);
@@ -68,11 +70,10 @@ impl WordWise {
         }
         let mut found = Self::default();
         let reads = Reads { line, named, used: Cell::new(0) };
-        if emits {
-            found.visited(last, &reads)?;
-        } else {
-            found.splits = found.words(last, &reads)?;
-        }
+        found.splits = match emitter {
+            Some(emitter) => found.visited(last, emitter, &reads)?,
+            None => found.words(last, &reads)?,
+        };
         // a name that is used elsewhere may stand for anything
         (reads.used.get() == reads.named.len()).then_some(found)
     }
@@ -118,14 +119,15 @@ impl WordWise {
         }
     }
 
-    /// A call that gives each of such values to a block.
-    fn visited(&mut self, node: &Node, reads: &Reads<'_>) -> Option<()> {
+    /// A call that gives each of such values to a block. Whether these are the words, and the block only counts them.
+    fn visited(&mut self, node: &Node, emitter: LocalId, reads: &Reads<'_>) -> Option<bool> {
         let Kind::Call(call) = &reads.resolved(node).kind else { return None };
         match plain(&call.name) {
-            "scan" if call.block.is_some() => self.taken_apart(call, reads).map(|_| ()),
+            "scan" if call.block.is_some() => self.taken_apart(call, reads).map(|_| false),
             "each" => {
                 self.by_itself(call)?;
-                self.words(call.receiver.as_ref()?, reads).map(|_| ())
+                let words = self.words(call.receiver.as_ref()?, reads)?;
+                Some(words && call.block.as_ref().is_some_and(|block| counts(block, emitter)))
             }
             _ => None,
         }
@@ -182,6 +184,23 @@ impl<'a> Reads<'a> {
     }
 }
 
+/// Whether all that a block does is to emit a pair of its parameter and 1.
+fn counts(block: &Block, emitter: LocalId) -> bool {
+    let ([Pattern::Local(word)], true, Kind::Call(call)) =
+        (&block.params.required[..], block.params.plain(), &block.body.kind)
+    else {
+        return false;
+    };
+    let is = |node: &Node, local: LocalId| matches!(node.kind, Kind::Local(of) if of == local);
+    let alone = call.block.is_none() && call.block_arg.is_none() && !call.safe && plain(&call.name) == "emit";
+    let to_emitter = call.receiver.as_ref().is_some_and(|receiver| is(receiver, emitter));
+    let pair = match &call.args[..] {
+        [Arg::Positional(key), Arg::Positional(one)] => is(key, *word) && matches!(one.kind, Kind::Int(1)),
+        _ => false,
+    };
+    alone && to_emitter && pair
+}
+
 /// A call without arguments and block.
 fn bare(call: &Call) -> Option<&Call> {
     (call.args.is_empty() && call.block.is_none() && call.block_arg.is_none() && !call.safe).then_some(call)
@@ -223,6 +242,34 @@ mod tests {
             let found = of(block).unwrap_or_else(|| panic!("{block}"));
             assert!(!found.splits, "{block}");
             assert_eq!(found.pattern.is_some(), block.contains("scan"), "{block}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_count_words_emit_each_with_one() {
+        for block in [
+            "{ |l, out| l.split.each { |w| out.emit(w, 1) } }",
+            "{ |l, out| words = l.chomp.split(' '); words.each { |w| out.emit(w, 1) } }",
+            "{ |l, out| l.split.each { out.emit(_1, 1) } }",
+        ] {
+            assert_eq!(of(block).map(|found| found.splits), Some(true), "{block}");
+        }
+        for block in [
+            "{ |l, out| l.split.each { |w| out.emit(w, 2) } }",
+            "{ |l, out| l.split.each { |w| out.emit(w, 1.0) } }",
+            "{ |l, out| l.split.each { |w| out.emit(w, limit) } }",
+            "{ |l, out| l.split.each { |w| out.emit(w[0], 1) } }",
+            "{ |l, out| l.split.each { |w| out.emit(w, 1).emit(w, 1) } }",
+            "{ |l, out| l.split.each { |w| out.emit(w, 1); out.emit(w, 1) } }",
+            "{ |l, out| l.split.each { |w| out.emit(w, 1) if limit } }",
+            "{ |l, out| l.split.each { |w| seen.emit(w, 1) } }",
+            "{ |l, out| l.split.each { |w, v| out.emit(w, 1) } }",
+            "{ |l, out| l.split.each { |w = 1| out.emit(w, 1) } }",
+            "{ |l, out| l.split.each { |w| out.emit(w, 1) { limit } } }",
+            "{ |l, out| l.split.reject { |w| w == 'a' }.each { |w| out.emit(w, 1) } }",
+            "{ |l, out| l.downcase.split.each { |w| out.emit(w, 1) } }",
+        ] {
+            assert_eq!(of(block).map(|found| found.splits), Some(false), "{block}");
         }
     }
 

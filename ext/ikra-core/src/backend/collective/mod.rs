@@ -44,6 +44,7 @@ pub mod sort;
 pub mod table;
 #[cfg(test)]
 pub mod testing;
+pub mod words;
 
 use crate::backend::CancelToken;
 use crate::backend::threads::Threads;
