@@ -343,6 +343,15 @@ module Ikra
       ::Ikra.__grouping(self) { |groups| groups.tally(self) } || ::Ikra.__tally(to_a)
     end
 
+    # The values that occur most often, each with their number: +tally.top(count)+, but without a Hash where words of
+    # lines are only counted.
+    #
+    # @example
+    #   Ikra.lines("book.txt").flat_map(&:split).top(2) # => [["the", 6021], ["and", 4102]]
+    # @param count [Integer]
+    # @return [Array<Array>] the most frequent value first; of equally frequent ones the first
+    def top(count) = ::Ikra.__top(tally, count)
+
     # @return [Integer, nil] the number of values, where that is known before any is computed
     def size
       return if stages.any? { |stage| %i[select reject filter_map compact flat_map take_while].include?(stage.name) }
@@ -580,7 +589,8 @@ module Ikra
     #
     # @param frozen [Boolean] whether they are to be frozen
     # @param emitter [Proc, nil] what emits pairs for each
-    def counted_words(_frozen, _emitter = nil) = nil
+    # @param most [Integer, nil] so many of the most frequent ones, in their order
+    def counted_words(_frozen, _emitter = nil, **) = nil
 
     # Each value once, and how often it occurs if that is `wanted`, where one kernel gives a String for each element.
     # The block gets the list of all where the host's own methods serve better. nil where values are of another kind.

@@ -116,6 +116,20 @@ RSpec.describe "words of lines" do
       end
     end
 
+    it "give the most frequent ones without a Hash" do
+      text = "a b b c c a d\n" * 3
+      top = ->(count, text) { Ikra.lines(text: text, backend: :cpu).flat_map(&:split).top(count) }
+      (0..6).each { |count| expect(top.call(count, text)).to eq [["a", 6], ["b", 6], ["c", 6], ["d", 3]].first(count) }
+      profile = Ikra.profile { top.call(2, text) }
+      expect(profile.sections.map { |section| [section.operation.to_s, section.elements] }).to eq [["top", text.bytesize]]
+      expect(top.call(3, "")).to eq []
+      # Kernels know these words, but only those of lines.
+      expect(Ikra.lines(text: "a\0 b\n\0a\na\n", backend: :cpu).flat_map { |line| line.strip.split }.top(1)).to eq [["a", 3]]
+      expect { top.call(-1, text) }.to raise_error(ArgumentError, /negative/)
+      expect { top.call(nil, text) }.to raise_error(ArgumentError, /no number/)
+      expect([3, 1, 3, 2, 2].plazy(backend: :cpu).map { |x| x }.top(2)).to eq [[3, 2], [2, 2]]
+    end
+
     it "may be many, and of all lengths" do
       random = Random.new(3)
       words = Array.new(60_000) { |i| ("a".."e").to_a.sample(1 + (i % 5), random: random).join * (1 + (i % 7)) + (i % 3 == 0 ? i.to_s : "") }

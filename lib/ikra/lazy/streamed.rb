@@ -111,7 +111,9 @@ module Ikra
         by_slabs(:tally) do |chains|
           chains.each_with_object({}) do |chain, tally|
             chain.__send__(:counted) do |values, counts|
-              # Its keys are the very elements, which Hash#[]= would copy.
+              # Keys are the very elements, which Hash#[]= would copy.
+              next tally.replace(::Ikra.__counted(values, counts)) if tally.empty?
+
               values.tally(tally)
               values.zip(counts) { |value, count| tally[value] += count - 1 if count > 1 }
             end

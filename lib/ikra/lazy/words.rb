@@ -52,7 +52,7 @@ module Ikra
 
       %i[
         to_a force entries first reduce inject count sum find detect any? none? all? one? min max minmax sort min_by max_by
-        minmax_by sort_by partition group_by uniq map_reduce tally
+        minmax_by sort_by partition group_by uniq map_reduce tally top
       ].each do |name|
         define_method(name) do |*args, **options, &block|
           either { |chain| chain.public_send(name, *args, **options, &block) }
@@ -112,12 +112,18 @@ module Ikra
         @emitter = emitter
       end
 
+      def top(count)
+        most = ::Ikra.__count(count) or return super
+        words, counts = ::Ikra.__measured(:top, self) { counted_words(false, most: most) } if counts?
+        words ? words.zip(counts) : super
+      end
+
       private
 
       # Words are not looked for to say how many they are.
       def measured = counts? ? Bytes.new(@slab.text.bytesize) : super
 
-      def counted_words(frozen, emitter = nil) = (@slab.counted_words(@strips, frozen) if emitter.equal?(@emitter) && counts?)
+      def counted_words(frozen, emitter = nil, most: nil) = (@slab.counted_words(@strips, frozen, most) if emitter.equal?(@emitter) && counts?)
 
       def counts? = @all && COUNTING.include?(options.fetch(:backend, Ikra.config.backend).to_s)
     end

@@ -136,7 +136,8 @@ module Ikra
 
           def sizes = lines.last
 
-          def size = starts.size
+          # Counting lines is faster than finding them, for what needs nothing else of them.
+          def size = @lines || @ends.nil? ? starts.size : (@size ||= Ikra.__line_count(text, @ends))
 
           # Whether its words can be looked for.
           def words? = !@ends.nil?
@@ -155,7 +156,8 @@ module Ikra
           #
           # @param strips (see #words)
           # @param frozen [Boolean] whether the words are frozen
-          def counted_words(strips, frozen) = Ikra.__word_counts(text, @ends, strips, frozen)
+          # @param most [Integer, nil] so many of the most frequent words, in their order
+          def counted_words(strips, frozen, most) = Ikra.__word_counts(text, @ends, strips, frozen, most)
 
           # It is kept, and its text must not change.
           def keep = tap { text.freeze }

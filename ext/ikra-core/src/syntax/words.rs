@@ -17,8 +17,8 @@ use std::collections::{BTreeSet, HashMap};
 /// What makes a block's value for a line that for its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordWise {
-    /// Whether the block's value is the list of the words themselves. Of a block with an emitter: whether it emits a pair
-    /// of each word itself and 1, and nothing else.
+    /// Whether the block's value is the list of the words themselves. Of a block with an emitter: whether it emits a
+    /// pair of each word itself and 1, and nothing else.
     pub splits: bool,
     /// Whether it strips a line, which takes away NUL, too.
     pub strips: bool,

@@ -17,13 +17,21 @@ use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RString, Ruby};
 
-/// `Ikra.__word_counts(text, ends, strips, frozen)`: each word of a text once, in the order of first places, and how
-/// often it occurs, as `[words, counts]`. Words end at the places of `ends`, too. The words are `frozen`, or not. nil
-/// where [`Known`] does not know the text. Until this returns, nothing may change the text.
+/// `Ikra.__word_counts(text, ends, strips, frozen, most)`: each word of a text once, in the order of first places, and
+/// how often it occurs, as `[words, counts]`. Words end at the places of `ends`, too. The words are `frozen`, or not.
+/// With `most`, so many of the most frequent words, in their order. nil where [`Known`] does not know the text. Until
+/// this returns, nothing may change the text.
 ///
 /// # Errors
 /// TypeError for a place that is no Integer; NoMemoryError; what interrupts raise.
-pub fn counts(ruby: &Ruby, text: RString, ends: RArray, strips: bool, frozen: bool) -> Result<Option<RArray>, Error> {
+pub fn counts(
+    ruby: &Ruby,
+    text: RString,
+    ends: RArray,
+    strips: bool,
+    frozen: bool,
+    most: Option<usize>,
+) -> Result<Option<RArray>, Error> {
     let mut clock = Clock::start(ruby);
     let bytes = heap::bytes(text.as_raw());
     let Some(known) = Known::of(text, strips) else { return Ok(None) };
@@ -31,7 +39,7 @@ pub fn counts(ruby: &Ruby, text: RString, ends: RArray, strips: bool, frozen: bo
     let found = clock.measure(Phase::Kernel, || {
         working(ruby, bytes.len(), |on| words::counted(on, seed(), bytes, &pieces, |piece| known.fits(piece)))
     })?;
-    let Some(found) = found else {
+    let Some(mut found) = found else {
         clock.forget();
         return Ok(None);
     };
@@ -40,6 +48,9 @@ pub fn counts(ruby: &Ruby, text: RString, ends: RArray, strips: bool, frozen: bo
         let why = format!("{} kinds, counted where they are found", found.len());
         Step { what: "counting", elements: count, kind: "words", backend: "cpu", why }
     })?;
+    if let Some(most) = most {
+        words::leave_most_frequent(&mut found, most);
+    }
     clock.measure(Phase::Unpack, || {
         let encoding = text.enc_get();
         let (mut words, mut counts) = (Filling::new(ruby, found.len()), Filling::new(ruby, found.len()));

@@ -1,24 +1,24 @@
 //! The words of a text: where they are, and how often each occurs.
 //!
-//! Here: [`find`], which shows the words of a piece of text, and their [`count`]; [`counted`], which counts equal words while it finds them,
-//! so that no list of words is made. Not here: which bytes are text, and how a text is cut into pieces (the bridge's
-//! `buffers/text.rs`), and groups of other keys ([`super::table`]).
+//! Here: [`find`], which shows the words of a piece of text, and their [`count`]; [`counted`], which counts equal words
+//! while it finds them, so that no list of words is made. Not here: which bytes are text, and how a text is cut into
+//! pieces (the bridge's `buffers/text.rs`), and groups of other keys ([`super::table`]).
 //!
 //! Invariant: a word is a run of bytes without ASCII white space, which ends at the end of its piece, too. Words are
 //! equal if their bytes are. Each is told by its first place in the text.
 //!
 //! # How
 //!
-//! 1. Each worker takes pieces, and finds white space in 64 bytes at a time. Each word goes into one of [`PARTS`]
-//!    private tables, which the upper bits of its hash choose. A slot has the first bytes of its word, so most words
-//!    are compared without a look at the text. Where tables are full, words that they lack are only written down.
-//! 2. Workers merge. Each takes one part of all workers: their tables, and what was written down.
+//! 1. Each worker takes pieces, and finds white space in 64 bytes at a time. Each word goes into the worker's table, in
+//!    one of [`PARTS`] parts, which the upper bits of its hash choose. A slot has the first bytes of its word, so most
+//!    words are compared without a look at the text. Where a part is full, words that it lacks are only written down.
+//! 2. Workers merge. Each takes one part of all tables, and what was written down for it.
 
 use super::Workers;
 use super::table::Seed;
 use crate::error::Result;
 use crate::memory::{ahead, room};
-use parking_lot::Mutex;
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Whether a byte is white space, at which `String#split` without arguments splits.
@@ -109,9 +109,9 @@ pub struct Word {
 
 /// Parts of all hashes. Each is merged by one thread, and small enough for the caches of a core.
 const PARTS: usize = 64;
-/// The most words of one of a worker's tables. With more, the caches of a core hold too little of them.
+/// The most words of a part of a worker's table. With more, the caches of a core hold too little of it.
 const MOST_PRIVATE: usize = 1 << 12;
-/// Slots of a new table.
+/// Slots of each part of a new table.
 const FIRST_SLOTS: usize = 1 << 6;
 /// Words that are looked up together, so that memory loads their slots at the same time.
 const BATCH: usize = 64;
@@ -166,63 +166,91 @@ struct Slot {
     count: u32,
 }
 
-/// A hash table with open addressing.
-#[derive(Default)]
+/// A hash table with open addressing. Each of its parts has as many slots, which lie together.
 struct Table {
     slots: Vec<Slot>,
-    used: usize,
-}
-
-/// The slot of a hash, among so many. Its upper bits choose the table.
-#[inline]
-fn slot_of(hash: u64, slots: usize) -> usize {
-    hash as usize & slots.wrapping_sub(1)
-}
-
-#[inline]
-fn part_of(hash: u64) -> usize {
-    (hash >> (u64::BITS - PARTS.ilog2())) as usize
+    /// The number of words of each part.
+    used: Vec<usize>,
+    /// The first bits of hashes, which are all alike and choose nothing.
+    known: u32,
+    /// The next ones, which choose a slot, and those of them that choose one in a part.
+    bits: u32,
+    bits_within: u32,
 }
 
 impl Table {
-    /// Adds some occurrences of a word. False: there is no room for a word that the table lacks.
-    #[inline]
-    fn add(&mut self, seed: &Seed, text: &[u8], hash: u64, found: &Slot, most: usize) -> bool {
-        if self.used * 2 >= self.slots.len() && self.used < most {
-            self.grow(seed);
+    fn new(parts: usize, known: u32) -> Self {
+        let slots = parts * FIRST_SLOTS;
+        Self {
+            slots: room::filled(Slot::default(), slots),
+            used: vec![0; parts],
+            known,
+            bits: slots.ilog2(),
+            bits_within: FIRST_SLOTS.ilog2(),
         }
-        let mask = self.slots.len() - 1;
-        let mut at = slot_of(hash, self.slots.len());
+    }
+
+    #[inline]
+    fn slot_of(&self, hash: u64) -> usize {
+        (hash << self.known >> (u64::BITS - self.bits)) as usize
+    }
+
+    /// The slot that follows in the same part.
+    #[inline]
+    fn next(&self, at: usize) -> usize {
+        let mask = (1 << self.bits_within) - 1;
+        at & !mask | (at + 1) & mask
+    }
+
+    /// Adds some occurrences of a word. False: there is no room for a word that the table lacks.
+    #[inline(always)] // as a call it takes a sixth longer
+    fn add(&mut self, seed: &Seed, text: &[u8], hash: u64, found: &Slot, most: usize) -> bool {
+        let mut at = self.slot_of(hash);
         loop {
             let slot = &mut self.slots[at];
             if slot.count == 0 {
-                if self.used >= most {
-                    return false;
-                }
-                self.used += 1;
-                *slot = *found;
-                return true;
+                return self.put(seed, at, found, most);
             }
             if slot.key == found.key && same(text, slot, found) {
                 slot.count += found.count;
                 slot.place = slot.place.min(found.place);
                 return true;
             }
-            at = (at + 1) & mask;
+            at = self.next(at);
         }
+    }
+
+    /// Fills a free slot.
+    #[cold]
+    fn put(&mut self, seed: &Seed, at: usize, found: &Slot, most: usize) -> bool {
+        let used = &mut self.used[at >> self.bits_within];
+        if *used >= most {
+            return false;
+        }
+        *used += 1;
+        self.slots[at] = *found;
+        if *used * 2 > 1 << self.bits_within {
+            self.grow(seed);
+        }
+        true
     }
 
     #[cold]
     fn grow(&mut self, seed: &Seed) {
-        let slots = (4 * self.slots.len()).max(FIRST_SLOTS);
-        let before = std::mem::replace(&mut self.slots, room::filled(Slot::default(), slots));
+        (self.bits, self.bits_within) = (self.bits + 1, self.bits_within + 1);
+        let before = std::mem::replace(&mut self.slots, room::filled(Slot::default(), 1 << self.bits));
         for slot in before.into_iter().filter(|slot| slot.count > 0) {
-            let mut at = slot_of(slot.key.hash(seed), slots);
+            let mut at = self.slot_of(slot.key.hash(seed));
             while self.slots[at].count > 0 {
-                at = (at + 1) & (slots - 1);
+                at = self.next(at);
             }
             self.slots[at] = slot;
         }
+    }
+
+    /// The words of a part.
+    fn part(&self, part: usize) -> impl Iterator<Item = &Slot> {
+        self.slots[part << self.bits_within..][..1 << self.bits_within].iter().filter(|slot| slot.count > 0)
     }
 }
 
@@ -233,19 +261,19 @@ fn same(text: &[u8], one: &Slot, other: &Slot) -> bool {
     one.key.len as usize <= WHOLE || bytes(one) == bytes(other)
 }
 
+/// The bits of a hash that choose its part.
+const PART_BITS: u32 = PARTS.ilog2();
+
 /// What a worker has found.
 struct Own {
-    tables: Vec<Table>,
-    /// Words that tables had no room for, by part: where each begins, and its bytes.
+    table: Table,
+    /// Words that the table had no room for, by part: where each begins, and its bytes.
     written: Vec<Vec<(u32, u32)>>,
 }
 
 impl Own {
     fn new() -> Self {
-        Self {
-            tables: (0..PARTS).map(|_| Table::default()).collect(),
-            written: (0..PARTS).map(|_| Vec::new()).collect(),
-        }
+        Self { table: Table::new(PARTS, 0), written: (0..PARTS).map(|_| Vec::new()).collect() }
     }
 
     fn take(&mut self, seed: &Seed, text: &[u8], from: usize, piece: &[u8]) {
@@ -268,12 +296,11 @@ impl Own {
             slot.key = Key::of(seed, text, *place as usize, *len as usize);
             (slot.place, slot.count) = (*place, 1);
             *hash = slot.key.hash(seed);
-            let slots = &self.tables[part_of(*hash)].slots;
-            ahead::to_read(slots.as_ptr().wrapping_add(slot_of(*hash, slots.len())));
+            ahead::to_read(self.table.slots.as_ptr().wrapping_add(self.table.slot_of(*hash)));
         }
         for (hash, slot) in &found[..words.len()] {
-            let part = part_of(*hash);
-            if !self.tables[part].add(seed, text, *hash, slot, MOST_PRIVATE) {
+            if !self.table.add(seed, text, *hash, slot, MOST_PRIVATE) {
+                let part = (*hash >> (u64::BITS - PART_BITS)) as usize;
                 room::push(&mut self.written[part], (slot.place, slot.key.len));
             }
         }
@@ -305,7 +332,7 @@ pub fn counted(
         {
             if fits(piece) { own.take(seed, text, *from, piece) } else { foreign.store(true, Relaxed) }
         }
-        Mutex::new(own)
+        own
     })?;
     if foreign.into_inner() {
         return Ok(Some(None));
@@ -318,30 +345,33 @@ pub fn counted(
 }
 
 /// One part of what all workers have found, in the order of first places.
-fn merged(seed: &Seed, text: &[u8], workers: &[Mutex<Own>], part: usize) -> Vec<Word> {
-    let mut table = Table::default();
-    let mut written = Vec::new();
+fn merged(seed: &Seed, text: &[u8], workers: &[Own], part: usize) -> Vec<Word> {
+    let mut table = Table::new(1, PART_BITS);
     for own in workers {
-        let mut own = own.lock();
-        let more = std::mem::take(&mut own.tables[part]);
-        written.push(std::mem::take(&mut own.written[part]));
-        drop(own);
-        if table.used == 0 {
-            table = more;
-            continue;
-        }
-        for slot in more.slots.iter().filter(|slot| slot.count > 0) {
+        for slot in own.table.part(part) {
             table.add(seed, text, slot.key.hash(seed), slot, usize::MAX);
         }
+        for (place, len) in &own.written[part] {
+            let key = Key::of(seed, text, *place as usize, *len as usize);
+            let slot = Slot { key, place: *place, count: 1 };
+            table.add(seed, text, key.hash(seed), &slot, usize::MAX);
+        }
     }
-    for (place, len) in written.into_iter().flatten() {
-        let key = Key::of(seed, text, place as usize, len as usize);
-        table.add(seed, text, key.hash(seed), &Slot { key, place, count: 1 }, usize::MAX);
-    }
-    let used = table.slots.iter().filter(|slot| slot.count > 0);
-    let mut words = room::collect(used.map(|slot| Word { first: slot.place, len: slot.key.len, count: slot.count }));
+    let word = |slot: &Slot| Word { first: slot.place, len: slot.key.len, count: slot.count };
+    let mut words = room::collect(table.part(0).map(word));
     words.sort_unstable_by_key(|word| word.first);
     words
+}
+
+/// Leaves the words that occur most often, at most so many: the most frequent one first, and of equally frequent ones
+/// the first.
+pub fn leave_most_frequent(words: &mut Vec<Word>, most: usize) {
+    let key = |word: &Word| (Reverse(word.count), word.first);
+    if most < words.len() {
+        words.select_nth_unstable_by_key(most, key);
+        words.truncate(most);
+    }
+    words.sort_unstable_by_key(key);
 }
 
 #[cfg(test)]
@@ -388,7 +418,7 @@ mod tests {
         for len in (0..300).chain([1 << 12]) {
             for spaces in [2, 5, 90] {
                 let text: Vec<u8> = (0..len)
-                    .map(|_| if r.word() % spaces == 0 { b'\n' } else { 128 + (r.word() % 128) as u8 })
+                    .map(|_| if r.word().is_multiple_of(spaces) { b'\n' } else { 128 + (r.word() % 128) as u8 })
                     .collect();
                 assert_eq!(found(&text), plain(&text), "{text:?}");
             }
@@ -455,6 +485,20 @@ mod tests {
     fn zeroes_and_what_follows_a_word_are_told_apart() {
         let text = b"a a\0 a\0\0 \0 abcdefgh abcdefghi abcdefgh\0 a abcdefgh abcdefghijklmnop abcdefghijklmnopq abcdefghijklmnopq";
         assert_eq!(count(text, 1 << 20), counted_plainly(text));
+    }
+
+    #[test]
+    fn frequent_words_come_first() {
+        let words = count(b"c b a b c d a e", 1 << 20);
+        let most = |most| {
+            let mut words = words.clone();
+            leave_most_frequent(&mut words, most);
+            words.iter().map(|word| (word.first, word.count)).collect::<Vec<_>>()
+        };
+        let all = [(0, 2), (2, 2), (4, 2), (10, 1), (14, 1)];
+        for count in 0..7 {
+            assert_eq!(most(count), all[..count.min(5)]);
+        }
     }
 
     #[test]
