@@ -11,8 +11,8 @@ module Ikra
       TEXTS = ->((text, starts, sizes)) { ->(i) { ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) } }
       private_constant :NUMBERS, :TEXTS
 
-      # @param parts [Array<Buffer, Array>] a column for each part of a key: a buffer, an Array, or a text and two
-      #   buffers that say where its parts begin and how many bytes they have
+      # @param parts [Array<Buffer, Array>] a column for each part of a key: a buffer or an Array. For Strings: a text,
+      #   and two buffers that say where its parts begin and how many bytes they have.
       # @param list [Boolean] whether a key is an Array of its parts. If not, there is one.
       # @param values [Buffer]
       def initialize(parts, list, values)

@@ -1,7 +1,8 @@
-//! Groups that stay in columns: the result of a `map_reduce` with `lazy: true`, of whose groups no Ruby object is made.
+//! Groups that stay in columns: the result of a `map_reduce` with `lazy: true`. No Ruby object is made of a group.
 //!
-//! Here: [`columns`], which makes one column of each part of keys, and one of values. Not here: groups whose keys differ
-//! in form, which become Ruby's values ([`super::combining`]), and what reads the columns (`lib/ikra/groups/columns.rb`).
+//! Here: [`columns`], which makes one column of each part of keys, and one of values. Not here: groups whose keys
+//! differ in form, which become Ruby's values ([`super::combining`]), and what reads the columns
+//! (`lib/ikra/groups/columns.rb`).
 //! Invariant: columns have what [`super::combining::emitted`] would make Ruby's values of, in the same order.
 
 use crate::buffers::buffer;

@@ -5,7 +5,8 @@
 //! words ([`super::emitted`]).
 //! Invariant: what cells and tables have of a word are parts of its group. They are merged in the end.
 //!
-//! Source: M. Mokhtari and others, *Soren: Adaptive MapReduce for Programmable GPUs* (2011), for programs with few keys.
+//! Source: M. Mokhtari and others, *Soren: Adaptive MapReduce for Programmable GPUs* (2011), for programs with few
+//! keys.
 
 /// How many words have cells.
 pub const CELLS: usize = 1 << 10;
@@ -62,7 +63,7 @@ impl Cells {
     }
 }
 
-/// The first word with a cell in the next launch of a program: at first 0, then as the last launch would have needed it.
+/// The first word with a cell in the next launch of a program: at first 0, then as the last launch would have needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstCell(Option<i64>);
 

@@ -15,8 +15,8 @@ const MIN_PART: usize = 1 << 12;
 /// Elements whose hashes a thread computes at a time.
 const PIECE: usize = 1 << 12;
 
-/// Merges the values of equal elements, each into that of the first of them, and leaves out the others. None: cancelled.
-/// `hash` gives None for an element that is equal to no other.
+/// Merges the values of equal elements into that of the first of them, and leaves out the others. `hash` gives None for
+/// an element that is equal to no other. The result is None where the work is cancelled.
 ///
 /// # Errors
 /// `Device` when the system cannot start threads.
@@ -32,7 +32,7 @@ pub(super) fn merge<K: Copy + Sync, V: Copy + Send + Sync>(
     let hashed = |keys: &[K]| keys.iter().map(|key| hash(*key)).collect::<Vec<_>>();
     let Some(hashes) = on.all(pieces, hashed)? else { return Ok(None) };
     let merged = on.each(count, |part| {
-        let own = |hash: u32| (u64::from(hash) * count as u64 >> 32) as usize == part;
+        let own = |hash: u32| ((u64::from(hash) * count as u64) >> 32) as usize == part;
         let elements = hashes.iter().flatten().enumerate().filter_map(|(at, hash)| Some((at, (*hash)?)));
         let members = || elements.clone().filter(|(_, hash)| own(*hash));
         let mut found: Vec<(u32, V)> = Vec::new();

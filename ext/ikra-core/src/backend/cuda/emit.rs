@@ -64,7 +64,7 @@ const MIN_BLOCKS_FOLDING: u32 = 2;
 /// The threads of a block that runs groups of jobs. Few, because each uses many registers.
 const GROUP_THREADS: u32 = 128;
 
-/// How many groups a block of threads has in its own table, in shared memory. Where keys are no Strings, there are cells
+/// How many groups a block of threads has in its own table, in shared memory. Where keys are no Strings, cells are
 /// beside it. The words of 100 MB take 0.6 ms on an H200 with 1024 groups, and 0.84 with 256. But where jobs read the
 /// bytes of Strings themselves, that memory serves better as a cache for these.
 const BLOCK_GROUPS: u32 = 512;

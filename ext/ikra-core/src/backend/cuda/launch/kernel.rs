@@ -31,7 +31,8 @@ use std::time::{Duration, Instant};
 
 /// Threads of a block, unless the kernel or the caller says otherwise.
 pub(super) const BLOCK: u32 = 256;
-/// Threads of a block that has sums or groups of its own: as many as possible, because it adds them to memory at its end.
+/// Threads of a block that has sums or groups of its own: as many as possible, because it adds these to memory at the
+/// end.
 const OWN_BLOCK: u32 = 512;
 /// The most blocks of a grid.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
