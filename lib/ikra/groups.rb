@@ -27,7 +27,7 @@ module Ikra
 
     # @param key
     # @return [Object, nil] the value of the key's group
-    def [](key) = @pairs.is_a?(Array) ? @pairs.assoc(key)&.last : @pairs[key]
+    def [](key) = @pairs.is_a?(Array) ? @pairs.find { |own, _| own.eql?(key) }&.last : @pairs[key]
 
     # @yieldparam pair [Array] a key and its value
     # @return [self, Enumerator]
@@ -41,8 +41,11 @@ module Ikra
     # @return [Array<Array>] the +count+ pairs with the greatest values, the greatest first; of equal ones the first
     def top(count) = Ikra.__top(@pairs, count)
 
-    # @return [Hash]
-    def to_h = @pairs.to_h
+    # @yieldparam key
+    # @yieldparam value
+    # @yieldreturn [Array] a key and a value for the Hash
+    # @return [Hash] a new one, of the pairs or of what the block makes of them
+    def to_h(&block) = block ? @pairs.to_h.to_h(&block) : @pairs.to_h.dup
 
     # A second pass, over the pairs.
     #
@@ -61,6 +64,15 @@ module Ikra
     # @api private
     # What a second pass runs over: the pairs, or a chain that has them.
     def __base(options) = @pairs.is_a?(Columns) ? @pairs.chain(options) : @pairs.to_a
+
+    # @api private
+    # What Marshal writes: the pairs, not their columns.
+    def marshal_dump = @pairs.is_a?(Array) ? @pairs : @pairs.to_h
+
+    # @api private
+    def marshal_load(pairs)
+      @pairs = pairs
+    end
 
     # Without the values.
     def inspect = "#<#{self.class} of #{size}>"
@@ -83,10 +95,13 @@ module Ikra
       values = pairs.is_a?(Array) ? pairs.map(&:last) : pairs.values
       places = __places_of_greatest(values, count)
       order = Operation.stable(places.size) { |i, j| Operation.compare(values[places[j]], values[places[i]]) { |one, other| one <=> other } }
-      found = places.values_at(*order.first(count))
+      # Not by values_at, because Ruby's stack has no room for many arguments.
+      found = order.first(count).map { |place| places[place] }
       case pairs
-      when Array then pairs.values_at(*found)
-      when Hash then pairs.keys.values_at(*found).zip(values.values_at(*found))
+      when Array then found.map { |place| pairs[place] }
+      when Hash
+        keys = pairs.keys
+        found.map { |place| [keys[place], values[place]] }
       else pairs.at(found)
       end
     end

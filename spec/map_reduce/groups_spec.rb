@@ -14,6 +14,35 @@ RSpec.describe Ikra::Groups do
     expect(found.inspect).to eq "#<Ikra::Groups of 4>"
   end
 
+  it "does not change with the pairs and Hashes that it gives" do
+    found = groups.call
+    found.each { |pair| pair << 1 }
+    found.top(1).first.clear
+    found.to_h.clear
+    expect([found["the"], found.to_a.first, found.to_h.size, found.top(1)]).to eq [2, ["the", 2], 4, [["the", 2]]]
+  end
+
+  it "gives a Hash of what a block makes of its pairs" do
+    expect(groups.call.to_h { |word, count| [word.to_sym, count] }).to eq(the: 2, cat: 2, dog: 1, a: 1)
+    expect([2].pmap_reduce(lazy: true) { |x, out| out.emit(x, 1) }.to_h { |x, one| [one, x] }).to eq(1 => 2)
+  end
+
+  it "finds keys that are eql?, also where nothing combines the values" do
+    [nil, :+].each do |combine|
+      found = [2, 3].pmap_reduce(combine, lazy: true) { |x, out| out.emit(x, x) }
+      expect([found[3], found[3.0]]).to eq [3, nil]
+    end
+  end
+
+  it "goes through Marshal" do
+    lists = [2, 3].pmap_reduce(lazy: true) { |x, out| out.emit(x, 1) }
+    [groups.call, lists].each do |found|
+      copy = Marshal.load(Marshal.dump(found)) # rubocop:disable Security/MarshalLoad
+      expect(copy.to_a).to eq found.to_a
+      expect(copy.map_reduce(:+) { |(key, value), out| out.emit(key, value) }).to eq found.to_h
+    end
+  end
+
   it "feeds a second pass" do
     found = groups.call.map_reduce(:+) { |(word, count), out| out.emit(word.size, count) }
     expect(found).to eq(3 => 5, 1 => 1)
@@ -26,6 +55,7 @@ RSpec.describe Ikra::Groups do
     many = Array.new(50) { |i| [i, i * 7 % 10] }.to_h
     greatest = many.to_a.each_with_index.sort_by { |(_key, value), place| [-value, place] }.map(&:first)
     (0..52).each { |count| expect(many.top(count)).to eq greatest.first(count) }
+    expect(Array.new(200_000) { |i| [i, 1] }.to_h.top(199_999).size).to eq 199_999
     expect { { a: 1 }.top(-1) }.to raise_error(ArgumentError, /negative/)
     expect { { a: 1, b: nil }.top(1) }.to raise_error(ArgumentError, /comparison/)
   end

@@ -3,7 +3,8 @@
 module Ikra
   class Groups
     # Groups of which there are no Ruby objects, but a column for each part of their keys, and one for their values. A
-    # second pass reads the columns. Pairs are made where Ruby asks for them, and kept.
+    # second pass reads the columns. Keys are made where Ruby asks for them, and kept. Pairs are new each time, because
+    # callers may change them.
     # @api private
     class Columns
       # What gives a part of a key, or a value.
@@ -24,15 +25,18 @@ module Ikra
       def size = @values.size
 
       # All pairs.
-      def to_a = @to_a ||= keys(nil).zip(@values.to_list)
+      def to_a = all_keys.zip(values)
 
-      # Each key and its value.
+      # Each key and its value. The Hash is kept, so the caller must not change it.
       def to_h = @to_h ||= to_a.to_h
 
       def [](key) = to_h[key]
 
       # The pairs at these places.
-      def at(places) = @to_a ? @to_a.values_at(*places) : keys(places).zip(places.map { |place| @values[place] })
+      def at(places)
+        keys = @all_keys ? places.map { |place| @all_keys[place] } : keys(places)
+        keys.zip(places.map { |place| @values[place] })
+      end
 
       def values = @values.to_list
 
@@ -54,6 +58,8 @@ module Ikra
       end
 
       private
+
+      def all_keys = @all_keys ||= keys(nil)
 
       def text?(part) = part.is_a?(Array) && part.first.is_a?(String)
 
