@@ -129,12 +129,16 @@ module Ikra
     # Whether groups may stay in columns.
     attr_writer :stays
 
+    # Whether a `break` in the block gave the value.
+    def left? = @left
+
     # The result: a Hash, {Groups::Columns}, or the pairs themselves where nothing combines or reduces them.
     def value
-      left = true
-      value = catch(self) { computed.tap { left = false } }
-      left ? value : ordered(value)
+      @left = true
+      value = catch(self) { computed.tap { @left = false } }
+      @left ? value : ordered(value)
     rescue CompileError => error
+      @left = false
       Fallback.run(error, @options) { ordered(plain) }
     end
 
@@ -507,7 +511,7 @@ module Ikra
       at_once = lambda do
         # Each slab is measured by itself.
         found = in_slabs ? reducing.value : __measured(:pmap_reduce, base, block) { reducing.value }
-        lazy ? Groups.new(found) : found
+        lazy && !reducing.left? ? Groups.new(found) : found
       end
       (base.is_a?(Array) || base.is_a?(Range) ? Sections.queued(:pmap_reduce, &at_once) : nil) || at_once.call
     end

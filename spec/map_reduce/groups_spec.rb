@@ -34,6 +34,18 @@ RSpec.describe Ikra::Groups do
     end
   end
 
+  it "is not made where the block breaks" do
+    found = (0..9).pmap_reduce(:+, lazy: true) do |x, out|
+      break "left" if x == 5
+
+      out.emit(x, 1)
+    end
+    expect(found).to eq "left"
+    plain = nil
+    expect { plain = %w[a b].pmap_reduce(:+, lazy: true, unsupported: :ruby) { |x, out| out.emit(x.succ, 1) } }.to output(/plain Ruby/).to_stderr
+    expect(plain).to be_a(described_class).and have_attributes(to_h: { "b" => 1, "c" => 1 })
+  end
+
   it "goes through Marshal" do
     lists = [2, 3].pmap_reduce(lazy: true) { |x, out| out.emit(x, 1) }
     [groups.call, lists].each do |found|

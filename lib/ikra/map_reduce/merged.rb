@@ -12,7 +12,8 @@ module Ikra
     def value
       super
     rescue NeedsAll
-      Reducing.new(@base.whole, @combine, @reduce, @order, { engine: @engine, **@options }, @block).value
+      whole = Reducing.new(@base.whole, @combine, @reduce, @order, { engine: @engine, **@options }, @block)
+      whole.value.tap { @left = whole.left? }
     end
 
     private
