@@ -14,6 +14,7 @@ module Ikra
     include Enumerable
 
     # @api private
+    # @param pairs [Hash, Array<Array>, Columns, Lazy::WordCounts]
     def initialize(pairs)
       @pairs = pairs
     end
@@ -92,6 +93,8 @@ module Ikra
     # @api private
     def __top(pairs, count)
       count = __count(count) or raise ArgumentError, "no number of pairs"
+      return pairs.top(count) if pairs.is_a?(Lazy::WordCounts)
+
       values = pairs.is_a?(Array) ? pairs.map(&:last) : pairs.values
       places = __places_of_greatest(values, count)
       order = Operation.stable(places.size) { |i, j| Operation.compare(values[places[j]], values[places[i]]) { |one, other| one <=> other } }

@@ -585,12 +585,11 @@ module Ikra
     # What a profile says that it goes over.
     def measured = base
 
-    # Each value once, and how often it occurs, where the host counts them without a kernel: {OfWords}.
+    # How often each value occurs, where the host counts them without a kernel: {OfWords}.
     #
-    # @param frozen [Boolean] whether they are to be frozen
     # @param emitter [Proc, nil] what emits pairs for each
-    # @param most [Integer, nil] so many of the most frequent ones, in their order
-    def counted_words(_frozen, _emitter = nil, **) = nil
+    # @return [WordCounts, nil]
+    def counted_words(_emitter = nil) = nil
 
     # Each value once, and how often it occurs if that is `wanted`, where one kernel gives a String for each element.
     # The block gets the list of all where the host's own methods serve better. nil where values are of another kind.

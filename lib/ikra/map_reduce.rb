@@ -142,6 +142,9 @@ module Ikra
       Fallback.run(error, @options) { ordered(plain) }
     end
 
+    # What {Groups} are made of: the same, or words of which no Strings are made yet.
+    def groups = (counted_words(@base) if @reduce.nil? && @order != :key) || value
+
     private
 
     def callable(name, given)
@@ -217,17 +220,19 @@ module Ikra
     def emitted(base, grouped)
       form = form(grouped)
       # The kernel groups them, or the host does.
-      added = form[:__combine] && @engine.nil?
-      words, counts = base.__send__(:counted_words, true, @block) if added && ADDING.include?(form[:__combine]) && base.is_a?(Lazy)
-      return [words, counts, nil, true] if words
+      words = counted_words(base) if grouped
+      return [*words.lists(true), nil, true] if words
 
-      forms = added ? [{ __tables: true, **form }, form] : [form]
+      forms = form[:__combine] && @engine.nil? ? [{ __tables: true, **form }, form] : [form]
       of = ->(list, one) { section(@block, list, [Reducing.giver(one)], **one) }
       return first_of(forms) { |one| of.call(base, one) } if base.is_a?(Array) || base.is_a?(Range)
 
       first_of(forms) { |one| Reducing.within(base, @block, one, @options) } ||
         Reducing.elements(base).then { |list| first_of(forms) { |one| of.call(list, one) } }
     end
+
+    # The words of a chain that are only counted. nil: a section emits pairs.
+    def counted_words(base) = (base.__send__(:counted_words, @block) if base.is_a?(Lazy) && @engine.nil? && ADDING.include?(form(true)[:__combine]))
 
     # What a section makes of the pairs.
     def form(grouped) = grouped ? { __groups: true, **tabled } : { __pairs: true }
@@ -361,8 +366,8 @@ module Ikra
       # The same for elements by themselves. Kernels group them while they compute them. A host that runs these kernels
       # groups Strings after that.
       def counted(base, combine, &on_list)
-        words, counts = base.__send__(:counted_words, false) if base.is_a?(Lazy)
-        return [words, counts, nil, true] if words
+        words = base.__send__(:counted_words) if base.is_a?(Lazy)
+        return [*words.lists(false), nil, true] if words
 
         ones = proc { |x, out| out.emit(x, 1) }
         form = { __groups: true, __tables: true, __combine: :sum }
@@ -510,7 +515,7 @@ module Ikra
       reducing.stays = lazy && !in_slabs && reduce.nil? && order != :key
       at_once = lambda do
         # Each slab is measured by itself.
-        found = in_slabs ? reducing.value : __measured(:pmap_reduce, base, block) { reducing.value }
+        found = in_slabs ? reducing.value : __measured(:pmap_reduce, base, block) { lazy ? reducing.groups : reducing.value }
         lazy && !reducing.left? ? Groups.new(found) : found
       end
       (base.is_a?(Array) || base.is_a?(Range) ? Sections.queued(:pmap_reduce, &at_once) : nil) || at_once.call

@@ -124,10 +124,31 @@ RSpec.describe "words of lines" do
       expect(profile.sections.map { |section| [section.operation.to_s, section.elements] }).to eq [["top", text.bytesize]]
       expect(top.call(3, "")).to eq []
       # Kernels know these words, but only those of lines.
-      expect(Ikra.lines(text: "a\0 b\n\0a\na\n", backend: :cpu).flat_map { |line| line.strip.split }.top(1)).to eq [["a", 3]]
+      zeroes = "a\0 b\n\0a\na\0\n"
+      expect(zeroes.lines.flat_map { |line| line.strip.split }.tally).to include("a" => 2)
+      expect(Ikra.lines(text: zeroes, backend: :cpu).flat_map { |line| line.strip.split }.top(1)).to eq [["a", 2]]
       expect { top.call(-1, text) }.to raise_error(ArgumentError, /negative/)
       expect { top.call(nil, text) }.to raise_error(ArgumentError, /no number/)
       expect([3, 1, 3, 2, 2].plazy(backend: :cpu).map { |x| x }.top(2)).to eq [[3, 2], [2, 2]]
+    end
+
+    it "may be those of a chain, and stay without a Hash in groups" do
+      ones = proc { |word, out| out.emit(word, 1) }
+      words = -> { Ikra.lines(text: "b a\na c\n", backend: :cpu).flat_map(&:split) }
+      expect(words.call.map_reduce(:+, &ones).to_a).to eq [["b", 1], ["a", 2], ["c", 1]]
+      expect(words.call.map_reduce(:+) { |word, out| out.emit(word, word.size + 1) }.to_a).to eq [["b", 2], ["a", 4], ["c", 2]]
+      groups = words.call.map_reduce(:+, lazy: true, &ones)
+      made = 0
+      allow(Ikra).to receive(:__paired).and_wrap_original { |method, *lists| method.call(*lists).tap { made += 1 } }
+      expect([groups.size, groups.top(2), groups.top(0), groups.inspect]).to eq [3, [["a", 2], ["b", 1]], [], "#<Ikra::Groups of 3>"]
+      expect(made).to eq 0
+      expect([groups["a"], groups["d"], groups.to_h, groups.to_a]).to eq [2, nil, { "b" => 1, "a" => 2, "c" => 1 }, [["b", 1], ["a", 2], ["c", 1]]]
+      expect(made).to eq 1
+      expect(groups.freeze.map_reduce(:+) { |(_word, count), out| out.emit(count, 1) }).to eq(1 => 2, 2 => 1)
+      expect { groups.top(-1) }.to raise_error(ArgumentError, /negative/)
+      expect(words.call.map_reduce(:+, lazy: true, order: :key, &ones).to_a).to eq [["a", 2], ["b", 1], ["c", 1]]
+      expect(words.call.map_reduce(:+, lazy: true, reduce: ->(_word, counts) { counts.sum + 1 }, &ones).to_h).to eq("b" => 2, "a" => 3, "c" => 2)
+      expect(Ikra.lines(text: "a\0 b\n", backend: :cpu).flat_map { |line| line.strip.split }.map_reduce(:+, lazy: true, &ones).to_a).to eq [["a\0", 1], ["b", 1]]
     end
 
     it "may be many, and of all lengths" do

@@ -107,6 +107,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__adds?", roomy!(engine::adds(a), 1))?;
     ikra.define_singleton_method("__asks", roomy!(engine::asks(a), 1))?;
     ikra.define_singleton_method("__word_wise", roomy!(engine::word_wise(a, b), 2))?;
+    ikra.define_singleton_method("__counts?", roomy!(engine::counts(a), 1))?;
     ikra.define_singleton_method("__emits", roomy!(engine::emits(a), 1))?;
     ikra.define_singleton_method("__check", roomy!(options::check(a), 1))?;
     ikra.define_singleton_method("__chosen", roomy!(collect::chosen(a, b, c), 3))?;
@@ -183,7 +184,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__line_count", function!(text::line_count, 2))?;
     ikra.define_singleton_method("__note_ascii", function!(text::note_ascii, 1))?;
     ikra.define_singleton_method("__words", roomy!(text::words(a, b, c, d), 4))?;
-    ikra.define_singleton_method("__word_counts", roomy!(words::counts(a, b, c, d, e), 5))?;
+    ikra.define_singleton_method("__word_counts", roomy!(words::counts(a, b, c), 3))?;
+    ikra.define_singleton_method("__words_of", roomy!(words::taken(a, b, c, d), 4))?;
     ikra.define_singleton_method("__memory", function!(memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;
@@ -195,6 +197,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     engine::submitted::init(ikra, ruby)?;
     engine::held::init(ikra, ruby)?;
     grouping::init(ikra, ruby)?;
+    words::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;

@@ -86,6 +86,36 @@ module Ikra
     # @api private
     Bytes = Struct.new(:size)
 
+    # How often each word of a text occurs. Strings are made where they are asked for.
+    # @api private
+    class WordCounts
+      # @return [Integer] the number of different words
+      attr_reader :size
+
+      # @param counted [Ikra::WordCounts]
+      # @param text [String] which must not change
+      def initialize(counted, size, text)
+        @counted = counted
+        @size = size
+        @text = text
+      end
+
+      # The words and their numbers. They are in the order of first places, or so many of the most frequent ones in that
+      # of their numbers.
+      #
+      # @param frozen [Boolean] whether the words are to be frozen
+      # @return [Array(Array<String>, Array<Integer>)]
+      def lists(frozen, most = nil) = ::Ikra.__measured(:map_reduce, @size) { ::Ikra.__words_of(@counted, @text, frozen, most) }
+
+      def to_h = @to_h ||= ::Ikra.__paired(*lists(true))
+
+      def to_a = to_h.to_a
+
+      def [](word) = to_h[word]
+
+      def top(count) = lists(true, count).transpose
+    end
+
     # A chain over the words of one slab, without other stages.
     # @api private
     class OfWords < Deferred
@@ -114,18 +144,21 @@ module Ikra
 
       def top(count)
         most = ::Ikra.__count(count) or return super
-        words, counts = ::Ikra.__measured(:top, self) { counted_words(false, most: most) } if counts?
-        words ? words.zip(counts) : super
+        lists = ::Ikra.__measured(:top, self) { counted_words&.lists(false, most) } if counts?(nil)
+        lists&.transpose || super
       end
 
       private
 
       # Words are not looked for to say how many they are.
-      def measured = counts? ? Bytes.new(@slab.text.bytesize) : super
+      def measured = COUNTING.include?(backend) && @all ? Bytes.new(@slab.text.bytesize) : super
 
-      def counted_words(frozen, emitter = nil, most: nil) = (@slab.counted_words(@strips, frozen, most) if emitter.equal?(@emitter) && counts?)
+      def counted_words(emitter = nil) = (@slab.counted_words(@strips) if counts?(emitter))
 
-      def counts? = @all && COUNTING.include?(options.fetch(:backend, Ikra.config.backend).to_s)
+      # Whether all that is wanted of words is how often they occur, and the host can count them.
+      def counts?(emitter) = @all && COUNTING.include?(backend) && (emitter.equal?(@emitter) || (@emitter.nil? && ::Ikra.__counts?(emitter)))
+
+      def backend = options.fetch(:backend, Ikra.config.backend).to_s
     end
     private_constant :OfWords
 

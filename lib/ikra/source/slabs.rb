@@ -152,12 +152,14 @@ module Ikra
             @words[strips]
           end
 
-          # Each word once, and how often it occurs. nil: they are not known.
+          # How often each word occurs. nil: they are not known.
           #
           # @param strips (see #words)
-          # @param frozen [Boolean] whether the words are frozen
-          # @param most [Integer, nil] so many of the most frequent words, in their order
-          def counted_words(strips, frozen, most) = Ikra.__word_counts(text, @ends, strips, frozen, most)
+          # @return [Lazy::WordCounts, nil]
+          def counted_words(strips)
+            counted, kinds = Ikra.__word_counts(text, @ends, strips)
+            Lazy::WordCounts.new(counted, kinds, text) if counted
+          end
 
           # It is kept, and its text must not change.
           def keep = tap { text.freeze }

@@ -184,18 +184,26 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// Whether all that a block does is to emit a pair of its parameter and 1.
+/// Whether all that a block with an emitter as its second parameter does is to emit a pair of the first one and 1.
+pub fn counts_elements(unit: &Unit) -> bool {
+    let [Pattern::Local(element), Pattern::Local(emitter)] = unit.params.required[..] else { return false };
+    unit.params.plain() && unit.outer_block.is_none() && emits_one(&unit.body, element, emitter)
+}
+
+/// The same for a block within one that has the emitter.
 fn counts(block: &Block, emitter: LocalId) -> bool {
-    let ([Pattern::Local(word)], true, Kind::Call(call)) =
-        (&block.params.required[..], block.params.plain(), &block.body.kind)
-    else {
-        return false;
-    };
+    let [Pattern::Local(word)] = block.params.required[..] else { return false };
+    block.params.plain() && emits_one(&block.body, word, emitter)
+}
+
+/// Whether a body only emits a pair of this variable and 1.
+fn emits_one(body: &Node, element: LocalId, emitter: LocalId) -> bool {
+    let Kind::Call(call) = &body.kind else { return false };
     let is = |node: &Node, local: LocalId| matches!(node.kind, Kind::Local(of) if of == local);
     let alone = call.block.is_none() && call.block_arg.is_none() && !call.safe && plain(&call.name) == "emit";
     let to_emitter = call.receiver.as_ref().is_some_and(|receiver| is(receiver, emitter));
     let pair = match &call.args[..] {
-        [Arg::Positional(key), Arg::Positional(one)] => is(key, *word) && matches!(one.kind, Kind::Int(1)),
+        [Arg::Positional(key), Arg::Positional(one)] => is(key, element) && matches!(one.kind, Kind::Int(1)),
         _ => false,
     };
     alone && to_emitter && pair
@@ -270,6 +278,28 @@ mod tests {
             "{ |l, out| l.downcase.split.each { |w| out.emit(w, 1) } }",
         ] {
             assert_eq!(of(block).map(|found| found.splits), Some(false), "{block}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_count_elements_emit_each_with_one() {
+        let counts = |block: &str| {
+            let source = Arc::new(Source::whole("words.rb", block, 1));
+            counts_elements(&parse_block(&source, &["seen", "limit"]).unwrap_or_else(|told| panic!("{told}")))
+        };
+        assert!(counts("{ |w, out| out.emit(w, 1) }") && counts("{ _2.emit(_1, 1) }"));
+        for block in [
+            "{ |w, out| out.emit(w, 2) }",
+            "{ |w, out| out.emit(out, 1) }",
+            "{ |w, out| out.emit(w, 1) if limit }",
+            "{ |w, out| seen.emit(w, 1) }",
+            "{ |w, out| out.emit(w, 1); out.emit(w, 1) }",
+            "{ |w, out| w = limit; out.emit(w, 1) }",
+            "{ |(w, v), out| out.emit(w, 1) }",
+            "{ |w, out, *others| out.emit(w, 1) }",
+            "{ |w| seen.emit(w, 1) }",
+        ] {
+            assert!(!counts(block), "{block}");
         }
     }
 

@@ -49,7 +49,7 @@ use crate::ruby::registry::names;
 use crate::section::random;
 use crate::world::block::Captures;
 use cache::{Site, find_site};
-pub use cache::{adds, asks, emits, forget_code, gives_element, word_wise};
+pub use cache::{adds, asks, counts, emits, forget_code, gives_element, word_wise};
 use ikra_core::backend::Backend;
 use ikra_core::error::Error as CoreError;
 use ikra_core::sched::cost::History;

@@ -363,15 +363,17 @@ fn merged(seed: &Seed, text: &[u8], workers: &[Own], part: usize) -> Vec<Word> {
     words
 }
 
-/// Leaves the words that occur most often, at most so many: the most frequent one first, and of equally frequent ones
-/// the first.
-pub fn leave_most_frequent(words: &mut Vec<Word>, most: usize) {
+/// The words that occur most often, at most so many: the most frequent one first, and of equally frequent ones the
+/// first.
+pub fn most_frequent(words: &[Word], most: usize) -> Vec<Word> {
     let key = |word: &Word| (Reverse(word.count), word.first);
+    let mut words = room::copied(words);
     if most < words.len() {
         words.select_nth_unstable_by_key(most, key);
         words.truncate(most);
     }
     words.sort_unstable_by_key(key);
+    words
 }
 
 #[cfg(test)]
@@ -490,11 +492,8 @@ mod tests {
     #[test]
     fn frequent_words_come_first() {
         let words = count(b"c b a b c d a e", 1 << 20);
-        let most = |most| {
-            let mut words = words.clone();
-            leave_most_frequent(&mut words, most);
-            words.iter().map(|word| (word.first, word.count)).collect::<Vec<_>>()
-        };
+        let pair = |word: &Word| (word.first, word.count);
+        let most = |most| most_frequent(&words, most).iter().map(pair).collect::<Vec<_>>();
         let all = [(0, 2), (2, 2), (4, 2), (10, 1), (14, 1)];
         for count in 0..7 {
             assert_eq!(most(count), all[..count.min(5)]);

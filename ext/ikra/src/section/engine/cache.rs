@@ -23,7 +23,7 @@ use ikra_core::infer::BlockSource;
 use ikra_core::regexp::{Regexp, RegexpSource};
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::Wrapping;
-use ikra_core::syntax::words::WordWise;
+use ikra_core::syntax::words::{self, WordWise};
 use ikra_core::world::{Apart, Assumption, OutOfRange, Root, StrideAssumption};
 use magnus::block::Proc;
 use magnus::{Error, Ruby};
@@ -248,6 +248,22 @@ pub fn word_wise(ruby: &Ruby, block: Proc, emits: bool) -> Result<Option<TakenAp
             (found.splits, found.strips, found.of_text.into_iter().collect(), found.of_list.into_iter().collect())
         })
     }))
+}
+
+/// `Ikra.__counts?(block)`: whether all that a block does is to emit a pair of its parameter and 1. false: it may do
+/// more, or its source is missing, or refinements are in force there.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn counts(ruby: &Ruby, block: Proc) -> Result<bool, Error> {
+    if refined(ruby, block) {
+        return Ok(false);
+    }
+    match find_site(ruby, &Captures::new(block), Within::default()) {
+        Ok(site) => Ok(words::counts_elements(&site.source.unit)),
+        Err(Failure::Ruby(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Whether refinements are in force where a block stands.
