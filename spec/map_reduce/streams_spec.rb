@@ -553,7 +553,7 @@ RSpec.describe "input in slabs" do
           [0.05, 0.1, 0.15].each do |pause|
             sent = nil
             sender = Thread.new { sleep(pause) && (sent = now.call) && Process.kill(:INT, Process.pid) }
-            words.tally
+            loop { words.tally }
           rescue Interrupt
             sender.join
             puts now.call - sent

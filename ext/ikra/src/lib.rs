@@ -181,7 +181,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__before_exit", function!(backends::before_exit, 0))?;
     ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
     ikra.define_singleton_method("__lines", roomy!(text::lines(a, b, c), 3))?;
-    ikra.define_singleton_method("__line_count", function!(text::line_count, 2))?;
     ikra.define_singleton_method("__note_ascii", function!(text::note_ascii, 1))?;
     ikra.define_singleton_method("__words", roomy!(text::words(a, b, c, d), 4))?;
     ikra.define_singleton_method("__word_counts", roomy!(words::counts(a, b, c), 3))?;

@@ -136,8 +136,7 @@ module Ikra
 
           def sizes = lines.last
 
-          # Counting lines is faster than finding them, for what needs nothing else of them.
-          def size = @lines || @ends.nil? ? starts.size : (@size ||= Ikra.__line_count(text, @ends))
+          def size = starts.size
 
           # Whether its words can be looked for.
           def words? = !@ends.nil?

@@ -31,16 +31,6 @@ pub fn lines(ruby: &Ruby, text: RString, ends: RArray, chomp: bool) -> Result<RA
     buffers(ruby, &pieces, count_lines, |piece, rows| lines_of(piece, chomp, |start, len| rows.put(start, len)))
 }
 
-/// `Ikra.__line_count(text, ends)`: the number of these lines.
-///
-/// # Errors
-/// TypeError for a place that is no Integer.
-pub fn line_count(text: RString, ends: RArray) -> Result<usize, Error> {
-    // No Ruby code runs, and nothing changes the String, until all are counted.
-    let pieces = pieces(heap::bytes(text.as_raw()), ends.to_vec()?, |byte| byte == b'\n');
-    Ok(workers::scattered(pieces, |(_, piece)| count_lines(piece)).iter().sum())
-}
-
 /// `Ikra.__note_ascii(text)`: makes Ruby note that a frozen String has ASCII only, if it has. Then no section has to
 /// read all of it to know that. Of others, a section reads the bytes before the first such character.
 pub fn note_ascii(text: RString) {
