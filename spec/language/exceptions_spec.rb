@@ -111,8 +111,47 @@ module LanguageExceptions
   end
 end
 
+module Messages
+  class TooFar < StandardError; end
+
+  def self.check(x, by: 1)
+    raise TooFar, "#{x} is #{by} too far" if x > 5
+    raise ArgumentError, "#{x}#{nil}" unless by
+    raise IndexError.new("at #{x.abs} of #{:all}, #{x / 2.0}") if x < 0
+
+    x
+  end
+end
+
 RSpec.describe "Exceptions" do
   on_every_backend do
+    it "have messages with interpolation, in the method that raises and elsewhere" do
+      expect do |x|
+        Messages.check(x)
+      rescue Messages::TooFar, IndexError => e
+        e.message.upcase
+      end.to be_same_as_ruby.over(1, -3, 7)
+      expect do |x, by|
+        [Messages.check(x, by: by), ""]
+      rescue => e
+        [0, e.message]
+      end.to be_same_as_ruby.over([1, 2], [9, "é"], [9, 2.5], [1, nil], [-1, :b])
+      expect do |x|
+        raise IOError, (x > 1 ? "no #{x}" : "yes")
+      rescue => e
+        "#{e.message}!"
+      end.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "keep messages with interpolation where others are asked for theirs" do
+      expect do |x|
+        Messages.check(x)
+      rescue IndexError => e
+        e.message
+      end.to be_same_as_ruby.over(7, 1, -3)
+      expect { |x| raise IOError, (x > 1 ? "no #{x}" : "yes") }.to be_same_as_ruby.over(1, 2)
+    end
+
     it "are rescued by class, in order" do
       expect { |x| LanguageExceptions.or_else(10, x) }.to be_same_as_ruby.over(2, 0, nil, -3)
       expect { |x| LanguageExceptions.modifier(x) }.to be_same_as_ruby.over(3, 0, 2.5)

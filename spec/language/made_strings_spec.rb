@@ -199,6 +199,19 @@ RSpec.describe "Strings that a block makes" do
       expect(MadeTexts.form(few.pmap(backend:) { |s, x| ["%s" % s, format("%d", x)] })).to eq MadeTexts.form(few.map { |s, x| ["%s" % s, format("%d", x)] })
     end
 
+    it "by format with names" do
+      expect { |x| [format("%<a>5d|%-5<b>s|%{b}|%5{a}|%<a>05.1f%%", a: x, b: "é"), "%{a}-%<a>x" % { a: x }] }.to be_same_as_ruby.over(0, 1, 77)
+      expect do |x|
+        n = 0
+        format("%<b>d-%<a>d-%<b>d", a: n += x, b: n += x, c: n)
+      end.to be_same_as_ruby.over(1, 5)
+    end
+
+    it "by format of what inspect gives" do
+      expect { |x| format("%p|%8p|%-8p|%.2p", x, x, x, x) }.to be_same_as_ruby.over(1, -2.5, nil, true, false, :a, :"a b")
+      expect { |x| [x.inspect, "#{x.inspect}"] }.to be_same_as_ruby.over(1, 2.5, nil, true, false, :é)
+    end
+
     it "by format of Floats" do
       random = Random.new(RSpec.configuration.seed)
       count = { cpu: 20_000, reference: 20 }.fetch(backend, 2000)
@@ -384,9 +397,9 @@ RSpec.describe "Strings that a block makes" do
     expect { ["a"].pmap { |s| s.upcase! } }.to raise_error(Ikra::CompileError, /without ! gives/)
   end
 
-  it "are not chosen as messages" do
+  it "are not raised alone" do
     expect { [1].pmap { |x| raise(x > 1 ? "no #{x}" : "yes") } }
-      .to raise_error(Ikra::CompileError, /choose between messages with interpolation/)
+      .to raise_error(Ikra::CompileError, /kernels do not raise a String that is in a variable/)
   end
 
   it "follow a to_s that a program defines" do
@@ -411,7 +424,8 @@ RSpec.describe "Strings that a block makes" do
     expect { ["a"].pmap { |s| s.lines("a") } }.to raise_error(Ikra::CompileError, /lines that end with a newline/)
     expect { ["a"].pmap { |s| s.split("a") { |m| m } } }.to raise_error(Ikra::CompileError, /split with a block/)
     expect { [1].pmap { |x| [[x]].join } }.to raise_error(Ikra::CompileError, /no Arrays of Arrays/)
-    expect { [:a].pmap { |x| "#{x}" } }.to raise_error(Ikra::CompileError, /Symbol#to_s/)
+    expect { [1].pmap { |x| format("%<a>d %<b>d", a: x) } }.to raise_error(Ikra::CompileError, /Kernel#format/)
+    expect { [1].pmap { |x| format("%<a>d %d", a: x) } }.to raise_error(Ikra::CompileError, /Kernel#format/)
     ["%g", "%5%", "%#x", "%*d", "%.3d", "%1$d", "%<a>d", "%", "%d %d"].each do |text|
       block = eval("->(x) { format(#{text.inspect}, x) }") # rubocop:disable Security/Eval
       expect { [1].pmap(&block) }.to raise_error(Ikra::CompileError, /Kernel#format/)

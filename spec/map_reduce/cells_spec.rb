@@ -63,7 +63,8 @@ RSpec.describe "cells of keys in a small range" do
     backends.each do |backend|
       list = Array.new(500) { |i| i * 7919 % 101 }
       %i[min max & |].each do |operator|
-        groups = list.each_with_index.group_by { |x, _| x % 9 }.transform_values { |pairs| pairs.map(&:last).then { |all| %i[min max].include?(operator) ? all.public_send(operator) : all.reduce(operator) } }
+        groups = list.each_with_index.group_by { |x, _| x % 9 }.transform_values { |pairs| pairs.map(&:last).then { |all|
+ %i[min max].include?(operator) ? all.public_send(operator) : all.reduce(operator) } }
         expect((0...500).pmap_reduce(operator, backend: backend) { |i, out| out.emit(list[i] % 9, i) }.to_a).to eq groups.to_a
       end
       expect(list.plazy(backend: backend).map { |x| x % 9 }.tally.to_a).to eq list.map { |x| x % 9 }.tally.to_a

@@ -197,7 +197,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     engine::held::init(ikra, ruby)?;
     grouping::init(ikra, ruby)?;
     words::init(ikra, ruby)?;
-    registry::symbols::init();
+    registry::symbols::init(ikra, ruby)?;
     registry::classes::init(ruby)?;
     hashes::init(ruby)?;
     hash_table::init(ruby)?;

@@ -370,7 +370,8 @@ impl<'a> Scan<'a> {
             Kind::Lambda(block) => self.block(block, true),
             Kind::Not(x) | Kind::Splat(x) | Kind::Defined(x) => self.node(x, true),
             Kind::Break(x) | Kind::Next(x) | Kind::Return(x) => x.iter().for_each(|x| self.node(x, true)),
-            Kind::Array(items) | Kind::DStr(items) => items.iter().for_each(|i| self.node(i, true)),
+            Kind::Array(items) => items.iter().for_each(|i| self.node(i, true)),
+            Kind::DStr(text) => text.pieces().into_iter().for_each(|i| self.node(i, true)),
             Kind::Hash(pairs) => pairs.iter().for_each(|(k, v)| {
                 self.node(k, true);
                 self.node(v, true);

@@ -351,6 +351,8 @@ primitives! {
     KeyError: (Atom::Object(_), "__key_error"), 1..=1, Ty::never();
     /// The index of the member that a Symbol names, or -1.
     Place: (Atom::Object(_), "__place"), 1..=1, Ty::int();
+    /// The name of the member at an index in range, a Symbol.
+    MemberName: (Atom::Object(_), "__member_name"), 1..=1, Ty::sym();
 }
 
 impl Builtin {
@@ -734,6 +736,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             Some(Builtin::Refuse("kernels do not know split with a block", "write split(…).each { |part| … }"))
         }
         (_, "__own?") => Some(Builtin::IsOwn),
+        (Atom::Sym, "__symbol_form") => Some(Builtin::StrRefuse("kernels do not know the text of this Symbol")),
         (_, "__format_form") => Some(Builtin::StrRefuse(
             "kernels format numbers, Strings, nil, true and false by a literal with %d %x %o %b %f %s %c, and no negative \
              numbers by %x",
@@ -923,7 +926,12 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "kernels make no Enumerators: call to_a, map, each or another method of Enumerable on it at once"
         }
         ("Array", "pack") => "give the array as pmap's result, and pack it afterwards",
-        ("Symbol", _) => "compare Symbols with == or case … when; do the rest before the section",
+        ("Symbol" | "String", "to_proc") => "write a block: { |x| x.name }",
+        ("Symbol", "upcase" | "downcase" | "capitalize" | "swapcase" | "succ" | "next")
+        | ("String", "to_sym" | "intern") => {
+            "keep the String: kernels make no new Symbols; make them of the results, after the section"
+        }
+        ("Symbol", _) => "ask its to_s",
         ("Array" | "Enumerable", "to_set" | "lazy") => {
             "kernels make no lazy chains: give the values as pmap's result, and do it afterwards"
         }
@@ -944,8 +952,8 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "kernels change no String, which others may hold: assign what the method without ! gives"
         }
         ("String", "%") | (_, "format" | "sprintf") => {
-            "write a literal format with %d %x %o %b %f %s %c, the flags - 0 + and space, a width, places for %f and %s, \
-             and a value for each of them"
+            "write a literal format with %d %x %o %b %f %s %p %c, %<name>d or %{name}, the flags - 0 + and space, a width, \
+             places for %f and %s, and a value for each of them"
         }
         ("String", _) => "do it before or after the section",
         ("Hash", "[]=" | "store") => {

@@ -57,6 +57,7 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::Array(_) => "Array",
         Atom::IntRange | Atom::FloatRange => "Range",
         Atom::Str => "String",
+        Atom::Sym => "Symbol",
         Atom::Regexp(_) => "Regexp",
         Atom::Object(well_known::HASH) => "Hash",
         Atom::Object(class) if well_known::is_made_hash(class) => "MadeHash",
@@ -892,7 +893,15 @@ impl Analysis<'_> {
                 }
                 function.result(&kinds(atoms))
             }
-            Primitive(primitive) => primitive.result(),
+            Primitive(primitive) => {
+                if primitive == builtins::Primitive::MemberName
+                    && let Atom::Object(class) = atom
+                {
+                    let members = self.world.members(class).unwrap_or_default();
+                    members.iter().for_each(|name| self.world.names_symbol(name));
+                }
+                primitive.result()
+            }
             Rand(rand) => {
                 let ty = rand.result(&kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?;
                 self.speculate_rand(ty, atoms, at)
@@ -1271,7 +1280,11 @@ impl Analysis<'_> {
             MakeValue | OfRange => unreachable!("these are no calls of one method"),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
             StrBytes | KeyHash => Ty::int(),
-            StrInterned | Message => Ty::str(),
+            Message => {
+                self.ask_messages();
+                Ty::str()
+            }
+            StrInterned => Ty::str(),
             StrRefuse(_) => Ty::never(),
             Refuse(message, advice) => return Err(Refusal::new(message).advise(advice)),
             AsText => {

@@ -521,7 +521,8 @@ fn is_simple(node: &Node) -> bool {
 fn is_pure(node: &Node) -> bool {
     match &node.kind {
         _ if is_simple(node) => true,
-        Kind::Array(items) | Kind::DStr(items) => items.iter().all(is_pure),
+        Kind::Array(items) => items.iter().all(is_pure),
+        Kind::DStr(text) => text.pieces().into_iter().all(is_pure),
         Kind::And(a, b) | Kind::Or(a, b) => is_pure(a) && is_pure(b),
         Kind::Not(of) => is_pure(of),
         Kind::If { cond, then, otherwise } => [cond, then, otherwise].into_iter().all(|part| is_pure(part)),

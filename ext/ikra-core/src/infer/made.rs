@@ -846,7 +846,8 @@ impl Birth<'_, '_> {
             }
             Kind::Lambda(block) => self.block(Some(block))?,
             Kind::Not(x) | Kind::Splat(x) => self.node(x)?,
-            Kind::Array(items) | Kind::Seq(items) | Kind::DStr(items) => self.all(items)?,
+            Kind::Array(items) | Kind::Seq(items) => self.all(items)?,
+            Kind::DStr(text) => self.all(text.pieces())?,
             Kind::Hash(pairs) => self.all(pairs.iter().flat_map(|(k, v)| [k, v]))?,
             Kind::Range { from, to, .. } => self.all(from.as_deref().into_iter().chain(to.as_deref()))?,
             Kind::Yield(args) => self.args(args)?,

@@ -27,8 +27,8 @@ pub mod structs;
 mod walk;
 
 pub use walk::{
-    Raise, Raised, Shape, asking_next, assumption, catch_tag, is_text, literal, longer_form, super_locals, takes_apart,
-    thrown,
+    Raise, Raised, Shape, asking_next, assumption, catch_tag, is_made, is_text, literal, longer_form, super_locals,
+    takes_apart, thrown,
 };
 
 use crate::diagnostic::{Diagnostic, Span};
@@ -261,6 +261,8 @@ pub struct Analysis<'w> {
     called_in_clauses: BTreeSet<SpecId>,
     /// Functions with a bare `raise`, which may raise what their caller has rescued, with the error for that case.
     bare_raises: BTreeMap<SpecId, Diagnostic>,
+    /// Whether the program asks an exception for its message. Kernels then make messages with interpolation.
+    pub asks_messages: bool,
     pub fields: BTreeMap<(ClassId, Name), Access>,
     pub arrays: BTreeMap<ArrayKind, Access>,
     /// Writes to slots that several elements may share, with their specialisations and positions.
@@ -351,6 +353,7 @@ pub fn analyse<'w>(
         clauses: 0,
         called_in_clauses: BTreeSet::new(),
         bare_raises: BTreeMap::new(),
+        asks_messages: false,
         fields: BTreeMap::new(),
         arrays: BTreeMap::new(),
         shared_writes: BTreeSet::new(),
@@ -484,6 +487,13 @@ impl Analysis<'_> {
             if self.queue.is_empty() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Notes that the program asks an exception for its message, and interprets all bodies again: they may raise some.
+    pub(crate) fn ask_messages(&mut self) {
+        if !std::mem::replace(&mut self.asks_messages, true) {
+            (0..self.specs.len()).for_each(|id| self.enqueue(SpecId::new(id)));
         }
     }
 

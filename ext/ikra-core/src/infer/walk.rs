@@ -14,7 +14,7 @@ pub use assign::{Shape, takes_apart};
 pub use call::{asking_next, longer_form, super_locals};
 pub use narrow::assigned;
 use rescue::Exit;
-pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
+pub use rescue::{Raise, Raised, catch_tag, is_made, is_text, thrown};
 
 use super::append::{STORE_LIST, is_new_list, storing};
 use super::blocks::{Activation, ProcKind};
@@ -435,7 +435,10 @@ impl Walker<'_, '_> {
             // raises, except where a mask or a shift drops the bits beyond Integers of kernels
             Kind::BigInt(digits) if digits.parse::<u64>().is_ok() => Ty::int(),
             Kind::Float(_) => Ty::float(),
-            Kind::Sym(_) => Ty::sym(),
+            Kind::Sym(name) => {
+                self.an.world.names_symbol(name);
+                Ty::sym()
+            }
             Kind::SelfRef => self.self_type(node.span)?,
             Kind::Local(local) => self.read_local(*local, env, node.span)?,
             Kind::Ivar(ivar)
@@ -616,12 +619,7 @@ impl Walker<'_, '_> {
                 let known = self.an.regexp(pattern);
                 self.refused(known, node.span)?
             }
-            Kind::DStr(_) => {
-                return Err(self
-                    .error(node.span, "kernels do not choose between messages with interpolation")
-                    .advise("write a raise for each, or assign the text to a variable first")
-                    .into());
-            }
+            Kind::DStr(text) => self.eval(text, env)?,
             Kind::Array(items) => self.array_literal(node, items, env)?,
             Kind::Hash(pairs) => {
                 let of = Ty::module(crate::world::well_known::HASH);

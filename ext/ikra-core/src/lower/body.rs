@@ -441,6 +441,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 let frozen = self.here.unit.source.frozen_strings;
                 Val::Str(Operand::I64(self.t.string_literal(bytes, frozen).0 as i64))
             }
+            Kind::DStr(text) => self.eval(text)?,
             Kind::Regexp(_) => match ty.atoms()[..] {
                 [Atom::Regexp(id)] => Val::Unit(Unit::Proc(id)),
                 _ => Val::NEVER,

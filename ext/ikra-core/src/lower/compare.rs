@@ -398,6 +398,21 @@ impl Body<'_, '_> {
         Val::Int(place)
     }
 
+    /// The name of the member at an index in range.
+    pub fn member_name(&mut self, atom: Atom, place: Operand) -> Val {
+        let members = match atom {
+            Atom::Object(class) => self.an.world.members(class).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let mut name = Operand::I64(0);
+        for (n, member) in members.iter().enumerate() {
+            let hash = Operand::I64(crate::world::symbol_hash(member));
+            let this = self.cx.b.icmp(Cmp::Eq, place, Operand::I64(n as i64));
+            name = self.cx.b.select(Scalar::I64, this, hash, name);
+        }
+        Val::Sym(name)
+    }
+
     /// Whether a target only compares identities.
     pub fn is_identity(target: &Target) -> bool {
         matches!(target, Target::Builtin(Builtin::Equal | Builtin::NotEqual | Builtin::Identical))

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::id::{ClassId, MethodId};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
-use crate::infer::{Analysis, Raise, Raised, catch_tag, is_text, thrown};
+use crate::infer::{Analysis, Raise, Raised, catch_tag, is_made, is_text, thrown};
 use crate::ir::build::Builder;
 use crate::ir::verify::trap_scalars;
 use crate::ir::{
@@ -337,11 +337,8 @@ impl Body<'_, '_> {
         let found = self.cx.b.call(func, args, &[Scalar::I64, Scalar::Bool], None);
         let (source, span) = self.place_in_source(span);
         let error = Diagnostic::new(&source, span, "kernels do not know the message of this exception")
-            .because("they know messages that are written out, and Strings that raise was given in a variable")
-            .advise(
-                "make the text first (text = \"…\"; raise Class, text), or rescue it by its class, and keep what else is to be \
-                 known of it in a variable",
-            );
+            .because("they know messages of Strings, Symbols, numbers, nil, true and false, and Ruby's own that are constant")
+            .advise("rescue it by its class, and keep what else is to be known of it in a variable");
         let unknown = self.cx.b.bool(Op::Not, &[found[1]]);
         self.cx.b.open();
         self.trap(Trap::refusal(error.to_string()), None);
@@ -515,6 +512,13 @@ impl Body<'_, '_> {
         if !is_text(node) {
             return Ok(Piece::Value(self.carry(node, carried)?));
         }
+        if let Kind::DStr(text) = &node.kind
+            && self.an.asks_messages
+            && self.an.spec(self.here.spec).scope != crate::prelude::SCOPE
+            && is_made(text, &|node| self.ty(node))
+        {
+            return Ok(Piece::Value(self.carry(text, carried)?));
+        }
         let mut parts = Vec::new();
         self.parts(node, carried, &mut parts)?;
         Ok(Piece::Text(parts))
@@ -523,9 +527,9 @@ impl Body<'_, '_> {
     fn parts(&mut self, node: &Node, carried: &mut Carried, parts: &mut Vec<Part>) -> Result<()> {
         match &node.kind {
             Kind::Str(bytes) => parts.push(Part::Text(String::from_utf8_lossy(bytes).into_owned())),
-            Kind::DStr(nodes) => {
-                for node in nodes {
-                    self.parts(node, carried, parts)?;
+            Kind::DStr(text) => {
+                for piece in text.pieces() {
+                    self.parts(piece, carried, parts)?;
                 }
             }
             Kind::Seq(items) if items.len() == 1 && is_text(&items[0]) => self.parts(&items[0], carried, parts)?,

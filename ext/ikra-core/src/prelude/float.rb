@@ -29,6 +29,10 @@ module Kernel
     __asked.to_s.__piece.__format_text(places, flags, width)
   end
 
+  def __format_inspection(places, flags, width)
+    __asked.inspect.__format_text(places, flags, width)
+  end
+
   def __format_char(_flags, _width)
     __format_form
   end

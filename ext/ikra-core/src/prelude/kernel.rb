@@ -6,6 +6,10 @@ class NilClass
     []
   end
 
+  def inspect
+    "nil".__coded(3, 3)
+  end
+
   def to_s
     "".__coded(0, 3).__as_frozen
   end
@@ -15,12 +19,14 @@ class TrueClass
   def to_s
     "true".__coded(4, 3).__as_frozen
   end
+  alias inspect to_s
 end
 
 class FalseClass
   def to_s
     "false".__coded(5, 3).__as_frozen
   end
+  alias inspect to_s
 end
 
 # Methods of every object, and how the prelude compares.

@@ -89,6 +89,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("string_functions.rb", include_str!("string_functions.rb")),
         ("integer.rb", include_str!("integer.rb")),
         ("struct.rb", include_str!("struct.rb")),
+        ("symbol.rb", include_str!("symbol.rb")),
     ] {
         prelude.read(file, text.into());
     }

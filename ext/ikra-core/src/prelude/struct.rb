@@ -22,6 +22,24 @@ class Struct
   alias deconstruct to_a
   alias values to_a
 
+  def members
+    __build(__size) { |i| __member_name(i) }
+  end
+
+  def to_h
+    out = {}
+    i = 0
+    while i < __size
+      if block_given?
+        out.__add_pair(yield(__member_name(i), __at(i)))
+      else
+        out[__member_name(i)] = __at(i)
+      end
+      i += 1
+    end
+    out
+  end
+
   def values_at(*places)
     places.map do |at|
       __member_parts if at.is_a?(Range)

@@ -236,6 +236,23 @@ pub struct Node {
 }
 
 impl Node {
+    /// The texts and values of a String with interpolation, in order, from the calls that make it.
+    pub fn pieces(&self) -> Vec<&Node> {
+        let Kind::Call(call) = &self.kind else { return vec![self] };
+        let Some(receiver) = &call.receiver else { return vec![self] };
+        match primitive(&call.name) {
+            Some("__to_text") => vec![receiver],
+            Some(name) if name.starts_with("__join") => {
+                let args = call.args.iter().filter_map(|arg| match arg {
+                    Arg::Positional(node) => Some(node),
+                    _ => None,
+                });
+                std::iter::once(receiver).chain(args).flat_map(Self::pieces).collect()
+            }
+            _ => vec![self],
+        }
+    }
+
     /// Whether this is the Range of an index `[i..]` or `[..i]` to which the parser has added an end. Such an end has
     /// the span of the Range.
     pub fn is_closed_range(&self) -> bool {
@@ -256,8 +273,8 @@ pub enum Kind {
     Float(f64),
     Sym(Name),
     Str(Arc<[u8]>),
-    /// A String with interpolation: `Str` nodes, and the expressions between them.
-    DStr(Vec<Node>),
+    /// A String with interpolation among the arguments of `raise`, as the calls that make it ([`Node::pieces`]).
+    DStr(Box<Node>),
     /// `/…/`, without interpolation.
     Regexp(RegexpSource),
     Array(Vec<Node>),

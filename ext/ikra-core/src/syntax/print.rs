@@ -169,7 +169,7 @@ impl Printer<'_> {
             Kind::Sym(name) => atom(format!(":{name}")),
             Kind::Regexp(pattern) => atom(pattern.to_string()),
             Kind::Str(bytes) => atom(format!("\"{}\"", bytes.escape_ascii())),
-            Kind::DStr(parts) => form("dstr", self.nodes(parts)),
+            Kind::DStr(text) => form("dstr", text.pieces().into_iter().map(|piece| self.node(piece))),
             Kind::Array(items) => form("array", self.nodes(items)),
             Kind::Hash(pairs) => form("hash", pairs.iter().map(|(k, v)| list([self.node(k), self.node(v)]))),
             Kind::Range { from, to, exclusive } => {

@@ -57,7 +57,8 @@ pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
         | Kind::Retry
         | Kind::Found
         | Kind::Unsupported { .. } => {}
-        Kind::Array(items) | Kind::Seq(items) | Kind::DStr(items) => items.iter().for_each(|n| node(n, see)),
+        Kind::DStr(text) => node(text, see),
+        Kind::Array(items) | Kind::Seq(items) => items.iter().for_each(|n| node(n, see)),
         Kind::Hash(pairs) => pairs.iter().flat_map(|(k, v)| [k, v]).for_each(|n| node(n, see)),
         Kind::Range { from, to, .. } => from.iter().chain(to).for_each(|n| node(n, see)),
         Kind::Splat(x) | Kind::Not(x) | Kind::Defined(x) => node(x, see),
@@ -192,7 +193,8 @@ pub fn children_mut(at: &mut Node, see: &mut impl FnMut(&mut Node)) {
         | Kind::Retry
         | Kind::Found
         | Kind::Unsupported { .. } => {}
-        Kind::Array(items) | Kind::Seq(items) | Kind::DStr(items) => items.iter_mut().for_each(see),
+        Kind::DStr(text) => see(text),
+        Kind::Array(items) | Kind::Seq(items) => items.iter_mut().for_each(see),
         Kind::Hash(pairs) => pairs.iter_mut().for_each(|(k, v)| [k, v].into_iter().for_each(&mut *see)),
         Kind::Range { from, to, .. } => from.iter_mut().chain(to).for_each(|n| see(n)),
         Kind::Splat(x) | Kind::Not(x) | Kind::Defined(x) => see(x),

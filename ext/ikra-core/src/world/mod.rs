@@ -323,6 +323,8 @@ pub trait World {
     fn number_of_proc(&mut self, _root: &Root) -> Option<u32> {
         None
     }
+    /// Tells the world that the program has a Symbol of this name, so that kernels can find its text.
+    fn names_symbol(&mut self, _name: &str) {}
     /// For a root that is a Proc made from a Symbol (`&:name`): the method that it calls.
     fn symbol_proc(&mut self, root: &Root) -> Option<Name>;
     /// Whether a root is a *live* object. Kernels cannot hold it, but for each method that they may call, it returns a

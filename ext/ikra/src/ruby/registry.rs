@@ -12,7 +12,8 @@ use ikra_core::world::{ClassInfo, symbol_hash, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::value::Id;
-use magnus::{Error, Ruby, Symbol, Value, rb_sys::AsRawId};
+use magnus::{Error, RHash, RModule, Ruby, Symbol, Value, rb_sys::AsRawId};
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -35,10 +36,19 @@ struct Symbols {
     back: WordMap<i64, Raw>,
 }
 
+/// Texts of all symbols in the table, for kernels.
+struct Texts {
+    /// Ruby's Hashes of the names, and of what `inspect` gives.
+    hashes: [Kept; 2],
+    /// Ruby's own `Symbol#inspect`, which a program may redefine.
+    inspect: Kept,
+}
+
 /// What this process has numbered, and what it keeps alive.
 struct Registry {
     classes: Mutex<Option<Classes>>,
     symbols: Mutex<Option<Symbols>>,
+    texts: OnceCell<Texts>,
     /// Objects that are registered with the GC for good.
     kept: Mutex<Option<RawMap<()>>>,
     /// Objects of dropped [`Lasting`]s, which are released with the GVL held.
@@ -48,6 +58,7 @@ struct Registry {
 static REGISTRY: Registry = Registry {
     classes: Mutex::new(None),
     symbols: Mutex::new(None),
+    texts: OnceCell::new(),
     kept: Mutex::new(None),
     let_go: Mutex::new(Vec::new()),
 };
@@ -248,8 +259,49 @@ impl Drop for Lasting {
 pub mod symbols {
     use super::*;
 
-    pub fn init() {
+    /// Constants of Ikra that the prelude reads: a Hash of the names of all symbols in the table, and one of what
+    /// `inspect` gives for them.
+    const TEXTS: [&str; 2] = ["SYMBOL_NAMES", "SYMBOL_INSPECTIONS"];
+
+    /// Makes the table.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
         *REGISTRY.symbols.lock() = Some(Symbols::default());
+        let texts = TEXTS.map(|_| ruby.hash_new());
+        for (name, hash) in TEXTS.into_iter().zip(texts) {
+            ikra.const_set(name, hash)?;
+            ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol(name),))?;
+        }
+        let inspect: Value = ruby.class_symbol().funcall("instance_method", (ruby.to_symbol("inspect"),))?;
+        let hashes = texts.map(|hash| Kept::new(hash.as_value()));
+        let _ = REGISTRY.texts.set(Texts { hashes, inspect: Kept::new(inspect) });
+        // so that the kinds of keys and values are known from the start
+        add(ruby, super::symbol(ruby, "name").as_raw()).map(drop)
+    }
+
+    /// Whether a constant is one of the Hashes of texts.
+    pub fn is_text(name: &str) -> bool {
+        TEXTS.contains(&name)
+    }
+
+    /// Whether a Hash is one of those of texts, which a new symbol changes.
+    pub fn holds_texts(hash: Raw) -> bool {
+        REGISTRY.texts.get().is_some_and(|texts| texts.hashes.iter().any(|kept| kept.value().as_raw() == hash))
+    }
+
+    /// Adds a symbol's texts to the Hashes.
+    fn add_texts(value: Value) -> Result<(), Error> {
+        let Some(Texts { hashes: [names, inspections], inspect }) = REGISTRY.texts.get() else { return Ok(()) };
+        // SAFETY: a symbol, whose name Ruby keeps.
+        #[allow(unsafe_code)]
+        let name = unsafe { Value::from_raw(rb_sys::rb_sym2str(value.as_raw())) };
+        let inspection: Value = inspect.value().funcall("bind_call", (value,))?;
+        inspection.freeze();
+        let hash = |kept: &Kept| RHash::from_value(kept.value()).expect("a Hash was made");
+        hash(names).aset(value, name)?;
+        hash(inspections).aset(value, inspection)
     }
 
     fn with<T>(work: impl FnOnce(&mut Symbols) -> T) -> T {
@@ -267,18 +319,23 @@ pub mod symbols {
     /// # Errors
     /// Two symbols whose names have the same hash.
     pub fn add(ruby: &Ruby, symbol: Raw) -> Result<i64, Error> {
+        if let Some(known) = with(|table| table.hashes.get(&symbol).copied().filter(|h| table.back[h] == symbol)) {
+            return Ok(known);
+        }
         // SAFETY: the caller holds the symbol.
         #[allow(unsafe_code)]
         let value = unsafe { Value::from_raw(symbol) };
         keep(value);
         let name = crate::ruby::reflect::symbol_name(value)?;
         let hash = symbol_hash(&name);
-        let other = with(|table| {
+        let (other, new) = with(|table| {
             let holder = *table.back.entry(hash).or_insert(symbol);
-            table.hashes.insert(symbol, hash);
-            holder
+            (holder, table.hashes.insert(symbol, hash).is_none())
         });
         if other == symbol {
+            if new {
+                add_texts(value)?;
+            }
             return Ok(hash);
         }
         // SAFETY: registered with the GC when it came into the table.

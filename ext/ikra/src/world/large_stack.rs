@@ -281,6 +281,9 @@ impl World for Remote<'_> {
     fn number_of_proc(&mut self, root: &Root) -> Option<u32> {
         self.ask(|w| w.number_of_proc(root))
     }
+    fn names_symbol(&mut self, name: &str) {
+        self.ask(|w| w.names_symbol(name));
+    }
     fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
         self.ask(|w| w.symbol_proc(root))
     }

@@ -794,6 +794,7 @@ impl<'a> LiveWorld<'a> {
     fn resolve(&mut self, from: From, name: &str) -> Option<ConstId> {
         if let From::Module(module) = from
             && module != classes::get(well_known::OBJECT).raw
+            && !registry::symbols::is_text(name)
         {
             let private = self.is_private(module, name);
             if self.caught(private)? {
@@ -1073,6 +1074,13 @@ impl World for LiveWorld<'_> {
         let (derivation, _) = self.caught(found)??;
         self.guards.derived.push((root.clone(), derivation.clone()));
         Some(derivation)
+    }
+
+    fn names_symbol(&mut self, name: &str) {
+        if self.goes_on().is_some() {
+            let added = registry::symbols::add(self.ruby, registry::symbol(self.ruby, name).as_raw());
+            self.caught(added);
+        }
     }
 
     fn symbol_proc(&mut self, root: &Root) -> Option<Name> {

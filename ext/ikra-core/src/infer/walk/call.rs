@@ -435,13 +435,13 @@ impl Walker<'_, '_> {
     /// Refuses `x[i..]` and `x[..i]` on a receiver that is not a list: the parser has added the end that such a Range
     /// has for lists.
     fn open_index(&self, call: &Call, receiver: &Ty) -> Result<()> {
-        let lists = |atom: &Atom| matches!(atom, Atom::Array(_) | Atom::Str | Atom::Nil | Atom::Int);
+        let lists = |atom: &Atom| matches!(atom, Atom::Array(_) | Atom::Str | Atom::Sym | Atom::Nil | Atom::Int);
         match call.args.as_slice() {
             [Arg::Positional(arg)]
                 if &*call.name == "[]" && arg.is_closed_range() && !receiver.atoms().iter().all(lists) =>
             {
                 Err(self
-                    .error(arg.span, "kernels know [] with an open Range of Arrays, Strings and Integers only")
+                    .error(arg.span, "kernels know [] with an open Range of Arrays, Strings, Symbols and Integers only")
                     .advise("write both ends")
                     .into())
             }

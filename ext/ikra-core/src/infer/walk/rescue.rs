@@ -134,6 +134,17 @@ pub fn is_text(node: &Node) -> bool {
     matches!(node.kind, Kind::Str(_) | Kind::DStr(_))
 }
 
+/// Whether kernels make a message with interpolation, if the program asks exceptions for their messages. Else the host
+/// puts it together, which knows the texts of all values.
+pub fn is_made(text: &Node, ty: &dyn Fn(&Node) -> Ty) -> bool {
+    let known = Prims(Prims::NIL.0 | Prims::BOOL.0 | Prims::INT.0 | Prims::FLOAT.0 | Prims::SYM.0 | Prims::STR.0);
+    text.pieces().into_iter().all(|piece| match &single(piece).kind {
+        Kind::Str(_) => true,
+        Kind::DStr(inner) => is_made(inner, ty),
+        _ => ty(piece).only(known),
+    })
+}
+
 /// What `raise` makes of one kind of value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Raised {
@@ -618,10 +629,11 @@ impl Walker<'_, '_> {
                 Err(self.error(node.span, "kernels know messages of valid UTF-8 only").into())
             }
             Kind::Str(_) => Ok(()),
-            Kind::DStr(parts) => {
-                for part in parts {
+            Kind::DStr(text) => {
+                let mut own = 0;
+                for part in text.pieces() {
                     if is_text(single(part)) {
-                        self.piece(single(part), env, words)?;
+                        self.piece(single(part), env, &mut own)?;
                         continue;
                     }
                     let ty = self.eval(part, env)?;
@@ -637,8 +649,17 @@ impl Walker<'_, '_> {
                                 .into());
                         }
                     }
-                    self.count(&ty, part.span, words)?;
+                    self.count(&ty, part.span, &mut own)?;
                 }
+                // the prelude's own raise while they make texts
+                if self.an.asks_messages
+                    && self.here.scope != crate::prelude::SCOPE
+                    && is_made(text, &|node| self.here.types[node.id.index()].clone())
+                {
+                    self.eval(text, env)?;
+                    own = 1;
+                }
+                *words += own;
                 Ok(())
             }
             _ => {

@@ -503,6 +503,10 @@ impl Body<'_, '_> {
                 self.cx.b.trap(site, words);
                 None
             }
+            MemberName => match first {
+                Some(Val::Int(place)) => Some(self.member_name(asker.atom, place)),
+                _ => None,
+            },
             Place => match first {
                 Some(Val::Sym(name)) => Some(self.struct_place(asker.atom, name)),
                 _ => None,

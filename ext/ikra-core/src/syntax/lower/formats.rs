@@ -5,11 +5,11 @@
 //! call stays as it is, which inference decides. Directives that are not known leave the call as it is, too, and then
 //! it is refused.
 
-use super::Lower;
 use super::calls::Head;
+use super::{Lower, refuse};
 use crate::diagnostic::Span;
 use crate::syntax::ast::{Kind, Node};
-use lib_ruby_parser::Node as Ruby;
+use lib_ruby_parser::{Node as Ruby, nodes};
 
 const MINUS: i64 = 1;
 const ZERO: i64 = 2;
@@ -25,8 +25,8 @@ const MAX_PLACES: i64 = 100;
 #[derive(Debug, PartialEq)]
 enum Piece {
     Text(Vec<u8>),
-    /// The prelude's method, and its arguments.
-    Directive(&'static str, Vec<i64>),
+    /// The prelude's method, its arguments, and the name of the value, if it has one (`%<name>d`, `%{name}`).
+    Directive(&'static str, Vec<i64>, Option<String>),
 }
 
 impl Lower<'_> {
@@ -43,6 +43,7 @@ impl Lower<'_> {
         }
         let (text, given, sole) = match (recv, head.name, args) {
             (None, "format" | "sprintf", [Ruby::Str(text), given @ ..]) => (text, given, false),
+            (Some(Ruby::Str(text)), "%", given @ [Ruby::Hash(_)]) => (text, given, false),
             (Some(Ruby::Str(text)), "%", [Ruby::Array(list)]) => (text, &list.elements[..], false),
             (Some(Ruby::Str(text)), "%", given @ [_]) => (text, given, true),
             _ => return None,
@@ -53,9 +54,32 @@ impl Lower<'_> {
                 Ruby::Splat(_) | Ruby::Kwargs(_) | Ruby::BlockPass(_) | Ruby::Hash(_) | Ruby::ForwardedArgs(_)
             )
         };
-        let pieces = pieces(&text.value.raw)?;
-        let directives = pieces.iter().filter(|piece| matches!(piece, Piece::Directive(..))).count();
-        if !given.iter().all(plain) || directives > given.len() {
+        let mut pieces = pieces(&text.value.raw)?;
+        let mut named = Vec::new();
+        let (given, names): (Vec<&Ruby>, bool) = match given {
+            [Ruby::Kwargs(nodes::Kwargs { pairs, .. }) | Ruby::Hash(nodes::Hash { pairs, .. })] => {
+                let mut values = Vec::new();
+                for pair in pairs {
+                    let Ruby::Pair(nodes::Pair { key, value, .. }) = pair else { return None };
+                    let Ruby::Sym(key) = &**key else { return None };
+                    named.push(key.name.to_string_lossy());
+                    values.push(&**value);
+                }
+                (values, true)
+            }
+            given => (given.iter().collect(), false),
+        };
+        // the place of each directive's value
+        let mut places = Vec::new();
+        for piece in &mut pieces {
+            let Piece::Directive(.., name) = piece else { continue };
+            places.push(match name {
+                Some(name) => named.iter().rposition(|key| key == name)?,
+                None if names => return None,
+                None => places.len(),
+            });
+        }
+        if !given.iter().all(|arg| plain(arg)) || places.iter().any(|place| *place >= given.len()) {
             return None;
         }
         let bytes = text.value.raw.clone();
@@ -74,7 +98,11 @@ impl Lower<'_> {
                 let name = self.make(span, Kind::Sym(head.name.into()));
                 let asks = self.send_self("%__own?", vec![name], span);
                 let args = std::iter::once(literal).chain(values).collect();
-                (asks, self.send_self(head.name, args, span))
+                let own = match names {
+                    true => self.make(span, refuse::NAMED_FORMAT),
+                    false => self.send_self(head.name, args, span),
+                };
+                (asks, own)
             }
             Some(_) => {
                 let again = self.make(span, Kind::Str(bytes.as_slice().into()));
@@ -84,20 +112,24 @@ impl Lower<'_> {
                     true => values,
                     false => vec![self.make(span, Kind::Array(values))],
                 };
-                (asks, self.send(literal, "%", arg, span))
+                let own = match names {
+                    true => self.make(span, refuse::NAMED_FORMAT),
+                    false => self.send(literal, "%", arg, span),
+                };
+                (asks, own)
             }
         };
-        let mut locals = locals.into_iter();
+        let mut places = places.into_iter();
         let mut joined = Vec::new();
         for piece in pieces {
             match piece {
                 Piece::Text(bytes) => joined.push(self.make(span, Kind::Str(bytes.into()))),
-                Piece::Directive(method, numbers) => {
+                Piece::Directive(method, numbers, _) => {
                     if joined.is_empty() {
                         joined.push(self.make(span, Kind::Str([].into())));
                     }
-                    let local = locals.next().expect("they were counted");
-                    let mut value = self.local_node(local, span);
+                    let place = places.next().expect("they were counted");
+                    let mut value = self.local_node(locals[place], span);
                     if sole {
                         value = self.send(value, "%__format_sole", Vec::new(), span);
                     }
@@ -160,17 +192,25 @@ fn pieces(format: &[u8]) -> Option<Vec<Piece>> {
 /// A directive behind its `%`, and what follows it.
 fn directive(mut rest: &[u8]) -> Option<(Piece, &[u8])> {
     let mut flags = 0;
+    let mut name = None;
     loop {
         flags |= match rest.first()? {
             b'-' => MINUS,
             b'0' => ZERO,
             b'+' => PLUS,
             b' ' => SPACE,
+            b'<' if name.is_none() => {
+                name = Some(named(&mut rest, b'>')?);
+                continue;
+            }
             _ => break,
         };
         rest = &rest[1..];
     }
     let width = number(&mut rest).unwrap_or(0);
+    if rest.first() == Some(&b'<') && name.is_none() {
+        name = Some(named(&mut rest, b'>')?);
+    }
     let places = match rest.strip_prefix(b".") {
         Some(after) => {
             rest = after;
@@ -180,6 +220,10 @@ fn directive(mut rest: &[u8]) -> Option<(Piece, &[u8])> {
     };
     if width > MAX_WIDTH || places.is_some_and(|places| places > MAX_PLACES) {
         return None;
+    }
+    if rest.first() == Some(&b'{') && name.is_none() {
+        name = Some(named(&mut rest, b'}')?);
+        return Some((Piece::Directive("%__format_text", vec![places.unwrap_or(-1), flags, width], name), rest));
     }
     let (letter, after) = rest.split_first()?;
     let whole = |radix, more| places.is_none().then(|| vec![radix, flags | more, width]);
@@ -191,10 +235,19 @@ fn directive(mut rest: &[u8]) -> Option<(Piece, &[u8])> {
         b'b' => ("%__format_int", whole(2, 0)?),
         b'f' => ("%__format_float", vec![places.unwrap_or(6), flags, width]),
         b's' => ("%__format_text", vec![places.unwrap_or(-1), flags, width]),
+        b'p' => ("%__format_inspection", vec![places.unwrap_or(-1), flags, width]),
         b'c' if places.is_none() => ("%__format_char", vec![flags, width]),
         _ => return None,
     };
-    Some((Piece::Directive(method, numbers), after))
+    Some((Piece::Directive(method, numbers, name), after))
+}
+
+/// A name between brackets, the first of which comes next.
+fn named(rest: &mut &[u8], close: u8) -> Option<String> {
+    let end = rest.iter().position(|byte| *byte == close)?;
+    let name = std::str::from_utf8(&rest[1..end]).ok()?.to_owned();
+    *rest = &rest[end + 1..];
+    Some(name)
 }
 
 fn number(rest: &mut &[u8]) -> Option<i64> {
@@ -213,12 +266,31 @@ mod tests {
         let text = |text: &str| Piece::Text(text.into());
         assert_eq!(pieces(b""), Some(vec![text("")]));
         assert_eq!(pieces(b"50%%"), Some(vec![text("50%")]));
-        let field = Piece::Directive("%__format_float", vec![2, MINUS | ZERO, 8]);
+        let field = Piece::Directive("%__format_float", vec![2, MINUS | ZERO, 8], None);
         assert_eq!(pieces(b"a%-08.2fb"), Some(vec![text("a"), field, text("b")]));
-        assert_eq!(pieces(b"%.s"), Some(vec![Piece::Directive("%__format_text", vec![0, 0, 0])]));
-        for unknown in
-            ["%", "%5%", "%#x", "%*d", "%<a>d", "%{a}", "%1$d", "%.3d", "%g", "%-", "%.200f", "%99999999999999999999d"]
-        {
+        assert_eq!(pieces(b"%.s"), Some(vec![Piece::Directive("%__format_text", vec![0, 0, 0], None)]));
+        let named = |flags, width| Piece::Directive("%__format_int", vec![10, flags, width], Some("ab".into()));
+        assert_eq!(pieces(b"%<ab>-5d"), Some(vec![named(MINUS, 5)]));
+        assert_eq!(pieces(b"%05<ab>d"), Some(vec![named(ZERO, 5)]));
+        assert_eq!(
+            pieces(b"%{ab}s"),
+            Some(vec![Piece::Directive("%__format_text", vec![-1, 0, 0], Some("ab".into())), text("s")])
+        );
+        for unknown in [
+            "%",
+            "%5%",
+            "%#x",
+            "%*d",
+            "%<a",
+            "%<a>",
+            "%{a",
+            "%1$d",
+            "%.3d",
+            "%g",
+            "%-",
+            "%.200f",
+            "%99999999999999999999d",
+        ] {
             assert_eq!(pieces(unknown.as_bytes()), None, "{unknown}");
         }
     }

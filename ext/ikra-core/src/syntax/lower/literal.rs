@@ -20,9 +20,11 @@ impl Lower<'_> {
             Ruby::Str(_) | Ruby::Dstr(_) | Ruby::Heredoc(_) if self.source.foreign_strings => refuse::FOREIGN_STRING,
             Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
             Ruby::Dstr(s) => self.string(&s.parts, span),
-            // The parser takes indentation off all parts, also off those that begin in the middle of a line.
             Ruby::Heredoc(s) if self.source.slice(span).starts_with("<<~") && joined(&s.parts).is_none() => {
-                refuse::INDENTED_HEREDOC
+                match self.indented(s) {
+                    Some(parts) => self.string(&parts, span),
+                    None => refuse::INDENTED_HEREDOC,
+                }
             }
             Ruby::Heredoc(s) => self.string(&s.parts, span),
             Ruby::Sym(s) => symbol(&s.name.raw),
@@ -104,7 +106,10 @@ impl Lower<'_> {
     fn string(&mut self, parts: &[Ruby], span: Span) -> Kind {
         match joined(parts) {
             Some(bytes) => Kind::Str(bytes.into()),
-            None if self.raises => Kind::DStr(self.list(parts)),
+            None if self.raises => {
+                let text = self.interpolated(parts, span);
+                Kind::DStr(Box::new(self.make(span, text)))
+            }
             None => self.interpolated(parts, span),
         }
     }
@@ -147,7 +152,7 @@ impl Lower<'_> {
 }
 
 /// The bytes of literals that stand side by side or span lines. None: one of them is interpolated.
-fn joined(parts: &[Ruby]) -> Option<Vec<u8>> {
+pub(super) fn joined(parts: &[Ruby]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for part in parts {
         match part {

@@ -15,6 +15,7 @@ mod calls;
 mod control;
 mod defined;
 mod formats;
+mod heredoc;
 mod literal;
 mod matches;
 mod outline;

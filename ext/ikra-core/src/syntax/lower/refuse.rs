@@ -10,8 +10,12 @@ pub(super) const fn refuse(what: &'static str, advice: &'static str) -> Kind {
     Kind::Unsupported { what, advice }
 }
 
-pub(super) const INDENTED_HEREDOC: Kind =
-    refuse("an indented heredoc with interpolation", "write it between quotes, or with <<-");
+pub(super) const INDENTED_HEREDOC: Kind = refuse(
+    "an indented heredoc with interpolation and a line of blanks alone, or one that ends with \\",
+    "leave out what stands there, or write it with <<-",
+);
+pub(super) const NAMED_FORMAT: Kind =
+    refuse("a format of the program's own with named values", "call that method by another name");
 pub(super) const INTERPOLATED_SYMBOL: Kind =
     refuse("a symbol with interpolation", "choose between plain symbols with `case` or `if`");
 pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");

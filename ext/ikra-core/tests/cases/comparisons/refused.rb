@@ -1,7 +1,11 @@
 # What kernels do not compare: the place is that of the comparison.
 #
-# other = [:a]
-# elements = [[:b]]
-# refused: comparisons/refused.rb:7:23: kernels do not know Symbol#<=>
+# elements = [Odd()]
+# refused: comparisons/refused.rb:11:23: kernels know <=> that gives Integers, Floats and nil only
 
-elements.pmap { |a| a <=> other }
+class Odd
+  include Comparable
+  def <=>(_other) = "more"
+end
+
+elements.pmap { |a| a < a }

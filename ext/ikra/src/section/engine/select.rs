@@ -252,6 +252,7 @@ impl Section<'_> {
                 Err(GuardFailure::Symbols) => {
                     number(ruby, &unknown.into_inner(), holder)?;
                     earlier = hashes.is_empty().then_some(tables);
+                    Arc::make_mut(&mut hashes).retain(|hash, _| !symbols::holds_texts(*hash));
                 }
                 Err(failure) => {
                     // Another variant may fit now, and this one again later.
