@@ -35,8 +35,12 @@ module Ikra
     #   +about:tracing+ in Chrome
     # @return [Object] the block's value
     # @raise what the first section raises that does; later sections have then written nothing
-    def concurrently(policy: :auto, check: nil, trace: nil, &block)
+    def concurrently(policy: :auto, check: nil, trace: nil, **others, &block)
       CoreMethods.check
+      unless others.empty?
+        name = others.keys.first
+        raise ArgumentError, "Ikra.concurrently takes policy:, check: and trace: only; give #{name}: to the calls in its block, as in list.pmap(#{name}: …), or to Ikra.configure"
+      end
       raise ArgumentError, "Ikra.concurrently needs a block" unless block
       raise ArgumentError, "policy: #{policy.inspect} is none of #{Sections::POLICIES.map(&:inspect).join(", ")}" unless Sections::POLICIES.include?(policy)
       raise ArgumentError, "check: #{check.inspect} is not :races" unless Sections::CHECKS.include?(check)

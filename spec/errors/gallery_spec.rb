@@ -34,7 +34,7 @@ module Gallery
   end
 
   class Chatty
-    def method_missing(name, *) = name.to_s
+    def method_missing(name, *) = name.succ
     def respond_to_missing?(*) = true
   end
 

@@ -13,7 +13,12 @@ module Symbols
     def grow = @label = "#{@kind}#{@label}"
   end
 
-  # What is computed, and not kept as one object or another: `to_s` is a new String, and `name` is frozen.
+  class Ghost < Thing
+    def method_missing(name, *) = name.to_s
+    def respond_to_missing?(*) = true
+  end
+
+  # Texts with what `==` does not tell of them.
   def self.described(texts) = texts.map { |text| [text, text.encoding, text.frozen?] }
 end
 
@@ -50,6 +55,10 @@ RSpec.describe "Symbols" do
     it "may stand in the program alone, in constants, and in Hashes" do
       names = { low: :deep, mid: nil }
       expect { |x| [(x > 1 ? :only_here_one : :only_here_two).to_s, Symbols::LEVELS[x].to_s, names[Symbols::LEVELS[x]].to_s] }.to be_same_as_ruby.over(0, 1, 2)
+    end
+
+    it "name what method_missing was asked for, and methods" do
+      expect { |x| [x.some_strange_name, x.method(:kind).name.to_s] }.to be_same_as_ruby.over(Symbols::Ghost.new(1))
     end
 
     it "name members of Structs" do

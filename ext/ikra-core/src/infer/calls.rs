@@ -1153,7 +1153,14 @@ impl Analysis<'_> {
                 Atom::Proc(id) => Ty::proc(self.converted(id)),
                 _ => Ty::never(),
             },
-            MethodName => Ty::sym(),
+            MethodName => {
+                if let Atom::Proc(id) = atom
+                    && let Some(name) = self.method_name(id)
+                {
+                    self.world.names_symbol(&name);
+                }
+                Ty::sym()
+            }
             MethodOwner => match atom {
                 Atom::Proc(id) => Ty::module(self.method_owner(id).ok_or_else(|| {
                     Refusal::new("kernels do not know the owner of this Method object")

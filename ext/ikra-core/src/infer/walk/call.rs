@@ -222,6 +222,7 @@ impl Walker<'_, '_> {
                 self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
             }
             (Target::Handler(handler), _) => {
+                self.an.world.names_symbol(name);
                 let args = args.with_name(name);
                 let target = Target::Ruby(*handler);
                 self.invoke(&target, (atom, reach), "method_missing", &args, block, span, at, env)
