@@ -585,9 +585,9 @@ module Ikra
     # What a profile says that it goes over.
     def measured = base
 
-    # How often each value occurs, where the host counts them without a kernel: {OfWords}.
+    # How often each value occurs, where the host counts them without a kernel: {OfWords}. It may be given what emits
+    # pairs for each.
     #
-    # @param emitter [Proc, nil] what emits pairs for each
     # @return [WordCounts, nil]
     def counted_words(_emitter = nil) = nil
 

@@ -221,7 +221,7 @@ module Ikra
       form = form(grouped)
       # The kernel groups them, or the host does.
       words = counted_words(base) if grouped
-      return [*words.lists(true), nil, true] if words
+      return words.lists(true).push(nil, true) if words
 
       forms = form[:__combine] && @engine.nil? ? [{ __tables: true, **form }, form] : [form]
       of = ->(list, one) { section(@block, list, [Reducing.giver(one)], **one) }
@@ -367,7 +367,7 @@ module Ikra
       # groups Strings after that.
       def counted(base, combine, &on_list)
         words = base.__send__(:counted_words) if base.is_a?(Lazy)
-        return [*words.lists(false), nil, true] if words
+        return words.lists(false).push(nil, true) if words
 
         ones = proc { |x, out| out.emit(x, 1) }
         form = { __groups: true, __tables: true, __combine: :sum }

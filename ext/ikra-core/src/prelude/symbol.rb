@@ -2,8 +2,10 @@
 
 # Texts of Symbols. The bridge keeps two Hashes with a text for each Symbol that a kernel may meet.
 class Symbol
+  # The values of all Hashes have one type, so inference must see that these are Strings.
   def name
-    Ikra::SYMBOL_NAMES.fetch(self) { __symbol_form }
+    text = Ikra::SYMBOL_NAMES.fetch(self) { __symbol_form }
+    text.is_a?(String) ? text : __symbol_form
   end
 
   def to_s
@@ -12,7 +14,8 @@ class Symbol
   alias id2name to_s
 
   def inspect
-    Ikra::SYMBOL_INSPECTIONS.fetch(self) { __symbol_form }.dup
+    text = Ikra::SYMBOL_INSPECTIONS.fetch(self) { __symbol_form }
+    text.is_a?(String) ? text.dup : __symbol_form
   end
 
   def size

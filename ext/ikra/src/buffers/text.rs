@@ -1,6 +1,6 @@
 //! Where the lines and the words of a text are.
 //!
-//! Here: [`lines`], for texts whose lines end as Ruby's do by default; [`words`]. Not here: reading files, and other
+//! Here: [`lines`], for texts whose lines end as Ruby's do by default; [`words()`]. Not here: reading files, and other
 //! separators (`lib/ikra/source.rb`); how words are found (the core's `collective/words.rs`), and their number
 //! (`section/words.rs`).
 
