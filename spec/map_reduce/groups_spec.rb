@@ -145,6 +145,15 @@ RSpec.describe "groups of chains and MDArrays" do
     expect { [6, 3, 0].plazy.map { |x| 6 / x }.tally }.to raise_error(ZeroDivisionError)
   end
 
+  it "have the most frequent values, of equal ones the first" do
+    plain = Array.new(60) { |i| (i * 7919) % 13 % 7 }
+    backends.each do |backend|
+      lazy = plain.plazy(backend: backend).map { |x| x + 1 }
+      (0..8).each { |count| expect(lazy.top(count)).to eq plain.map(&:succ).tally.top(count) }
+      expect { lazy.top(-1) }.to raise_error(ArgumentError, /negative/)
+    end
+  end
+
   it "tally the very elements" do
     list = [+"ab", +"cd", +"ab"]
     expect(list.plazy.map { |x| x }.tally.keys).to all(satisfy { |key| !key.frozen? })
