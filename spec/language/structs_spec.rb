@@ -222,7 +222,11 @@ RSpec.describe "Structs" do
     expect { [1, 2].peach { |i| shared[:x] = i } }.to raise_error(Ikra::CompileError, /every element writes x of the same/)
   end
 
-  it "do not give Hashes" do
-    expect { [Structs::Point.new(1, 2)].pmap { |p| p.to_h } }.to raise_error(Ikra::CompileError, /Struct#to_h.*by name/m)
+  it "give Hashes of their members" do
+    points = [Structs::Point.new(1, 2), Structs::Point.new(3, 4)]
+    backends.each do |backend|
+      expect(points.pmap(backend: backend) { |p| p.to_h }).to eq points.map(&:to_h)
+      expect(points.pmap(backend: backend) { |p| p.to_h { |name, value| [value, name] } }).to eq(points.map { |p| p.to_h { |name, value| [value, name] } })
+    end
   end
 end
