@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Groups with `lazy: true`, of whose keys and values no Ruby object is made until somebody asks.
+# Groups with `lazy: true`. Their keys and values become Ruby's objects when the program asks for them.
 RSpec.describe "groups that stay in columns" do
   lines = Array.new(60) { |i| "/page#{i * 7 % 11} 10.0.#{i % 4}.#{i % 3} é#{"ü" * (i % 3)} #{i}" }
   text = "#{lines.join("\n")}\n"

@@ -4,6 +4,20 @@
 RSpec.describe "words of lines" do
   include ReduceAsRuby::Examples
 
+  # Expects a thread to end with what another one raises in it, after so many seconds of this work.
+  def expect_stop(pause)
+    started = Queue.new
+    thread = Thread.new do
+      Thread.current.report_on_exception = false
+      started << true
+      yield
+    end
+    started.pop
+    sleep pause
+    thread.raise(ArgumentError, "stop")
+    expect { thread.value }.to raise_error(ArgumentError, "stop")
+  end
+
   # What a program of both makes of lines.
   reduced = lambda do |lines, block|
     next lines.map_reduce(:+, &block) if lines.is_a?(Ikra::Lazy)
@@ -179,16 +193,7 @@ RSpec.describe "words of lines" do
 
     it "can be interrupted" do
       text = "the cat and the dog\n" * 3_000_000
-      started = Queue.new
-      thread = Thread.new do
-        Thread.current.report_on_exception = false
-        started << true
-        loop { counting["tally"].call(Ikra.lines(text: text, backend: :cpu)) }
-      end
-      started.pop
-      sleep 0.1
-      thread.raise(ArgumentError, "stop")
-      expect { thread.value }.to raise_error(ArgumentError, "stop")
+      expect_stop(0.1) { loop { counting["tally"].call(Ikra.lines(text: text, backend: :cpu)) } }
     end
   end
 
@@ -249,17 +254,8 @@ RSpec.describe "words of lines" do
     text = "the cat\n" * 200_000
     [134_217_728, 0].each do |held|
       stub_const("Ikra::Source::HELD", held)
-      started = Queue.new
-      thread = Thread.new do
-        Thread.current.report_on_exception = false
-        chain = Ikra.lines(text: text, backend: :cpu).flat_map(&:split).map { |word| (1..1_000_000).sum { |i| i ^ word.size } }
-        started << true
-        chain.sum
-      end
-      started.pop
-      sleep 0.05
-      thread.raise(ArgumentError, "stop")
-      expect { thread.value }.to raise_error(ArgumentError, "stop")
+      chain = Ikra.lines(text: text, backend: :cpu).flat_map(&:split).map { |word| (1..1_000_000).sum { |i| i ^ word.size } }
+      expect_stop(0.05) { chain.sum }
     end
   end
 

@@ -2,15 +2,15 @@
 
 module Ikra
   class Groups
-    # Groups of which there are no Ruby objects, but a column for each part of their keys, and one for their values. A
-    # second pass reads the columns. Keys are made where Ruby asks for them, and kept. Pairs are new each time, because
-    # callers may change them.
+    # Groups in columns: one for each part of their keys, and one for their values. A second pass reads the columns.
+    # Keys become Ruby's objects when they are asked for, and are kept. Pairs are new each time, because callers may
+    # change them.
     # @api private
     class Columns
-      # What gives a part of a key, or a value.
-      NUMBERS = ->(list) { ->(i) { ::Ikra.__at(list, i) } }
+      # What gives a row of a column: a number or an element of an Array, or a part of a text.
+      ROWS = ->(list) { ->(i) { ::Ikra.__at(list, i) } }
       TEXTS = ->((text, starts, sizes)) { ->(i) { ::Ikra.__text(text, ::Ikra.__at(starts, i), ::Ikra.__at(sizes, i)) } }
-      private_constant :NUMBERS, :TEXTS
+      private_constant :ROWS, :TEXTS
 
       # @param parts [Array<Buffer, Array>] a column for each part of a key: a buffer or an Array. For Strings: a text,
       #   and two buffers that say where its parts begin and how many bytes they have.
@@ -42,9 +42,9 @@ module Ikra
 
       # A chain over the pairs.
       def chain(options)
-        value = NUMBERS[@values]
+        value = ROWS[@values]
         chain = (0...size).plazy(**options)
-        one, two, three, four = @parts.map { |part| text?(part) ? TEXTS[part] : NUMBERS[part] }
+        one, two, three, four = @parts.map { |part| text?(part) ? TEXTS[part] : ROWS[part] }
         # The blocks differ in how many parts they read: kernels have no number of them.
         return chain.map { |i| [one.call(i), value.call(i)] } unless @list || text?(@parts.first)
         return chain.map { |i| [one.call(i).clone(freeze: true), value.call(i)] } unless @list

@@ -27,8 +27,8 @@ pub mod structs;
 mod walk;
 
 pub use walk::{
-    Raise, Raised, Shape, asking_next, assumption, catch_tag, is_made, is_text, literal, longer_form, super_locals,
-    takes_apart, thrown,
+    Raise, Raised, Shape, asking_next, assumption, catch_tag, is_text, literal, longer_form, super_locals, takes_apart,
+    thrown,
 };
 
 use crate::diagnostic::{Diagnostic, Span};
@@ -262,7 +262,7 @@ pub struct Analysis<'w> {
     /// Functions with a bare `raise`, which may raise what their caller has rescued, with the error for that case.
     bare_raises: BTreeMap<SpecId, Diagnostic>,
     /// Whether the program asks an exception for its message. Kernels then make messages with interpolation.
-    pub asks_messages: bool,
+    asks_messages: bool,
     pub fields: BTreeMap<(ClassId, Name), Access>,
     pub arrays: BTreeMap<ArrayKind, Access>,
     /// Writes to slots that several elements may share, with their specialisations and positions.

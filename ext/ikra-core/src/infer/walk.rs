@@ -14,7 +14,7 @@ pub use assign::{Shape, takes_apart};
 pub use call::{asking_next, longer_form, super_locals};
 pub use narrow::assigned;
 use rescue::Exit;
-pub use rescue::{Raise, Raised, catch_tag, is_made, is_text, thrown};
+pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 
 use super::append::{STORE_LIST, is_new_list, storing};
 use super::blocks::{Activation, ProcKind};

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::id::{ClassId, MethodId};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
-use crate::infer::{Analysis, Raise, Raised, catch_tag, is_made, is_text, thrown};
+use crate::infer::{Analysis, Raise, Raised, catch_tag, is_text, thrown};
 use crate::ir::build::Builder;
 use crate::ir::verify::trap_scalars;
 use crate::ir::{
@@ -513,9 +513,7 @@ impl Body<'_, '_> {
             return Ok(Piece::Value(self.carry(node, carried)?));
         }
         if let Kind::DStr(text) = &node.kind
-            && self.an.asks_messages
-            && self.an.spec(self.here.spec).scope != crate::prelude::SCOPE
-            && is_made(text, &|node| self.ty(node))
+            && self.an.makes_message(self.an.spec(self.here.spec).scope, text, &|node| self.ty(node))
         {
             return Ok(Piece::Value(self.carry(text, carried)?));
         }

@@ -9,6 +9,7 @@ use crate::buffers::buffer;
 use crate::marshal::unpack::Unpacker;
 use crate::ruby::dtype::Dtype;
 use crate::ruby::workers::{self, PIECE};
+use crate::section::combining::repr_of_keys;
 use ikra_core::backend::collective::emitted::Emitted;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 /// The most parts of a key that stays in columns. `lib/ikra/groups/columns.rb` has code for so many.
 const MOST_PARTS: usize = 4;
 
-/// The columns of groups: `[parts, is_list, values]`. A key is an Array of its `parts`, or the only one of them. None
-/// where this needs Ruby's values. Each part is
+/// The columns of groups, as `[[parts, is_list, values], nil, nil, :columns]`. A key is an Array of its `parts`, or the
+/// only one of them. None where this needs Ruby's values. Each part is
 ///
 /// * a buffer of Integers, or of Floats
 /// * `[text, starts, sizes]`: parts of a String, and two buffers that say where each begins and how many bytes it has
@@ -32,8 +33,8 @@ const MOST_PARTS: usize = 4;
 ///
 /// # Errors
 /// Words that mean nothing; NoMemoryError; what interrupts raise.
-pub fn columns(unpacker: &Unpacker<'_>, groups: &Emitted, repr: Option<Repr>) -> Result<Option<RArray>, Error> {
-    let ruby = unpacker.ruby;
+pub fn columns(unpacker: &Unpacker<'_>, groups: &Emitted) -> Result<Option<RArray>, Error> {
+    let (ruby, repr) = (unpacker.ruby, repr_of_keys(unpacker));
     let values = if groups.how.floats {
         buffer(ruby, Dtype::F64, &groups.floats(), |value| value.to_bits())
     } else {
@@ -58,11 +59,9 @@ pub fn columns(unpacker: &Unpacker<'_>, groups: &Emitted, repr: Option<Repr>) ->
             parts.push(part)?;
         }
     }
-    let out = ruby.ary_new_capa(3);
-    out.push(parts)?;
-    out.push(repr.is_none())?;
-    out.push(values)?;
-    Ok(Some(out))
+    let columns = ruby.ary_new_from_values(&[parts.as_value(), ruby.into_value(repr.is_none()), values]);
+    let (nil, kind) = (ruby.qnil().as_value(), ruby.to_symbol("columns").as_value());
+    Ok(Some(ruby.ary_new_from_values(&[columns.as_value(), nil, nil, kind])))
 }
 
 /// What the elements of keys are, if all keys are Arrays of the same form.

@@ -16,7 +16,6 @@ use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::list;
 use crate::ruby::workers;
 use crate::section::collect::{Filling, at, clock_of, keeping_gvl, picked, working};
-use crate::section::columns::columns;
 use crate::section::listed::{self, UTF8, When, held};
 use crate::section::sums::unrounded;
 use ikra_core::backend::collective::Workers;
@@ -330,27 +329,25 @@ pub(super) fn combined(
     Ok(Some((pairs.values(pairs.key, &first_rows(&firsts))?, values.as_value())))
 }
 
+/// Makes one group of those that a kernel made on a backend for equal keys.
+///
+/// # Errors
+/// `Device` when the system cannot start threads.
+pub(super) fn merge_equal(unpacker: &Unpacker<'_>, groups: &mut Emitted) -> Result<(), Error> {
+    match repr_of_keys(unpacker) {
+        Some(Repr::Str) => keeping_gvl(unpacker.ruby, |on| groups.merge_texts(on, unpacker.bytes())),
+        Some(_) => Ok(()),
+        None => keeping_gvl(unpacker.ruby, |on| groups.merge_parts(on, unpacker.bytes())),
+    }
+}
+
 /// The groups that a kernel made on a backend, as [`super::grouping::pairs`] gives them. `how` is what the caller asked
-/// for. With `stay`, and where this can be: `[columns, nil, nil, :columns]` ([`columns`]).
+/// for. Equal keys have one group ([`merge_equal`]).
 ///
 /// # Errors
 /// IntegerOverflow for a sum beyond 64 bits; words that mean nothing; NoMemoryError; what interrupts raise.
-pub(super) fn emitted(
-    unpacker: &Unpacker<'_>,
-    groups: &mut Emitted,
-    how: Option<Combine>,
-    stay: bool,
-) -> Result<RArray, Error> {
+pub(super) fn emitted(unpacker: &Unpacker<'_>, groups: &Emitted, how: Option<Combine>) -> Result<RArray, Error> {
     let (ruby, repr) = (unpacker.ruby, repr_of_keys(unpacker));
-    match repr {
-        Some(Repr::Str) => keeping_gvl(ruby, |on| groups.merge_texts(on, unpacker.bytes()))?,
-        Some(_) => {}
-        None => keeping_gvl(ruby, |on| groups.merge_parts(on, unpacker.bytes()))?,
-    }
-    let nil = ruby.qnil().as_value();
-    if let Some(columns) = if stay { columns(unpacker, groups, repr)? } else { None } {
-        return Ok(ruby.ary_new_from_values(&[columns.as_value(), nil, nil, ruby.to_symbol("columns").as_value()]));
-    }
     let values = match (how, groups.how.floats) {
         (Some(Combine::Total), true) => partial_sums(ruby, groups.float_parts())?,
         (Some(Combine::Total), false) => totals(ruby, &groups.totals)?,
@@ -400,7 +397,7 @@ pub(super) fn tell_of_emitted(unpacker: &Unpacker<'_>, groups: &Emitted, backend
 }
 
 /// The kind of the keys that a kernel grouped. None: they have parts.
-fn repr_of_keys(unpacker: &Unpacker<'_>) -> Option<Repr> {
+pub(super) fn repr_of_keys(unpacker: &Unpacker<'_>) -> Option<Repr> {
     match unpacker.schema.groups {
         Some(GroupKeys::Of(repr)) => Some(repr),
         Some(GroupKeys::Parts) => None,

@@ -86,7 +86,8 @@ pub fn tabled(
     }
     // sums are not rounded before they are added to what is there
     let how = (groups.how.combine == emitted::Combine::Sum).then_some(options::Combine::Total);
-    let pairs = combining::emitted(unpacker, &mut groups, how, false)?;
+    combining::merge_equal(unpacker, &mut groups)?;
+    let pairs = combining::emitted(unpacker, &groups, how)?;
     room::note_change();
     let update = Update { name: &table.name, update: table.update.0, line: table.line, hash };
     let made = update.prepared(unpacker, section, pairs, "totals")?;

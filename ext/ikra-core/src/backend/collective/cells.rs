@@ -8,6 +8,8 @@
 //! Source: M. Mokhtari and others, *Soren: Adaptive MapReduce for Programmable GPUs* (2011), for programs with few
 //! keys.
 
+use super::emitted::EMPTY;
+
 /// How many words have cells.
 pub const CELLS: usize = 1 << 10;
 
@@ -16,12 +18,8 @@ pub const CELLS: usize = 1 << 10;
 #[derive(Clone, Copy)]
 pub struct Cell {
     pub total: i64,
-    /// The order of the first pair. [`Cell::EMPTY`]: there is none.
+    /// The order of the first pair. [`EMPTY`]: there is none.
     pub first: u64,
-}
-
-impl Cell {
-    pub const EMPTY: u64 = u64::MAX;
 }
 
 /// The cells of a thread. Generated code knows where the fields are.
@@ -39,7 +37,7 @@ impl Cells {
     /// `base`: the word of the first cell. None: no word has a cell.
     pub fn new(base: Option<i64>) -> Self {
         let count = base.map_or(0, |_| CELLS as u64);
-        Self { base: base.unwrap_or(0) as u64, count, pairs: 0, rows: [Cell { total: 0, first: Cell::EMPTY }; CELLS] }
+        Self { base: base.unwrap_or(0) as u64, count, pairs: 0, rows: [Cell { total: 0, first: EMPTY }; CELLS] }
     }
 
     /// Adds a pair. False: its word has no cell, or the total no room.
@@ -59,7 +57,7 @@ impl Cells {
     /// The words that have pairs, with their cells.
     pub fn used(&self) -> impl Iterator<Item = (u64, Cell)> {
         let words = self.rows.iter().zip(0..).map(|(cell, at)| (self.base.wrapping_add(at), *cell));
-        words.filter(|(_, cell)| cell.first != Cell::EMPTY)
+        words.filter(|(_, cell)| cell.first != EMPTY)
     }
 }
 

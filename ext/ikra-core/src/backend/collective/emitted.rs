@@ -147,7 +147,7 @@ pub(super) struct Group<T> {
     pub total: T,
 }
 
-const EMPTY: u64 = u64::MAX;
+pub(super) const EMPTY: u64 = u64::MAX;
 
 impl<T: Default> Default for Group<T> {
     fn default() -> Self {
@@ -678,10 +678,7 @@ impl Emitted {
     /// `Device` when the system cannot start threads.
     pub fn merge_texts(&mut self, on: Workers<'_>, bytes: &[u8]) -> Result<()> {
         let (seed, text) = (seed(), text_of(bytes));
-        let hash = |key| {
-            let hash = seed.hash(seed.word(text(StrWord(key)).0));
-            Some((hash >> 32) as u32 ^ hash as u32)
-        };
+        let hash = |key| Some(keys::folded(seed.hash(seed.word(text(StrWord(key)).0))));
         self.merge_equal(on, hash, |one, other| text(StrWord(one)) == text(StrWord(other)))
     }
 

@@ -22,7 +22,7 @@ const PIECE: usize = 1 << 12;
 /// `Device` when the system cannot start threads.
 pub(super) fn merge<K: Copy + Sync, V: Copy + Send + Sync>(
     on: Workers<'_>,
-    (keys, values): (Vec<K>, Vec<V>),
+    (keys, mut values): (Vec<K>, Vec<V>),
     hash: impl Fn(K) -> Option<u32> + Sync,
     same: impl Fn(K, K) -> bool + Sync,
     add: impl Fn(&mut V, V) + Sync,
@@ -63,7 +63,6 @@ pub(super) fn merge<K: Copy + Sync, V: Copy + Send + Sync>(
     let Some(merged) = merged else { return Ok(None) };
     let alone = hashes.iter().flatten().zip(0u32..).filter(|(hash, _)| hash.is_none());
     let mut stays = room::filled(false, keys.len());
-    let mut values = values;
     alone.for_each(|(_, at)| stays[at as usize] = true);
     for (at, value) in merged.into_iter().flatten() {
         (stays[at as usize], values[at as usize]) = (true, value);

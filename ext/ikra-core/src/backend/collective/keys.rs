@@ -154,6 +154,11 @@ pub fn hash_of<'t>(seed: &Seed, key: &[u64], text: &impl Fn(StrWord) -> Text<'t>
         };
         seed.hash(hash.rotate_left(23) ^ word)
     });
+    folded(hash)
+}
+
+/// A hash of 32 bits.
+pub fn folded(hash: u64) -> u32 {
     (hash >> 32) as u32 ^ hash as u32
 }
 

@@ -3,9 +3,10 @@
 // A lock-free hash table with open addressing, into which keys are only inserted. A slot holds a fingerprint of a key's
 // hash and the number of a record. The record is written before one compare-and-swap publishes it, so no thread waits
 // for a key that is only half there. Records lie side by side. Threads run in any order, and the numbers of records
-// depend on that order. The least order of each key's pairs does not, and it decides where the group is. A record has the first
-// bytes of a String. So for a pair with a known key of up to eight bytes, no bytes of that key are read. What changes
-// lies apart: atomic operations would delay those who read keys.
+// depend on that order. The least order of each key's pairs does not, and it decides where the group is.
+//
+// A record has the first bytes of a String. So a pair whose key is known and has up to eight bytes reads no bytes of
+// the known one. States, which change, lie apart from records: atomic operations would delay threads that read keys.
 //
 // Where records are used up, pairs of further keys are lost. A counter says how many records the launch needed. If they
 // are more than there were, the host runs the launch again with more.
@@ -133,7 +134,8 @@ INLINE u64 bytes_at(const u8 *from, u32 left) {
   if (count > 8 - shift / 8) bytes |= (FIXED ? __ldg(words + 1) : *(const volatile u64 *)(words + 1)) << (64 - shift);
   return count < 8 ? bytes & ((1ull << (count * 8)) - 1) : bytes;
 }
-// A key that is one word. Of a String there is a hash of all bytes, and the first ones.
+
+// What is known of a key of one word: its hash and, for a String, its first bytes.
 const u32 BYTES_OF_HEAD = 8;
 struct WordHash {
   u64 hash;
@@ -176,10 +178,14 @@ INLINE bool same_word(const u8 *bytes, u64 known, u64 known_head, u64 key, u64 h
   return same_bytes<FIXED>(bytes + (known >> 32), bytes + (key >> 32), u32(length_of(key)), BYTES_OF_HEAD);
 }
 
-INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 order) {
-  u64 *first = &table.states[record].first;
-  u64 *low = &table.states[record].total;
+// Most pairs are not the first of their group, so the order is read before it is changed.
+INLINE void note_order(u64 *first, u64 order) {
   if (order < *(volatile u64 *)first) atomicMin(first, order);
+}
+
+INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 order) {
+  u64 *low = &table.states[record].total;
+  note_order(&table.states[record].first, order);
   if (table.combine == COMBINE_FLOATS) {
     FixedSum sum;
     fixed_of(table, value, sum);
@@ -208,8 +214,8 @@ INLINE void combine_with(const GroupTable &table, u32 record, i64 value, u64 ord
   }
 }
 
-// How often a thread looks for an entry. Most keys of a text have none, and each look costs all threads of a warp: with 8,
-// counting words took twice the time.
+// How often a thread looks for an entry. Most keys of a text have none, and each look costs all threads of a warp. With
+// 8, counting words took twice the time.
 const u32 ENTRY_TRIES = 4;
 // The states of an entry that some thread writes, and of one that is ready. The upper half of the latter is the
 // fingerprint of the key's hash. 0: the entry is free.
@@ -256,10 +262,12 @@ INLINE void clear_block_groups(const GroupTable &table) {
   __syncthreads();
 }
 
+INLINE bool is_term(i64 value) { return value < TERM_LIMIT && value > -TERM_LIMIT; }
+
 // Whether a block may combine a value before the table does. Sums of Floats have more words than an entry.
 INLINE bool block_takes(const GroupTable &table, i64 value) {
   if (table.combine == COMBINE_FLOATS) return false;
-  return table.combine != COMBINE_SUM || (value < TERM_LIMIT && value > -TERM_LIMIT);
+  return table.combine != COMBINE_SUM || is_term(value);
 }
 
 // Adds to a sum in shared memory, which adds words of 32 bits by itself, but not those of 64.
@@ -285,7 +293,7 @@ INLINE void combine_in_block(const GroupTable &table, u64 *total, u64 *first, i6
   } else {
     atomicOr(total, u64(value));
   }
-  if (order < *(volatile u64 *)first) atomicMin(first, order);
+  note_order(first, order);
 }
 
 // Two neighbouring words that other threads may have written, by one load.
@@ -500,10 +508,10 @@ template <u32 GROUPS, u32 CELLS, bool FIXED>
 INLINE void add_pair(const GroupTable &table, const u8 *bytes, i64 key, i64 value, i64 order) {
   if constexpr (CELLS > 0) {
     const u64 cell = u64(key) - table.first_cell;
-    if (cell < table.cells && value < TERM_LIMIT && value > -TERM_LIMIT) {
+    if (cell < table.cells && is_term(value)) {
       BlockCells<CELLS> &own = block_cells<CELLS>();
       add_in_halves(table, own.totals + cell, value);
-      if (u64(order) < *(volatile u64 *)(own.firsts + cell)) atomicMin(own.firsts + cell, u64(order));
+      note_order(own.firsts + cell, u64(order));
       return;
     }
   }

@@ -7,7 +7,7 @@
 use super::{Env, Walker};
 use crate::diagnostic::Span;
 use crate::error::Result;
-use crate::id::{ClassId, MethodId};
+use crate::id::{ClassId, MethodId, ScopeId};
 use crate::infer::Analysis;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Literal, Refusal, Target};
@@ -134,13 +134,12 @@ pub fn is_text(node: &Node) -> bool {
     matches!(node.kind, Kind::Str(_) | Kind::DStr(_))
 }
 
-/// Whether kernels make a message with interpolation, if the program asks exceptions for their messages. Else the host
-/// puts it together, which knows the texts of all values.
-pub fn is_made(text: &Node, ty: &dyn Fn(&Node) -> Ty) -> bool {
+/// Whether kernels know the texts of all values in a message with interpolation.
+fn is_known(text: &Node, ty: &dyn Fn(&Node) -> Ty) -> bool {
     let known = Prims(Prims::NIL.0 | Prims::BOOL.0 | Prims::INT.0 | Prims::FLOAT.0 | Prims::SYM.0 | Prims::STR.0);
     text.pieces().into_iter().all(|piece| match &single(piece).kind {
         Kind::Str(_) => true,
-        Kind::DStr(inner) => is_made(inner, ty),
+        Kind::DStr(inner) => is_known(inner, ty),
         _ => ty(piece).only(known),
     })
 }
@@ -156,6 +155,12 @@ pub enum Raised {
 }
 
 impl Analysis<'_> {
+    /// Whether kernels make a message with interpolation: the program asks exceptions for theirs, and kernels know the
+    /// texts of all values. Else the host puts it together. It does for the prelude, which raises while it makes texts.
+    pub fn makes_message(&self, scope: ScopeId, text: &Node, ty: &dyn Fn(&Node) -> Ty) -> bool {
+        self.asks_messages && scope != crate::prelude::SCOPE && is_known(text, ty)
+    }
+
     /// What `raise` makes of a value of one kind.
     ///
     /// # Errors
@@ -651,11 +656,7 @@ impl Walker<'_, '_> {
                     }
                     self.count(&ty, part.span, &mut own)?;
                 }
-                // the prelude's own raise while they make texts
-                if self.an.asks_messages
-                    && self.here.scope != crate::prelude::SCOPE
-                    && is_made(text, &|node| self.here.types[node.id.index()].clone())
-                {
+                if self.an.makes_message(self.here.scope, text, &|node| self.here.types[node.id.index()].clone()) {
                     self.eval(text, env)?;
                     own = 1;
                 }

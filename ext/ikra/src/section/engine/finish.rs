@@ -17,6 +17,7 @@ use crate::ruby::errors;
 use crate::ruby::heap::{self, Raw, Seen};
 use crate::ruby::registry;
 use crate::section::collect;
+use crate::section::columns;
 use crate::section::combining;
 use crate::section::grouping::{self, Grouper, Wanted};
 use crate::section::hash_updates::{self, Captured, Tabled, Updated};
@@ -139,7 +140,12 @@ impl Section<'_> {
             }
             (None, Some(_)) if let ResultLocation::Grouped(mut groups) = result => {
                 let Settings { combine, flags, .. } = self.request.settings;
-                let found = combining::emitted(unpacker, &mut groups, combine, flags.has(Flag::Columns))?;
+                combining::merge_equal(unpacker, &mut groups)?;
+                let columns = if flags.has(Flag::Columns) { columns::columns(unpacker, &groups)? } else { None };
+                let found = match columns {
+                    Some(columns) => columns,
+                    None => combining::emitted(unpacker, &groups, combine)?,
+                };
                 combining::tell_of_emitted(unpacker, &groups, self.backend.name())?;
                 (None, found.as_value())
             }
